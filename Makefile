@@ -1,0 +1,30 @@
+# make train    install into .venv and train UDRL on LunarLander (ARGS adds flags)
+# make test     install into .venv, check style and types, run the fast tests
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: train test lint slow clean
+
+train: $(STAMP)
+	$(BIN)/python trainer.py --implementation UDRL --gamename lunarlander --resume $(ARGS)
+
+test: $(STAMP) lint
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+slow: $(STAMP)
+	$(BIN)/python -m pytest -m slow $(ARGS)
+
+$(STAMP): setup.cfg constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -c constraints.txt torch
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache *.egg-info

@@ -1,0 +1,110 @@
+"""Checkpoints that survive a kill at any moment and hold nothing but plain data."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning_fabric.plugins import TorchCheckpointIO
+from pytorch_lightning import Callback, LightningModule, Trainer
+from pytorch_lightning.callbacks import ModelCheckpoint
+
+from lightning_rl.methods.base import Experience
+from lightning_rl.types import UserError
+
+LAST = "last.ckpt"
+
+
+class AtomicCheckpointIO(TorchCheckpointIO):
+    """Writes beside the target and renames: the file under the final name is always whole."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        try:
+            with temporary.open("wb") as file:
+                torch.save(checkpoint, file)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+
+    def load_checkpoint(
+        self, path: Any, map_location: Callable[..., Any] | None = None, weights_only: bool | None = True
+    ) -> dict[str, Any]:
+        return read_checkpoint(Path(path))
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """The checkpoint at ``path`` on the CPU; UserError if it is missing, damaged, foreign or not plain data."""
+    if not path.is_file():
+        raise UserError(f"checkpoint '{path}' does not exist; give the path of a last.ckpt or epoch=<k>.ckpt")
+    if not zipfile.is_zipfile(path):
+        raise UserError(f"checkpoint '{path}' is truncated or not a checkpoint ({path.stat().st_size} bytes); use another")
+    try:
+        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise UserError(
+            f"checkpoint '{path}' holds objects other than plain data and was refused; none of it was run. "
+            "Use checkpoints written by this program only"
+        ) from error
+    except (RuntimeError, EOFError, ValueError, KeyError, OSError) as error:
+        raise UserError(f"checkpoint '{path}' is damaged ({str(error).splitlines()[0]}); use another") from error
+    try:
+        hparams = checkpoint["hyper_parameters"]["hparams"]
+        if {"implementation", "gamename", "seed", "config"} <= hparams.keys() and "state_dict" in checkpoint:
+            return dict(checkpoint)
+    except (TypeError, KeyError, AttributeError):
+        pass
+    raise UserError(f"checkpoint '{path}' was not written by lightning_rl: it lacks hyper_parameters; use another")
+
+
+class ExperienceState(Callback):
+    """Carries the experience (buffer, epoch, policy that collects) in the checkpoint.
+
+    Lightning does not restore loaders at epoch boundaries, callbacks it does.
+    """
+
+    def __init__(self, experience: Experience):
+        self.experience = experience
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.experience.snapshot()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.experience.restore(state_dict)
+
+
+class LastCheckpoint(Callback):
+    """Writes ``last.ckpt``, all that resuming needs, every ``interval`` epochs and when the run stops."""
+
+    def __init__(self, run_dir: Path, interval: int):
+        self.path, self.interval = run_dir / LAST, interval
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        done = trainer.current_epoch + 1
+        if done % self.interval == 0 or done == trainer.max_epochs or trainer.should_stop:
+            trainer.save_checkpoint(self.path)
+
+
+def best_checkpoint(run_dir: Path) -> ModelCheckpoint:
+    """``epoch=<k>.ckpt`` of the best sampled evaluation return; weights only, so that it stays small."""
+    return ModelCheckpoint(
+        dirpath=run_dir,
+        filename="{epoch}",
+        monitor="eval/return_mean",
+        mode="max",
+        save_top_k=1,
+        save_weights_only=True,
+        save_on_train_epoch_end=False,
+    )

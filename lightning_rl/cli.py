@@ -1,0 +1,211 @@
+"""The command line: ``python trainer.py`` or ``lightning-rl``."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from lightning_rl import __version__
+from lightning_rl.config import parse_setting
+from lightning_rl.envs.spec import ENV_SPECS
+from lightning_rl.evaluate import evaluate, print_report
+from lightning_rl.registry import IMPLEMENTATIONS, PLANNED, implementation
+from lightning_rl.run import RunOptions, train
+from lightning_rl.types import UserError
+
+FINAL_EVAL_EPISODES = 100
+
+
+class _Parser(argparse.ArgumentParser):
+    """Usage errors in one line; no abbreviations, so that a new flag cannot change an old command."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}; see --help")
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is too small, it must be 1 or more")
+    return value
+
+
+def _non_negative(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{value} is negative, it must be 0 or more")
+    return value
+
+
+def _interval(text: str) -> int:
+    value = int(text)
+    if value < 1 and value != -1:
+        raise argparse.ArgumentTypeError(f"{value} is not an interval, it must be 1 or more, or -1 for never")
+    return value
+
+
+def _worker_count(text: str) -> int:
+    value, cores = _non_negative(text), len(os.sched_getaffinity(0))
+    if value > cores:
+        raise argparse.ArgumentTypeError(f"{value} workers on {cores} cores, it must be {cores} or fewer")
+    return value
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """All flags, in groups."""
+    parser = _Parser(
+        prog="trainer.py",
+        allow_abbrev=False,
+        description="Train, resume and evaluate reinforcement-learning methods.",
+        epilog="Everything lands under LOGDIR/GAMENAME/EXP_NAME/IMPLEMENTATION/seed_N/. Not yet available: "
+        f"{', '.join(PLANNED)}.",
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    run = parser.add_argument_group("what to run")
+    run.add_argument(
+        "--implementation", default="UDRL", metavar="NAME", help=f"method (default UDRL): {', '.join(IMPLEMENTATIONS)}"
+    )
+    run.add_argument(
+        "--gamename", default="lunarlander", metavar="NAME", help=f"environment (default lunarlander): {', '.join(ENV_SPECS)}"
+    )
+    run.add_argument("--exp_name", default="default", metavar="NAME", help="folder of the experiment (default: default)")
+    run.add_argument("--seed", type=_non_negative, default=25, metavar="N", help="seed of the run (default 25)")
+    run.add_argument(
+        "--num_seeds", type=_count, default=1, metavar="N", help="seeds trained at once as stacked members (not yet available)"
+    )
+    run.add_argument("--max_epochs", type=_count, metavar="N", help="same as --set max_epochs=N")
+    run.add_argument(
+        "--set",
+        dest="settings",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a key of the config; repeatable",
+    )
+    run.add_argument("--no_expo_weighting", action="store_true", help="RCP without exponential weights (not yet available)")
+    place = parser.add_argument_group("where and how")
+    place.add_argument(
+        "--logdir", type=Path, default=Path("exp_dir"), metavar="DIR", help="root of all results (default exp_dir)"
+    )
+    place.add_argument(
+        "--num_workers",
+        type=_worker_count,
+        default=1,
+        metavar="N",
+        help="roll-out processes; 0 plays in this one; same results (default 1)",
+    )
+    place.add_argument(
+        "--accelerator",
+        choices=("cpu", "gpu", "auto"),
+        default="cpu",
+        help="where networks train (default cpu, the fastest for small ones)",
+    )
+    place.add_argument(
+        "--executor", choices=("serial", "ray"), default="serial", help="where populations are evaluated (ray: not yet available)"
+    )
+    place.add_argument("--use_tune", action="store_true", help="search hyper-parameters with Ray Tune (not yet available)")
+    keep = parser.add_argument_group("checkpoints and recordings")
+    keep.add_argument(
+        "--resume", action="store_true", help="go on from last.ckpt in the run directory, or start if there is none"
+    )
+    keep.add_argument("--reload", type=Path, metavar="CKPT", help="start a new run from the weights of a checkpoint")
+    keep.add_argument("--no_checkpoint", action="store_true", help="write no checkpoints")
+    keep.add_argument(
+        "--recording_epoch_interval",
+        type=_interval,
+        default=-1,
+        metavar="N",
+        help="film the policy every N epochs (default -1: never)",
+    )
+    test = parser.add_argument_group("evaluation")
+    test.add_argument(
+        "--eval_agent", type=Path, metavar="CKPT", help="evaluate a checkpoint: table, evaluation.json and a film beside it"
+    )
+    test.add_argument(
+        "--eval_episodes",
+        type=_count,
+        metavar="N",
+        help=f"episodes per mode (default {FINAL_EVAL_EPISODES}; in training: of the config)",
+    )
+    test.add_argument(
+        "--eval_command",
+        metavar="NAME=VALUE,...",
+        help="command for --eval_agent, e.g. return=250,horizon=300 (default: the checkpoint's)",
+    )
+    return parser
+
+
+def _refuse_unavailable(arguments: argparse.Namespace) -> None:
+    for flag, used in (
+        ("--use_tune", arguments.use_tune),
+        ("--executor ray", arguments.executor == "ray"),
+        (f"--num_seeds {arguments.num_seeds}", arguments.num_seeds > 1),
+        ("--no_expo_weighting", arguments.no_expo_weighting),
+    ):
+        if used:
+            raise UserError(f"{flag} is not yet available; leave it out")
+    if arguments.eval_command and arguments.eval_agent is None:
+        raise UserError("--eval_command goes with --eval_agent CKPT; leave it out for training")
+
+
+def run_options(arguments: argparse.Namespace) -> RunOptions:
+    """The options of a training run."""
+    settings: dict[str, Any] = dict(parse_setting(setting) for setting in arguments.settings)
+    for key in ("max_epochs", "eval_episodes"):
+        if (value := getattr(arguments, key)) is not None:
+            settings[key] = value
+    for key in ("exp_name", "gamename"):
+        name = getattr(arguments, key)
+        if not name or "/" in name or name in (".", ".."):
+            raise UserError(f"--{key} '{name}' is not a folder name; use letters, digits, '-' and '_'")
+    implementation(arguments.implementation)
+    return RunOptions(
+        implementation=arguments.implementation,
+        gamename=arguments.gamename,
+        exp_name=arguments.exp_name,
+        seed=arguments.seed,
+        num_workers=arguments.num_workers,
+        logdir=arguments.logdir,
+        settings=settings,
+        accelerator=arguments.accelerator,
+        checkpoint=not arguments.no_checkpoint,
+        recording_epoch_interval=arguments.recording_epoch_interval,
+        reload=arguments.reload,
+        resume=arguments.resume,
+    )
+
+
+def _main(arguments: argparse.Namespace) -> int:
+    _refuse_unavailable(arguments)
+    if arguments.eval_agent is not None:
+        episodes = arguments.eval_episodes or FINAL_EVAL_EPISODES
+        print_report(evaluate(arguments.eval_agent, episodes, arguments.eval_command, arguments.num_workers))
+        return 0
+    return train(run_options(arguments))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line; the exit code. Errors of the user are one line and code 2."""
+    try:
+        return _main(build_parser().parse_args(argv))
+    except UserError as error:
+        message = str(error)
+    except KeyboardInterrupt:
+        print("left at once; last.ckpt is that of the last completed interval", file=sys.stderr)
+        return 130
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        message = f"the disk is full ({error}); checkpoints on disk are intact: free space, then --resume"
+    print(f"error: {message}", file=sys.stderr)
+    return 2
+
+
+def entry_point() -> NoReturn:
+    """The ``lightning-rl`` command."""
+    sys.exit(main())

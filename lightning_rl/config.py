@@ -1,0 +1,90 @@
+"""Configs: a strict dataclass is the schema, the YAML file of the implementation the only place of values.
+
+``default:`` < the block of the gamename < ``--set key=value``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pydantic
+import yaml
+
+from lightning_rl.types import UserError
+
+C = TypeVar("C")
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.1 reads ``1e-3`` as text; here it is the number it looks like."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(\d+\.?\d*([eE][-+]?\d+)|\d+\.\d*|\.\d+([eE][-+]?\d+)?|\.inf|\.nan)$", re.IGNORECASE),
+    list("-+0123456789."),
+)
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """Plain data from YAML text; UserError names ``where``."""
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise UserError(f"{where}: not valid YAML: {' '.join(str(error).split())}") from error
+
+
+def config_path(implementation: str) -> Path:
+    """The YAML of an implementation, beside the package in a checkout or inside it when installed."""
+    name = f"{implementation}.yaml"
+    checkout = Path(__file__).resolve().parent.parent / "configs" / name
+    return checkout if checkout.exists() else Path(str(resources.files("lightning_rl") / "configs" / name))
+
+
+def parse_setting(setting: str) -> tuple[str, Any]:
+    """``key=value`` of ``--set``, the value read as YAML."""
+    key, equals, value = setting.partition("=")
+    if not equals or not key.strip():
+        raise UserError(f"--set '{setting}': expected key=value, e.g. --set learning_rate=1e-3")
+    return key.strip(), parse_yaml(value, f"--set {key}")
+
+
+def merged_values(implementation: str, gamename: str) -> list[tuple[str, dict[str, Any]]]:
+    """(where, values) of the ``default`` block and the gamename's block, in rising order of precedence."""
+    path = config_path(implementation)
+    document = parse_yaml(path.read_text(), path.name)
+    blocks = [(f"{path.name}, block '{name}'", document.get(name) or {}) for name in ("default", gamename)]
+    for where, block in blocks:
+        if not isinstance(block, dict):
+            raise UserError(f"{where}: expected a mapping of keys to values, got {block!r}")
+    return blocks
+
+
+def build_config(schema: type[C], layers: Iterable[tuple[str, Mapping[str, Any]]]) -> C:
+    """A ``schema`` from layers of (where, values), later ones winning.
+
+    UserError names the place and key of an unknown key, a wrong type or a value out of range.
+    """
+    known = [field.name for field in dataclasses.fields(schema)]  # type: ignore[arg-type]
+    values: dict[str, Any] = {}
+    source: dict[str, str] = {}
+    for where, layer in layers:
+        for key, value in layer.items():
+            if key not in known:
+                near = difflib.get_close_matches(str(key), known, n=1)
+                hint = f"; did you mean '{near[0]}'?" if near else f"; known keys: {', '.join(known)}"
+                raise UserError(f"{where}: unknown key '{key}'{hint}")
+            values[key], source[key] = value, where
+    try:
+        return schema(**values)
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        key = str(first["loc"][0])
+        got = "" if first["type"] == "missing" else f", got {first['input']!r}"
+        raise UserError(f"{source.get(key, 'default')}: key '{key}': {first['msg']}{got}") from error

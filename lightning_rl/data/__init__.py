@@ -1,0 +1,1 @@
+"""Episodes: how they are played, carried between processes and kept."""

@@ -1,0 +1,125 @@
+"""Stores of whole episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.functional.returns import returns_to_go
+from lightning_rl.types import Array, Episode
+
+
+class SortedEpisodeBuffer:
+    """The ``capacity`` episodes of highest return (UDRL paper, section 2.2.1), whole, and the ``recent`` newest.
+
+    Episodes of equal return are all kept; when the buffer is full, the oldest of the worst gives way. The recent
+    ones, our addition, are kept whatever their return and may be among the best as well.
+    Storage is allocated once, padded to the horizon: adding an episode writes one or two rows.
+    """
+
+    def __init__(self, capacity: int, spec: EnvSpec, recent: int = 0):
+        self.capacity, self.horizon, self.recent = capacity, spec.horizon, recent
+        rows = capacity + recent
+        action_shape = (spec.action_size,) if spec.continuous else ()
+        self._obs = np.empty((rows, spec.horizon, spec.obs_size), dtype=np.float32)
+        self._action: Array = np.empty((rows, spec.horizon, *action_shape), dtype=np.float32 if spec.continuous else np.int64)
+        self._to_go = np.empty((rows, spec.horizon + 1), dtype=np.float32)
+        self._length = np.zeros(rows, dtype=np.int64)
+        self._return = np.zeros(rows)
+        self._newest = 0
+        self._order = np.zeros(0, dtype=np.int64)  # slots, best first; of equal returns the youngest first
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def add(self, episodes: Iterable[Episode]) -> None:
+        """Adds each episode unless the buffer is full of better ones."""
+        for episode in episodes:
+            if self.recent:
+                self._write(self.capacity + self._newest % self.recent, episode)
+                self._newest += 1
+            if len(self) < self.capacity:
+                slot = len(self)
+            elif episode.ret >= self._return[self._order[-1]]:
+                slot = int(self._order[-1])
+                self._order = self._order[:-1]
+            else:
+                continue
+            self._write(slot, episode)
+            place = np.searchsorted(-self._return[self._order], -episode.ret, side="left")
+            self._order = np.insert(self._order, place, slot)
+
+    def _write(self, slot: int, episode: Episode) -> None:
+        length = episode.length
+        self._obs[slot, :length], self._action[slot, :length] = episode.obs[:-1], episode.action
+        self._to_go[slot, : length + 1] = returns_to_go(episode.reward)
+        self._length[slot], self._return[slot] = length, episode.ret
+
+    @property
+    def _slots(self) -> Array:
+        """Slots to draw from: the best, then the recent."""
+        return np.concatenate([self._order, self.capacity + np.arange(min(self._newest, self.recent))])
+
+    def best(self, count: int) -> tuple[Array, Array]:
+        """Returns and lengths ``[n]`` of the ``count`` best episodes (fewer if the buffer holds fewer), best first."""
+        top = self._order[:count]
+        return self._return[top], self._length[top]
+
+    def draw_episodes(self, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, Array]:
+        """Slots and steps: an episode uniformly, then a step in it uniformly."""
+        slots = self._slots
+        slot = slots[rng.integers(len(slots), size=shape)]
+        return slot, rng.integers(self._length[slot])
+
+    def draw_transitions(self, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, Array]:
+        """Slots and steps: a step uniformly among all, so that long episodes count in proportion."""
+        slots = self._slots
+        ends = np.cumsum(self._length[slots])
+        flat = rng.integers(ends[-1], size=shape)
+        place = np.searchsorted(ends, flat, side="right")
+        slot = slots[place]
+        return slot, flat - (ends[place] - self._length[slot])
+
+    def length(self, slot: Array) -> Array:
+        return self._length[slot]
+
+    def gather(self, slot: Array, start: Array, end: Array) -> tuple[Array, Array, Array, Array]:
+        """Of segments ``start..end`` (end excluded), all of one shape ``[...]``:
+        obs ``[..., O]`` and action at the start, return, and number of steps.
+        """
+        to_go = self._to_go.reshape(-1)
+        row = slot * (self.horizon + 1)
+        first = slot * self.horizon + start
+        obs = self._obs.reshape(-1, self._obs.shape[-1])[first]
+        action = self._action.reshape(-1, *self._action.shape[2:])[first]
+        return obs, action, to_go[row + start] - to_go[row + end], end - start
+
+    def state_dict(self) -> dict[str, Any]:
+        """The episodes without padding: the best, best first, then the recent."""
+        steps = [(slot, self._length[slot]) for slot in self._slots]
+        parts = {
+            "obs": [self._obs[s, :n] for s, n in steps],
+            "action": [self._action[s, :n] for s, n in steps],
+            "to_go": [self._to_go[s, : n + 1] for s, n in steps],
+            "length": [self._length[self._slots]],
+            "return": [self._return[self._slots]],
+        }
+        packed = {key: torch.from_numpy(np.concatenate(value)) for key, value in parts.items() if value}
+        return {**packed, "best": len(self), "newest": self._newest}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Replaces the contents; the buffer must have the capacities of the one that was saved."""
+        self._newest = state["newest"]
+        self._order = np.arange(state["best"])
+        if state["best"] > self.capacity or len(state["length"]) != len(self._slots):
+            raise ValueError(f"{state['best']} best of {len(state['length'])} episodes do not fit {self.capacity} + {self.recent}")
+        self._length[self._slots], self._return[self._slots] = state["length"].numpy(), state["return"].numpy()
+        start = 0
+        for row, (slot, n) in enumerate(zip(self._slots.tolist(), state["length"].tolist(), strict=True)):
+            self._obs[slot, :n] = state["obs"][start : start + n].numpy()
+            self._action[slot, :n] = state["action"][start : start + n].numpy()
+            self._to_go[slot, : n + 1] = state["to_go"][start + row : start + row + n + 1].numpy()
+            start += n

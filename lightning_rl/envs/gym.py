@@ -1,0 +1,75 @@
+"""Gymnasium environments, made from an ``EnvSpec``."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, SupportsFloat
+
+import gymnasium
+import numpy as np
+
+from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.types import UserError
+
+Env = gymnasium.Env[Any, Any]
+
+
+class SparseReturn(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Pays nothing until the last step of the episode, which carries the sum of all rewards.
+
+    It must wrap the time limit, so that a truncated episode is paid too.
+    """
+
+    def __init__(self, env: Env):
+        super().__init__(env)
+        self._sum = 0.0
+
+    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        self._sum = 0.0
+        return self.env.reset(**kwargs)
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        self._sum += float(reward)
+        return obs, self._sum if terminated or truncated else 0.0, terminated, truncated, info
+
+
+def make_env(spec: EnvSpec, render: bool = False) -> Env:
+    """The environment of ``spec``; continuous actions are rescaled so that the box is [-1, 1], and clipped to it.
+
+    render: ``env.render()`` gives RGB pictures; no display is needed.
+    """
+    try:
+        env: Env = gymnasium.make(
+            spec.env_id,
+            max_episode_steps=spec.horizon,
+            disable_env_checker=True,
+            **({"render_mode": "rgb_array"} if render else {}),
+        )
+    except (gymnasium.error.Error, ImportError) as error:
+        raise UserError(f"cannot make '{spec.env_id}' for gamename '{spec.gamename}': {error}") from error
+    if spec.continuous:
+        env = gymnasium.wrappers.ClipAction(gymnasium.wrappers.RescaleAction(env, np.float32(-1), np.float32(1)))
+    return SparseReturn(env) if spec.sparse else env
+
+
+@contextlib.contextmanager
+def filming_env(spec: EnvSpec, path: Path) -> Iterator[Env]:
+    """An environment whose next episode is written to ``path`` (mp4) on leaving; needs no display."""
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame asks for a display unless told otherwise
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as parent:
+        folder = f"{parent}/film"
+        env: Env = gymnasium.wrappers.RecordVideo(
+            make_env(spec, render=True), folder, episode_trigger=lambda episode: True, disable_logger=True
+        )
+        try:
+            yield env
+        finally:
+            env.close()
+        for film in Path(folder).glob("*.mp4"):
+            film.replace(path)

@@ -1,0 +1,57 @@
+"""The environments by gamename: facts with their source. Adding one is adding an ``EnvSpec``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lightning_rl.types import UserError
+
+
+@dataclass(frozen=True)
+class EnvSpec:
+    """Facts of an environment.
+
+    env_id: Gymnasium id; ``module:Id-v0`` imports the module that registers it first.
+    action_size: number of discrete actions, or of action dimensions.
+    horizon: time limit in steps.
+    mean_length: typical episode length, in steps.
+    max_return: the highest return that can be asked for; commands are clipped to it.
+    solved_return: the return that the field calls solved, or None.
+    sparse: give the sum of the rewards at the last step and 0 before.
+    """
+
+    gamename: str
+    env_id: str
+    obs_size: int
+    action_size: int
+    continuous: bool
+    horizon: int
+    mean_length: int
+    max_return: float
+    solved_return: float | None
+    sparse: bool = False
+
+
+# Sizes, horizons and solved returns: Gymnasium's registry and documentation. LunarLander max_return 320:
+# earlier implementation. Others: the highest return reachable in principle, rounded up where it depends on
+# the start state (Acrobot's best episodes last about 60 steps; Pendulum's best returns are near -1).
+_LUNARLANDER = EnvSpec("lunarlander", "LunarLander-v3", 8, 4, False, 1000, 200, 320.0, 200.0)
+
+ENV_SPECS: dict[str, EnvSpec] = {
+    spec.gamename: spec
+    for spec in (
+        _LUNARLANDER,
+        replace(_LUNARLANDER, gamename="lunarlander-sparse", sparse=True),
+        EnvSpec("lunarlander-continuous", "LunarLanderContinuous-v3", 8, 2, True, 1000, 200, 320.0, 200.0),
+        EnvSpec("cartpole", "CartPole-v1", 4, 2, False, 500, 100, 500.0, 475.0),
+        EnvSpec("acrobot", "Acrobot-v1", 6, 3, False, 500, 200, -60.0, -100.0),
+        EnvSpec("pendulum", "Pendulum-v1", 3, 1, True, 200, 200, 0.0, None),
+    )
+}
+
+
+def env_spec(gamename: str) -> EnvSpec:
+    """The spec of ``gamename``; UserError for an unknown one."""
+    if gamename not in ENV_SPECS:
+        raise UserError(f"unknown gamename '{gamename}'; choose one of: {', '.join(ENV_SPECS)}")
+    return ENV_SPECS[gamename]

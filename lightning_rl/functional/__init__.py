@@ -1,0 +1,1 @@
+"""Mathematics: pure functions on arrays and tensors, without modules, configs or random state."""

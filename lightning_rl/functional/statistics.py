@@ -1,0 +1,32 @@
+"""Summaries of returns over episodes."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+
+def interquartile_mean(values: npt.ArrayLike) -> float:
+    """Mean of the middle half (Agarwal et al. 2021, arXiv 2108.13264): a quarter is cut from each end.
+
+    Values on the cut count in part, so that the result changes smoothly with the number of values.
+    """
+    x = np.sort(np.asarray(values, dtype=np.float64))
+    edges = np.arange(len(x) + 1) / len(x)
+    weight = np.clip(np.minimum(edges[1:], 0.75) - np.maximum(edges[:-1], 0.25), 0, None)
+    return float((weight * x).sum() / weight.sum())
+
+
+def summarise(values: npt.ArrayLike) -> dict[str, float]:
+    """mean, sd (population), median, iqm, min and max of ``values`` ``[n]``, n > 0."""
+    x = np.asarray(values, dtype=np.float64)
+    if x.ndim != 1 or x.size == 0:
+        raise ValueError(f"values must have shape [n], n > 0: got {x.shape}")
+    return {
+        "mean": float(x.mean()),
+        "sd": float(x.std()),
+        "median": float(np.median(x)),
+        "iqm": interquartile_mean(x),
+        "min": float(x.min()),
+        "max": float(x.max()),
+    }

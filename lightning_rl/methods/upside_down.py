@@ -1,0 +1,280 @@
+"""Upside-Down RL (Srivastava et al. 2019, arXiv 1912.02877), in the order of the algorithm.
+
+A behaviour function is taught, by supervised learning on the agent's own episodes, to answer "which action
+collects this return in this many steps". Commands that ask for a little more than the best episodes
+so far then yield better episodes.
+
+Where we differ from the paper: commands are capped at the environment's highest return, and the next
+epoch's episodes are collected while the network trains, under the parameters of one epoch ago (``overlap``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import torch
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic.dataclasses import dataclass as config_dataclass
+from torch import Tensor
+
+from lightning_rl.data.loaders import Collector
+from lightning_rl.data.replay import SortedEpisodeBuffer
+from lightning_rl.envs.spec import EnvSpec, env_spec
+from lightning_rl.functional.distributions import distribution_for
+from lightning_rl.functional.returns import returns_to_go
+from lightning_rl.functional.upside_down import SEGMENTS, CommandRange, command_range, draw_commands, next_command
+from lightning_rl.methods.base import STRICT, Evaluation, Method, MethodConfig, episode_scalars
+from lightning_rl.nets.command import COMMAND_NETS, GatedNet
+from lightning_rl.nets.policies import Policy
+from lightning_rl.seeding import derive_seed, generator, seed_torch
+from lightning_rl.types import Episode, Request
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class UDRLConfig(MethodConfig):
+    """Keys of ``configs/UDRL.yaml``, where each is explained."""
+
+    n_warm_up_episodes: PositiveInt
+    n_episodes_per_iter: PositiveInt
+    n_held_out_episodes_per_iter: NonNegativeInt
+    replay_size: PositiveInt
+    recent_episodes: NonNegativeInt
+    last_few: PositiveInt
+    sample_by: Literal["episode", "transition"]
+    segments: Literal["trailing", "any"]
+    max_return: float | None
+    overlap: bool
+    n_updates_per_iter: PositiveInt
+    batch_size: PositiveInt
+    learning_rate: PositiveFloat
+    gradient_clip: PositiveFloat
+    network: Literal["gated", "hyper", "bilinear"]
+    hidden: Annotated[list[PositiveInt], Field(min_length=1)]
+    return_scale: PositiveFloat
+    horizon_scale: PositiveFloat
+
+
+@dataclass(frozen=True)
+class CommandedSteps:
+    """Supervised examples: obs ``[..., O]``, command ``[..., C]``, action ``[...]`` or ``[..., A]``."""
+
+    obs: Tensor
+    command: Tensor
+    action: Tensor
+
+    def to(self, device: torch.device) -> CommandedSteps:
+        return CommandedSteps(self.obs.to(device), self.command.to(device), self.action.to(device))
+
+    def minibatches(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        return zip(self.obs, self.command, self.action, strict=True)
+
+
+@dataclass(frozen=True)
+class UpsideDownEpoch:
+    """What one epoch trains on: ``U`` minibatches ``[U, B, ...]``, and what was measured while collecting."""
+
+    steps: CommandedSteps
+    held_out: CommandedSteps | None
+    env_steps: int
+    held_out_env_steps: int
+    command_range: CommandRange
+    scalars: Mapping[str, float]
+
+    def to(self, device: torch.device) -> UpsideDownEpoch:
+        held_out = None if self.held_out is None else self.held_out.to(device)
+        return dataclasses.replace(self, steps=self.steps.to(device), held_out=held_out)
+
+
+class UpsideDownExperience:
+    """Collects episodes under exploratory commands, keeps the best, and draws the epoch's minibatches.
+
+    Epoch 0 plays uniformly random actions. With ``overlap`` the episodes of epoch k + 1 are played during the
+    training of epoch k, under the parameters that it started from: exactly one epoch of staleness.
+    """
+
+    def __init__(self, cfg: UDRLConfig, spec: EnvSpec, policy: Policy, run_seed: int, num_workers: int):
+        self.cfg, self.run_seed, self.policy = cfg, run_seed, policy
+        self.max_return = spec.max_return if cfg.max_return is None else cfg.max_return
+        rule = functools.partial(next_command, max_return=self.max_return)
+        self.collector = Collector(spec, policy, num_workers, cfg.chunk_size, rule)
+        self.spec = spec
+        self.buffer = SortedEpisodeBuffer(cfg.replay_size, spec, cfg.recent_episodes)
+        self.epoch = 0
+
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[UpsideDownEpoch]:
+        epoch, cfg = self.epoch, self.cfg
+        started = time.perf_counter()
+        if not self.collector.busy:
+            self._start(epoch)
+        episodes = self.collector.finish()
+        waited = time.perf_counter() - started
+        held_out = episodes[len(episodes) - cfg.n_held_out_episodes_per_iter :] if epoch else []
+        fresh = episodes[: len(episodes) - len(held_out)]
+        self.buffer.add(fresh)
+        self.epoch += 1
+        if cfg.overlap:
+            self._start(self.epoch)
+        yield UpsideDownEpoch(
+            steps=self._minibatches(epoch),
+            held_out=commanded_steps(held_out) if held_out else None,
+            env_steps=sum(episode.length for episode in fresh),
+            held_out_env_steps=sum(episode.length for episode in held_out),
+            command_range=self._command_range(),
+            scalars={**self._scalars(fresh), "time/collection_wait": waited},
+        )
+
+    def _command_range(self) -> CommandRange:
+        return command_range(*self.buffer.best(self.cfg.last_few), self.max_return)
+
+    def _start(self, epoch: int, parameters: dict[str, Tensor] | None = None, version: int | None = None) -> None:
+        """Sets the collection for ``epoch`` going, under the current policy unless ``parameters`` are given."""
+        if epoch == 0:
+            name, count, commands = "warm-up", self.cfg.n_warm_up_episodes, None
+        else:
+            name, count = f"epoch {epoch}", self.cfg.n_episodes_per_iter + self.cfg.n_held_out_episodes_per_iter
+            commands = draw_commands(self._command_range(), generator(self.run_seed, "command", epoch).random(count))
+        requests = [
+            Request(
+                name=f"{name}, episode {i}",
+                seed=derive_seed(self.run_seed, "rollout", epoch, i),
+                mode="uniform" if commands is None else "sampled",
+                command=None if commands is None else tuple(commands[i].tolist()),
+            )
+            for i in range(count)
+        ]
+        behind = 1 if self.cfg.overlap and epoch else 0
+        self.collector.start(requests, parameters or self.policy.state_dict(), version or epoch - behind)
+
+    def _minibatches(self, epoch: int) -> CommandedSteps:
+        """``n_updates_per_iter`` minibatches in one gather: the command is what really happened from the step on."""
+        rng = generator(self.run_seed, "minibatch", epoch)
+        shape = (self.cfg.n_updates_per_iter, self.cfg.batch_size)
+        draw = {"episode": self.buffer.draw_episodes, "transition": self.buffer.draw_transitions}[self.cfg.sample_by]
+        slot, start = draw(rng, shape)
+        end = SEGMENTS[self.cfg.segments](start, self.buffer.length(slot), rng.random(shape))
+        obs, action, achieved, steps = self.buffer.gather(slot, start, end)
+        command = np.stack([achieved, steps], axis=-1, dtype=np.float32)
+        return CommandedSteps(torch.from_numpy(obs), torch.from_numpy(command), torch.from_numpy(action))
+
+    def _scalars(self, episodes: list[Episode]) -> dict[str, float]:
+        kept, _ = self.buffer.best(len(self.buffer))
+        scalars = {
+            **episode_scalars("rollout", episodes),
+            "buffer/episodes": len(kept),
+            "buffer/return_mean": float(kept.mean()),
+            "buffer/return_min": float(kept[-1]),
+            "buffer/return_max": float(kept[0]),
+        }
+        commands = [episode.command[0] for episode in episodes if episode.command is not None]
+        if commands:
+            desired, horizon = np.mean(commands, axis=0).tolist()
+            scalars |= {"command/return": desired, "command/horizon": horizon}
+        return scalars
+
+    def snapshot(self) -> dict[str, Any]:
+        """All that the next epoch depends on; a collection under way is described by who plays it."""
+        return {
+            "epoch": self.epoch,
+            "buffer": self.buffer.state_dict(),
+            "behaviour": {k: v.clone() for k, v in self.collector.behaviour.state_dict().items()},
+            "version": int(self.collector.version),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.epoch = state["epoch"]
+        self.buffer.load_state_dict(state["buffer"])
+        if self.cfg.overlap:
+            self._start(self.epoch, state["behaviour"], state["version"])
+
+
+def commanded_steps(episodes: list[Episode]) -> CommandedSteps:
+    """Every step of ``episodes`` with its trailing segment as the command, ``[sum T, ...]``."""
+    to_go = [returns_to_go(episode.reward)[:-1] for episode in episodes]
+    left = [np.arange(episode.length, 0, -1) for episode in episodes]
+    command = np.stack([np.concatenate(to_go), np.concatenate(left)], axis=-1).astype(np.float32)
+    obs = np.concatenate([episode.obs[:-1] for episode in episodes])
+    action = np.concatenate([episode.action for episode in episodes])
+    return CommandedSteps(torch.from_numpy(obs), torch.from_numpy(command), torch.from_numpy(action))
+
+
+class UDRL(Method):
+    """The behaviour function and its supervised training."""
+
+    command_names = ("return", "horizon")
+    eval_command: Tensor
+
+    def __init__(self, hparams: Mapping[str, Any]):
+        super().__init__(hparams)
+        self.cfg = cfg = UDRLConfig(**hparams["config"])
+        spec = env_spec(hparams["gamename"])
+        seed_torch(hparams["seed"], "initialisation")
+        distribution = distribution_for(spec.continuous)
+        net = COMMAND_NETS[cfg.network](
+            spec.obs_size,
+            distribution.output_size(spec.action_size),
+            cfg.hidden,
+            command_scale=(cfg.return_scale, cfg.horizon_scale),
+        )
+        self.policy = Policy(net, distribution, spec.action_size)
+        self.register_buffer("eval_command", torch.zeros(2))
+        self._last_time = time.perf_counter()
+
+    def optimisers(self) -> list[torch.optim.Optimizer]:
+        return [torch.optim.Adam(self.policy.parameters(), lr=self.cfg.learning_rate, fused=True)]
+
+    def training_step(self, batch: UpsideDownEpoch, batch_idx: int) -> None:
+        losses = torch.stack([self.update(*minibatch) for minibatch in batch.steps.minibatches()])
+        policy_loss = float(losses.mean())
+        self.check_finite("train/policy_loss", float(losses[-1]) if np.isfinite(policy_loss) else policy_loss)
+        self.tick()
+        self.num_updates += len(losses)
+        self.env_steps += batch.env_steps
+        self.held_out_env_steps += batch.held_out_env_steps
+        # Evaluation asks for the lower end of the exploratory range, as the paper does.
+        self.eval_command.copy_(torch.tensor([batch.command_range.low, batch.command_range.horizon]))
+        self.log_scalars({**batch.scalars, "train/policy_loss": policy_loss, **self._diagnostics(batch)})
+
+    def update(self, obs: Tensor, command: Tensor, action: Tensor) -> Tensor:
+        """One Adam step on the negative log-likelihood of the actions really taken; the loss, detached."""
+        (optimiser,) = self.raw_optimisers()
+        loss = -self.policy.distribution(obs, command).log_prob(action).mean()
+        optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.cfg.gradient_clip)
+        optimiser.step()
+        return loss.detach()
+
+    @torch.no_grad()
+    def _diagnostics(self, batch: UpsideDownEpoch) -> dict[str, float]:
+        obs, command = batch.steps.obs[-1], batch.steps.command[-1]
+        scalars = {"train/entropy": float(self.policy.distribution(obs, command).entropy().mean())}
+        if isinstance(self.policy.net, GatedNet):
+            scalars["train/gate_saturation"] = float(self.policy.net.saturation(command))
+        if batch.held_out is not None:
+            held = batch.held_out
+            loss = -self.policy.distribution(held.obs, held.command).log_prob(held.action).mean()
+            scalars["held_out/policy_loss"] = float(loss)
+        now = time.perf_counter()
+        scalars["time/env_steps_per_second"] = batch.env_steps / (now - self._last_time)
+        scalars["time/num_updates"] = float(self.num_updates)
+        scalars["time/held_out_env_steps"] = float(self.held_out_env_steps)
+        self._last_time = now
+        return scalars
+
+
+def make_loaders(method: UDRL, num_workers: int) -> tuple[UpsideDownExperience, Evaluation]:
+    """The training experience and the evaluation of a UDRL run."""
+    spec, seed = env_spec(method.hparams["hparams"]["gamename"]), method.hparams["hparams"]["seed"]
+    experience = UpsideDownExperience(method.cfg, spec, method.policy, seed, num_workers)
+    collector = Collector(spec, method.policy, num_workers, method.cfg.chunk_size, experience.collector.player.next_command)
+    evaluation = Evaluation(collector, method, seed, method.cfg.eval_episodes, lambda: method.eval_command.tolist())
+    return experience, evaluation

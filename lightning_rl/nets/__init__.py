@@ -1,0 +1,1 @@
+"""Networks. Constructors take sizes, never a config or an environment."""

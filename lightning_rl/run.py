@@ -1,0 +1,262 @@
+"""One training run, from options to checkpoints and logs."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import logging
+import platform
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from pytorch_lightning import Callback, Trainer
+from pytorch_lightning.loggers import TensorBoardLogger
+from torch.utils.tensorboard.summary import hparams as hparams_summary
+
+from lightning_rl.callbacks.checkpoints import (
+    LAST,
+    AtomicCheckpointIO,
+    ExperienceState,
+    LastCheckpoint,
+    best_checkpoint,
+    read_checkpoint,
+)  # fmt: skip
+from lightning_rl.callbacks.interrupt import StopAtEnvSteps, StopOnSignal
+from lightning_rl.callbacks.progress import RunProgress
+from lightning_rl.callbacks.recorder import Recorder
+from lightning_rl.config import build_config, merged_values
+from lightning_rl.data.loaders import Collector
+from lightning_rl.envs.spec import env_spec
+from lightning_rl.methods.base import Evaluation, Experience, Method, MethodConfig
+from lightning_rl.registry import implementation
+from lightning_rl.types import UserError
+
+_PACKAGES = ("lightning_rl", "torch", "pytorch-lightning", "gymnasium", "numpy", "tensorboard")
+_MAY_CHANGE_ON_RESUME = {"max_epochs", "max_env_steps", "eval_interval", "eval_episodes", "checkpoint_interval"}
+
+
+@dataclasses.dataclass(frozen=True)
+class RunOptions:
+    """What the command line says about a run. settings: ``--set`` keys and values, and flags that mean the same."""
+
+    implementation: str
+    gamename: str
+    exp_name: str = "default"
+    seed: int = 25
+    num_workers: int = 1
+    logdir: Path = Path("exp_dir")
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    accelerator: str = "cpu"
+    checkpoint: bool = True
+    recording_epoch_interval: int = -1
+    reload: Path | None = None
+    resume: bool = False
+
+    @property
+    def run_dir(self) -> Path:
+        return self.logdir / self.gamename / self.exp_name / self.implementation / f"seed_{self.seed}"
+
+
+def load_config(options: RunOptions) -> MethodConfig:
+    """The merged and checked config: ``default`` < gamename < settings."""
+    schema = implementation(options.implementation).config
+    env_spec(options.gamename)
+    layers = merged_values(options.implementation, options.gamename)
+    return build_config(schema, [*layers, ("--set", options.settings)])
+
+
+def train(options: RunOptions) -> int:
+    """Trains until the budget is spent or a signal arrives; the exit code (0, or 128 + signal)."""
+    config = load_config(options)
+    hparams = {
+        "implementation": options.implementation,
+        "gamename": options.gamename,
+        "seed": options.seed,
+        "config": dataclasses.asdict(config),
+    }
+    resume_from = _resume_from(options, hparams)
+    with _owned(options.run_dir):
+        _write_config(options, config)
+        quiet_lightning()
+        torch.set_num_threads(1)  # the nets are small; cores are for seeds and workers
+        torch.use_deterministic_algorithms(True)
+        entry = implementation(options.implementation)
+        method = entry.method(hparams)
+        if options.reload is not None:
+            load_weights(method, options.reload)
+        experience, evaluation = entry.make_loaders(method, options.num_workers)
+        stop = StopOnSignal()
+        trainer = _trainer(options, config, method, experience, evaluation, stop)
+        with _collecting(experience.collector, evaluation.collector):
+            trainer.fit(method, experience, evaluation, ckpt_path=resume_from, weights_only=True)
+    print(_summary(options, method, trainer, bool(stop.received)))
+    return 128 + stop.received if stop.received else 0
+
+
+def _resume_from(options: RunOptions, hparams: dict[str, Any]) -> Path | None:
+    """The checkpoint to go on from; UserError where going on, or starting, would mix or overwrite runs."""
+    last = options.run_dir / LAST
+    if not options.resume:
+        if options.checkpoint and any(options.run_dir.glob("*.ckpt")):
+            raise UserError(
+                f"'{options.run_dir}' already holds a run with checkpoints; go on with --resume, or choose another "
+                "--exp_name or --seed, or move that folder away"
+            )
+        return None
+    if not last.exists():
+        return None
+    before = read_checkpoint(last)["hyper_parameters"]["hparams"]
+    if before["implementation"] != hparams["implementation"] or before["gamename"] != hparams["gamename"]:
+        raise UserError(f"'{last}' is of {before['implementation']} on {before['gamename']}; choose another --exp_name")
+    for key, value in hparams["config"].items():
+        if key not in _MAY_CHANGE_ON_RESUME and before["config"].get(key) != value:
+            raise UserError(
+                f"--resume: {key} is {value!r} now but {before['config'].get(key)!r} in '{last}'; "
+                "use the same settings, or another --exp_name for a new run"
+            )
+    return last
+
+
+@contextlib.contextmanager
+def _owned(run_dir: Path) -> Iterator[None]:
+    """Creates the run directory and holds it against a second process with the same one."""
+    try:
+        run_dir.mkdir(parents=True, exist_ok=True)
+        lock = (run_dir / ".lock").open("w")
+    except OSError as error:
+        raise UserError(f"cannot write to '{run_dir}': {error.strerror}; choose another --logdir") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(f"'{run_dir}' is in use by another process; choose another --seed or --exp_name") from error
+        yield
+
+
+@contextlib.contextmanager
+def _collecting(*collectors: Collector) -> Iterator[None]:
+    """Stops the workers at the end, and names the requests if one of them died."""
+    try:
+        yield
+    except RuntimeError as error:
+        for collector in collectors:
+            if (death := collector.worker_died(error)) is not None:
+                raise death from error
+        raise
+    finally:
+        for collector in collectors:
+            collector.close()
+
+
+def _trainer(
+    options: RunOptions, config: MethodConfig, method: Method, experience: Experience, evaluation: Evaluation,
+    stop: StopOnSignal,
+) -> Trainer:  # fmt: skip
+    name = f"{options.implementation} {options.gamename} seed {options.seed}"
+    callbacks: list[Callback] = [ExperienceState(experience), stop]
+    if config.max_env_steps is not None:
+        callbacks.append(StopAtEnvSteps(config.max_env_steps))
+    if options.recording_epoch_interval > 0:
+        callbacks.append(Recorder(options.run_dir, options.recording_epoch_interval, evaluation))
+    if options.checkpoint:
+        callbacks += [best_checkpoint(options.run_dir), LastCheckpoint(options.run_dir, config.checkpoint_interval)]
+    callbacks.append(RunProgress(name, config.max_epochs, config.max_env_steps))
+    logger = TensorBoardLogger(options.run_dir, name="logger", default_hp_metric=False)
+    _log_hparams(logger, method)
+    return Trainer(
+        accelerator=options.accelerator,
+        devices=1,
+        max_epochs=config.max_epochs,
+        check_val_every_n_epoch=config.eval_interval,
+        num_sanity_val_steps=0,
+        callbacks=callbacks,
+        logger=logger,
+        plugins=[AtomicCheckpointIO()],
+        enable_checkpointing=options.checkpoint,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+
+
+def _log_hparams(logger: TensorBoardLogger, method: Method) -> None:
+    """Fills TensorBoard's hparams tab, with the evaluation returns as its metrics."""
+    outer = dict(method.hparams["hparams"])
+    flat = {**outer.pop("config"), **outer}
+    plain = {k: v if isinstance(v, bool | int | float | str) else str(v) for k, v in flat.items()}
+    metrics = {"eval/return_mean": 0.0, "eval_greedy/return_mean": 0.0}  # names only, the values come with the scalars
+    for summary in hparams_summary(plain, metrics):
+        logger.experiment.file_writer.add_summary(summary)
+
+
+def load_weights(method: Method, path: Path) -> None:
+    """Loads the policy of a checkpoint of the same method and environment; counters and optimisers start anew."""
+    checkpoint = read_checkpoint(path)
+    theirs, ours = checkpoint["hyper_parameters"]["hparams"], method.hparams["hparams"]
+    for key in ("implementation", "gamename"):
+        if theirs[key] != ours[key]:
+            raise UserError(f"--reload '{path}': its {key} is '{theirs[key]}', this run's is '{ours[key]}'; they must match")
+    weights = {k.removeprefix("policy."): v for k, v in checkpoint["state_dict"].items() if k.startswith("policy.")}
+    try:
+        method.policy.load_state_dict(weights)
+    except RuntimeError as error:
+        raise UserError(f"--reload '{path}': its network has other sizes; use the config it was trained with") from error
+
+
+def _write_config(options: RunOptions, config: MethodConfig) -> None:
+    """``config.yaml``: everything that is needed to make the run again."""
+    content = {
+        "command": " ".join(sys.argv),
+        "implementation": options.implementation,
+        "gamename": options.gamename,
+        "exp_name": options.exp_name,
+        "seed": options.seed,
+        "num_workers": options.num_workers,
+        "accelerator": options.accelerator,
+        "reload": None if options.reload is None else str(options.reload),
+        "config": dataclasses.asdict(config),
+        "git_commit": _git_commit(),
+        "versions": {"python": platform.python_version(), **{p: _version(p) for p in _PACKAGES}},
+    }
+    (options.run_dir / "config.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _git_commit() -> str | None:
+    """The commit of the source tree, with ``-dirty`` where it has uncommitted changes."""
+    command: Sequence[str] = ("git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+    here = Path(__file__).resolve().parent
+    try:
+        return subprocess.run(command, cwd=here, capture_output=True, text=True, check=True).stdout.strip() or None
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _summary(options: RunOptions, method: Method, trainer: Trainer, interrupted: bool) -> str:
+    state = "interrupted" if interrupted else "finished"
+    line = f"{state} at {int(method.env_steps):,} training steps, {int(method.eval_env_steps):,} evaluation steps"
+    if "eval/return_mean" in trainer.callback_metrics:
+        sampled, greedy = (float(trainer.callback_metrics[f"{p}/return_mean"]) for p in ("eval", "eval_greedy"))
+        line += f"; last evaluation: sampled {sampled:.1f}, greedy {greedy:.1f}"
+    hint = f"\ngo on with --resume; run directory: {options.run_dir}" if interrupted else f"\nrun directory: {options.run_dir}"
+    return line + hint
+
+
+def quiet_lightning() -> None:
+    """Silences Lightning's advice about loaders and devices, which does not apply to roll-outs."""
+    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module="pytorch_lightning")
+    warnings.filterwarnings("ignore", module="lightning_fabric")

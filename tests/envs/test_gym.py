@@ -1,0 +1,88 @@
+import gymnasium
+import numpy as np
+import pytest
+
+from lightning_rl.envs.gym import filming_env, make_env
+from lightning_rl.envs.spec import ENV_SPECS, EnvSpec, env_spec
+from lightning_rl.types import UserError
+
+
+@pytest.mark.parametrize("gamename", ENV_SPECS)
+def test_spec_says_the_truth(gamename):
+    spec = env_spec(gamename)
+    env = make_env(spec)
+    assert env.observation_space.shape == (spec.obs_size,)
+    if spec.continuous:
+        assert env.unwrapped.action_space.shape == (spec.action_size,)
+    else:
+        assert env.action_space.n == spec.action_size
+    env.reset(seed=0)
+    steps, over = 0, False
+    while not over:
+        over = any(env.step(env.action_space.sample())[2:4])
+        steps += 1
+    assert steps <= spec.horizon
+
+
+def test_time_limit_truncates():
+    env = make_env(env_spec("pendulum"))
+    env.reset(seed=0)
+    ends = [env.step(np.zeros(1, np.float32))[2:4] for _ in range(200)]
+    assert ends[-1] == (False, True)
+    assert not any(any(end) for end in ends[:-1])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sparse_pays_the_same_total_at_the_end(seed):
+    returns = []
+    for gamename in ("lunarlander", "lunarlander-sparse"):
+        env, rng, rewards, over = make_env(env_spec(gamename)), np.random.default_rng(seed), [], False
+        env.reset(seed=seed)
+        while not over:
+            _, reward, terminated, truncated, _ = env.step(int(rng.integers(4)))
+            rewards.append(reward)
+            over = terminated or truncated
+        returns.append(sum(rewards))
+    assert returns[0] == pytest.approx(returns[1])
+    assert not any(rewards[:-1])
+
+
+def test_sparse_pays_truncated_episodes_and_starts_anew():
+    spec = EnvSpec("p", "Pendulum-v1", 3, 1, True, 200, 200, 0.0, None, sparse=True)
+    env = make_env(spec)
+    for _ in range(2):
+        env.reset(seed=3)
+        rewards = [env.step(np.zeros(1, np.float32))[1] for _ in range(200)]
+        assert rewards[-1] < -1
+        last = rewards[-1]
+    assert last == rewards[-1]
+
+
+def test_continuous_actions_are_rescaled_and_clipped():
+    env = make_env(env_spec("pendulum"))  # box [-2, 2]
+    after = []
+    for action in (1.0, 5.0):
+        env.reset(seed=1)
+        after.append(env.step(np.array([action], np.float32))[0])
+    raw = gymnasium.make("Pendulum-v1")
+    raw.reset(seed=1)
+    np.testing.assert_array_equal(after[0], raw.step(np.array([2.0], np.float32))[0])
+    np.testing.assert_array_equal(after[0], after[1])
+
+
+def test_film_is_written_whole(tmp_path):
+    path = tmp_path / "deep" / "film.mp4"
+    with filming_env(env_spec("cartpole"), path) as env:
+        env.reset(seed=0)
+        for _ in range(5):
+            env.step(1)
+    assert path.stat().st_size > 500
+    assert path.read_bytes()[4:8] == b"ftyp"
+    assert [p.name for p in path.parent.iterdir()] == ["film.mp4"]
+
+
+def test_unknown_names():
+    with pytest.raises(UserError, match=r"unknown gamename 'pong'; choose one of: lunarlander"):
+        env_spec("pong")
+    with pytest.raises(UserError, match="cannot make 'NoSuch-v0'"):
+        make_env(EnvSpec("x", "NoSuch-v0", 1, 1, False, 1, 1, 0.0, None))

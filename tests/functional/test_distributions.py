@@ -1,0 +1,42 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from lightning_rl.functional.distributions import Categorical, Gaussian
+
+
+def test_categorical_by_hand():
+    dist = Categorical(torch.tensor([[0.0, math.log(3.0)]]))  # probabilities 1/4, 3/4
+    assert dist.log_prob(torch.tensor([0])).item() == pytest.approx(math.log(0.25))
+    assert dist.entropy().item() == pytest.approx(-0.25 * math.log(0.25) - 0.75 * math.log(0.75))
+
+
+def test_categorical_gumbel_sampling_has_the_right_frequencies():
+    logits = torch.log(torch.tensor([0.1, 0.2, 0.7]))
+    noise = torch.from_numpy(Categorical.draw_noise(np.random.default_rng(0), (40_000, 3)))
+    counts = torch.bincount(Categorical(logits.expand(40_000, 3)).sample(noise), minlength=3) / 40_000
+    assert counts.tolist() == pytest.approx([0.1, 0.2, 0.7], abs=0.01)
+
+
+def test_zero_noise_is_greedy():
+    logits = torch.randn(50, 4)
+    assert torch.equal(Categorical(logits).sample(torch.zeros(50, 4)), logits.argmax(-1))
+    gaussian = Gaussian(torch.randn(50, 6))
+    assert torch.equal(gaussian.sample(torch.zeros(50, 3)), gaussian.mean)
+
+
+def test_gaussian_agrees_with_torch():
+    output, action = torch.randn(7, 6), torch.randn(7, 3)
+    ours = Gaussian(output)
+    theirs = torch.distributions.Independent(torch.distributions.Normal(output[:, :3].tanh(), ours.log_std.exp()), 1)
+    torch.testing.assert_close(ours.log_prob(action), theirs.log_prob(action))
+    torch.testing.assert_close(ours.entropy(), theirs.entropy())
+
+
+def test_shapes_that_would_broadcast_are_refused():
+    with pytest.raises(ValueError, match="does not fit"):
+        Categorical(torch.zeros(5, 3)).log_prob(torch.zeros(5, 1, dtype=torch.int64))
+    with pytest.raises(ValueError, match="does not fit"):
+        Gaussian(torch.zeros(5, 4)).log_prob(torch.zeros(5, 1))

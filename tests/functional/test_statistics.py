@@ -1,0 +1,25 @@
+import pytest
+from scipy.stats import trim_mean
+
+from lightning_rl.functional.statistics import interquartile_mean, summarise
+
+
+def test_by_hand():
+    stats = summarise([1, 2, 3, 4, 5, 6, 7, 108])
+    assert stats == pytest.approx({"mean": 17.0, "sd": 1186.5**0.5, "median": 4.5, "iqm": 4.5, "min": 1.0, "max": 108.0})
+
+
+def test_iqm_is_the_trimmed_mean_where_quarters_are_whole():
+    values = [9.0, -3.0, 4.0, 4.0, 100.0, 2.0, 0.5, 7.0, 1.0, 1.0, 3.0, 5.0]
+    assert interquartile_mean(values) == pytest.approx(trim_mean(values, 0.25))
+
+
+def test_iqm_weighs_values_on_the_cut():
+    # five values, the middle half is 1.25 .. 3.75 of five: weights 0.75, 1, 0.75
+    assert interquartile_mean([0, 1, 2, 4, 50]) == pytest.approx((0.75 * 1 + 2 + 0.75 * 4) / 2.5)
+    assert interquartile_mean([3.0]) == 3.0
+
+
+def test_refuses_other_shapes():
+    with pytest.raises(ValueError, match=r"\[n\]"):
+        summarise([])

@@ -1,0 +1,93 @@
+"""Shared by the tests: tiny budgets, a toy policy, a toy environment."""
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+
+from lightning_rl.cli import main
+from lightning_rl.envs.spec import ENV_SPECS, EnvSpec
+from lightning_rl.functional.distributions import distribution_for
+from lightning_rl.nets.command import GatedNet
+from lightning_rl.nets.policies import Policy
+from lightning_rl.types import Episode, Request
+
+ROOT = Path(__file__).resolve().parent.parent
+
+TINY = {
+    "n_warm_up_episodes": 4, "n_episodes_per_iter": 4, "chunk_size": 2, "n_updates_per_iter": 3, "batch_size": 16,
+    "hidden": [8, 8], "eval_interval": 2, "eval_episodes": 2, "checkpoint_interval": 2, "replay_size": 10, "last_few": 3,
+}  # fmt: skip
+
+
+def tiny_flags(**extra: Any) -> list[str]:
+    """--set flags that make a run take a second."""
+    return [f"--set={key}={value}" for key, value in {**TINY, **extra}.items()]
+
+
+def run_cli(logdir: Path, *flags: str, gamename: str = "cartpole", **settings: Any) -> int:
+    return main(["--gamename", gamename, "--logdir", str(logdir), "--num_workers", "0", *tiny_flags(**settings), *flags])
+
+
+def run_dir(logdir: Path, gamename: str = "cartpole", seed: int = 25) -> Path:
+    return logdir / gamename / "default" / "UDRL" / f"seed_{seed}"
+
+
+def toy_policy(spec: EnvSpec, seed: int = 0) -> Policy:
+    torch.manual_seed(seed)
+    distribution = distribution_for(spec.continuous)
+    net = GatedNet(spec.obs_size, distribution.output_size(spec.action_size), [8, 8], (0.01, 0.01))
+    return Policy(net, distribution, spec.action_size)
+
+
+def make_episode(rewards: list[float], obs_size: int = 4, name: str = "toy") -> Episode:
+    """An episode with the given rewards whose observations count the steps."""
+    steps = len(rewards)
+    obs = np.repeat(np.arange(steps + 1, dtype=np.float32)[:, None], obs_size, axis=1)
+    action = np.arange(steps, dtype=np.int64) % 2
+    return Episode(obs, action, np.array(rewards, dtype=np.float32), True, False, None, Request(name, 0), 0)
+
+
+def same_episodes(a: list[Episode], b: list[Episode]) -> bool:
+    def key(e: Episode) -> tuple[Any, ...]:
+        parts = (e.obs, e.action, e.reward, e.command)
+        return (e.terminated, e.truncated, e.request, e.policy_version, *(None if p is None else p.tobytes() for p in parts))
+
+    return [key(e) for e in a] == [key(e) for e in b]
+
+
+class CommandTask(gymnasium.Env[Any, Any]):
+    """Identity task: ten steps, action 1 pays 1, action 0 nothing, so a commanded return is a count of ones."""
+
+    observation_space = gymnasium.spaces.Box(0, 1, (1,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, **kwargs: Any) -> Any:
+        super().reset(**kwargs)
+        self.left = 10
+        return np.ones(1, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        self.left -= 1
+        return np.full(1, self.left / 10, np.float32), float(action), self.left == 0, False, {}
+
+
+class RaisingTask(CommandTask):
+    """Raises at its fourth step."""
+
+    def step(self, action: Any) -> Any:
+        if self.left == 7:
+            raise ValueError("the ground gave way")
+        return super().step(action)
+
+
+@pytest.fixture
+def toy_games(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Registers the toy environments as gamenames ``count`` and ``raising``."""
+    for name, cls in (("count", CommandTask), ("raising", RaisingTask)):
+        if f"{name}-v0" not in gymnasium.registry:
+            gymnasium.register(f"{name}-v0", entry_point=cls)
+        monkeypatch.setitem(ENV_SPECS, name, EnvSpec(name, f"{name}-v0", 1, 2, False, 10, 10, 10.0, None))

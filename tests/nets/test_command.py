@@ -1,0 +1,83 @@
+import pytest
+import torch
+import torch.nn.functional as F
+
+from lightning_rl.nets.command import COMMAND_NETS, CommandLinear, GatedNet
+
+SCALES = (0.025, 0.01)
+
+
+def build(name: str, hidden: list[int], obs_size: int = 8, out: int = 4):
+    torch.manual_seed(0)
+    return COMMAND_NETS[name](obs_size, out, hidden, SCALES)
+
+
+def real_commands(count: int) -> torch.Tensor:
+    """At the scale of LunarLander: returns -200 .. 300, horizons 1 .. 400."""
+    return torch.stack([torch.rand(count) * 500 - 200, torch.rand(count) * 400 + 1], dim=-1)
+
+
+@pytest.mark.parametrize("name", COMMAND_NETS)
+def test_command_alone_changes_the_output(name):
+    net = build(name, [32, 64, 64])
+    obs, command = torch.randn(100, 8), real_commands(100)
+    moved = (net(obs, command) - net(obs, command.flip(0))).abs().mean()
+    assert moved > 0.01 * net(obs, command).std()
+
+
+@pytest.mark.parametrize("name", COMMAND_NETS)
+def test_output_is_sane_at_real_commands(name):
+    output = build(name, [32, 64, 64])(torch.randn(500, 8), real_commands(500))
+    assert output.shape == (500, 4)
+    assert output.abs().max() < 100  # unscaled commands gave 1e5
+    assert (output < 0).any()
+    assert (output > 0).any()
+
+
+def test_gates_are_open_at_initialisation():
+    net = GatedNet(8, 4, [32, 64], SCALES)
+    assert net.saturation(real_commands(1000)) < 0.1
+
+
+@pytest.mark.parametrize("name", COMMAND_NETS)
+def test_learns_a_bandit_whose_answer_is_in_the_command(name):
+    net = build(name, [16, 32], obs_size=1, out=2)
+    command = real_commands(512)
+    target = ((command[:, 0] > 50) ^ (command[:, 1] > 200)).long()
+    obs, adam = torch.ones(512, 1), torch.optim.Adam(net.parameters(), 1e-2)
+    for _ in range(300):
+        loss = F.cross_entropy(net(obs, command), target)
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+    assert loss < 0.2
+
+
+def test_command_linear_is_the_generated_matrix():
+    layer = CommandLinear(3, 2, 2).double()
+    x, c = torch.randn(5, 3, dtype=torch.float64), torch.randn(5, 2, dtype=torch.float64)
+    parts = layer.generated.weight.reshape(2, 3, 2)  # [out, in, C]
+    for i in range(5):
+        weight = layer.constant.weight + parts @ c[i]
+        bias = layer.constant.bias + layer.bias.weight @ c[i]
+        torch.testing.assert_close(layer(x, c)[i], weight @ x[i] + bias)
+
+
+def test_generated_weights_have_variance_two_over_fan_in():
+    torch.manual_seed(0)
+    layer = CommandLinear(100, 200, 2)
+    parts = layer.generated.weight.reshape(200, 100, 2)
+    variance = (layer.constant.weight + parts @ torch.full((2,), 10.0**0.5)).var()  # a command of typical square
+    assert variance.item() == pytest.approx(2 / 100, rel=0.05)
+
+
+def test_scales_travel_in_the_state_dict_and_sizes_are_not_modified():
+    hidden = [16, 32]
+    net = build("gated", hidden)
+    assert hidden == [16, 32]
+    assert net.state_dict()["command_scale"].tolist() == pytest.approx(list(SCALES))
+
+
+def test_parameter_count_of_the_published_network():
+    net = GatedNet(8, 4, [32, 128, 128, 128], SCALES)
+    assert sum(p.numel() for p in net.parameters()) == 38_148
