@@ -83,6 +83,8 @@ def train(options: RunOptions) -> int:
         "config": dataclasses.asdict(config),
     }
     resume_from = _resume_from(options, hparams)
+    if options.accelerator == "gpu" and not torch.cuda.is_available():
+        raise UserError("--accelerator gpu: no GPU that torch can use was found; use --accelerator cpu")
     with _owned(options.run_dir):
         _write_config(options, config)
         quiet_lightning()

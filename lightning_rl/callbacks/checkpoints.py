@@ -52,13 +52,16 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     if not zipfile.is_zipfile(path):
         raise UserError(f"checkpoint '{path}' is truncated or not a checkpoint ({path.stat().st_size} bytes); use another")
     try:
+        with zipfile.ZipFile(path) as archive:
+            if (bad := archive.testzip()) is not None:
+                raise ValueError(f"checksum of {bad} is wrong")
         checkpoint = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise UserError(
             f"checkpoint '{path}' holds objects other than plain data and was refused; none of it was run. "
             "Use checkpoints written by this program only"
         ) from error
-    except (RuntimeError, EOFError, ValueError, KeyError, OSError) as error:
+    except (RuntimeError, EOFError, ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
         raise UserError(f"checkpoint '{path}' is damaged ({str(error).splitlines()[0]}); use another") from error
     try:
         hparams = checkpoint["hyper_parameters"]["hparams"]

@@ -115,7 +115,9 @@ class SortedEpisodeBuffer:
         self._newest = state["newest"]
         self._order = np.arange(state["best"])
         if state["best"] > self.capacity or len(state["length"]) != len(self._slots):
-            raise ValueError(f"{state['best']} best of {len(state['length'])} episodes do not fit {self.capacity} + {self.recent}")
+            raise ValueError(
+                f"{state['best']} best of {len(state['length'])} episodes do not fit {self.capacity} + {self.recent}"
+            )
         self._length[self._slots], self._return[self._slots] = state["length"].numpy(), state["return"].numpy()
         start = 0
         for row, (slot, n) in enumerate(zip(self._slots.tolist(), state["length"].tolist(), strict=True)):

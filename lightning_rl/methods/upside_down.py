@@ -137,22 +137,23 @@ class UpsideDownExperience:
 
     def _start(self, epoch: int, parameters: dict[str, Tensor] | None = None, version: int | None = None) -> None:
         """Sets the collection for ``epoch`` going, under the current policy unless ``parameters`` are given."""
-        if epoch == 0:
-            name, count, commands = "warm-up", self.cfg.n_warm_up_episodes, None
-        else:
-            name, count = f"epoch {epoch}", self.cfg.n_episodes_per_iter + self.cfg.n_held_out_episodes_per_iter
-            commands = draw_commands(self._command_range(), generator(self.run_seed, "command", epoch).random(count))
-        requests = [
-            Request(
-                name=f"{name}, episode {i}",
-                seed=derive_seed(self.run_seed, "rollout", epoch, i),
-                mode="uniform" if commands is None else "sampled",
-                command=None if commands is None else tuple(commands[i].tolist()),
-            )
-            for i in range(count)
+        requests = self._warm_up_requests() if epoch == 0 else self._commanded_requests(epoch)
+        if parameters is None or version is None:
+            # The policy has been trained for as many epochs as were begun, less the one that begins now.
+            parameters, version = self.policy.state_dict(), max(epoch - self.cfg.overlap, 0)
+        self.collector.start(requests, parameters, version)
+
+    def _warm_up_requests(self) -> list[Request]:
+        seeds = (derive_seed(self.run_seed, "warm-up", i) for i in range(self.cfg.n_warm_up_episodes))
+        return [Request(f"warm-up, episode {i}", seed, "uniform") for i, seed in enumerate(seeds)]
+
+    def _commanded_requests(self, epoch: int) -> list[Request]:
+        count = self.cfg.n_episodes_per_iter + self.cfg.n_held_out_episodes_per_iter
+        commands = draw_commands(self._command_range(), generator(self.run_seed, "command", epoch).random(count))
+        return [
+            Request(f"epoch {epoch}, episode {i}", derive_seed(self.run_seed, "rollout", epoch, i), "sampled", tuple(command))
+            for i, command in enumerate(commands.tolist())
         ]
-        behind = 1 if self.cfg.overlap and epoch else 0
-        self.collector.start(requests, parameters or self.policy.state_dict(), version or epoch - behind)
 
     def _minibatches(self, epoch: int) -> CommandedSteps:
         """``n_updates_per_iter`` minibatches in one gather: the command is what really happened from the step on."""

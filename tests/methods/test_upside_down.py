@@ -1,0 +1,147 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from helpers import TINY, same_episodes
+
+from lightning_rl.config import build_config, merged_values
+from lightning_rl.methods.upside_down import UDRL, UDRLConfig, UpsideDownExperience, commanded_steps, make_loaders
+from lightning_rl.types import Episode
+
+
+def build(gamename: str = "cartpole", num_workers: int = 0, **settings):
+    config = build_config(UDRLConfig, [*merged_values("UDRL", gamename), ("test", {**TINY, **settings})])
+    hparams = {"implementation": "UDRL", "gamename": gamename, "seed": 3, "config": dataclasses.asdict(config)}
+    method = UDRL(hparams)
+    experience, _ = make_loaders(method, num_workers)
+    return method, experience
+
+
+def recorded(experience: UpsideDownExperience) -> list[Episode]:
+    """Lets the episodes of the next epochs be seen."""
+    seen: list[Episode] = []
+    finish = experience.collector.finish
+
+    def spy() -> list[Episode]:
+        seen[:] = finish()
+        return list(seen)
+
+    experience.collector.finish = spy
+    return seen
+
+
+def drift(method: UDRL) -> None:
+    """Stands in for training: the policy changes."""
+    with torch.no_grad():
+        for parameter in method.policy.parameters():
+            parameter.add_(0.01)
+
+
+@pytest.mark.parametrize(("overlap", "num_workers"), [(True, 0), (True, 1), (False, 0)])
+def test_staleness_is_exactly_one_epoch_with_overlap_and_zero_without(overlap, num_workers):
+    method, experience = build(overlap=overlap, num_workers=num_workers)
+    seen, versions, past = recorded(experience), [], []
+    for epoch in range(4):
+        next(iter(experience))
+        versions.append({e.policy_version for e in seen})
+        if epoch:  # replay under the parameters that the stamp names
+            check = build(overlap=overlap)[1].collector
+            stamp = epoch - 1 if overlap else epoch
+            again = check.collect([e.request for e in seen], past[stamp] if overlap else method.policy.state_dict(), stamp)
+            assert same_episodes(seen, again)
+        past.append({k: v.clone() for k, v in method.policy.state_dict().items()})
+        drift(method)
+    assert versions == ([{0}, {0}, {1}, {2}] if overlap else [{0}, {1}, {2}, {3}])
+    experience.collector.close()
+
+
+def test_commands_come_from_the_best_episodes():
+    _, experience = build(last_few=3, n_episodes_per_iter=6)
+    for _ in range(3):
+        next(iter(experience))
+    returns, lengths = experience.buffer.best(3)
+    low, high, horizon = experience._command_range()
+    assert low == pytest.approx(returns.mean())
+    assert high == pytest.approx(returns.mean() + returns.std())
+    assert horizon == round(lengths.mean())
+    experience.collector.finish()
+    assert all(low <= r.command[0] <= high and r.command[1] == horizon for r in experience._commanded_requests(9))
+
+
+def test_labels_are_what_really_happened():
+    _, experience = build(sample_by="episode", segments="trailing", batch_size=64)
+    batch = next(iter(experience))
+    assert batch.steps.obs.shape == (3, 64, 4)
+    # in CartPole every step pays 1: the return of a trailing segment is its length
+    assert torch.equal(batch.steps.command[..., 0], batch.steps.command[..., 1])
+    assert (batch.steps.command[..., 1] >= 1).all()
+
+
+def test_held_out_episodes_are_counted_apart_and_never_stored():
+    method, experience = build(n_held_out_episodes_per_iter=2, replay_size=1000)
+    seen = recorded(experience)
+    next(iter(experience))
+    batch = next(iter(experience))
+    assert len(seen) == 6
+    assert batch.env_steps == sum(e.length for e in seen[:4])
+    assert batch.held_out_env_steps == sum(e.length for e in seen[4:])
+    assert len(experience.buffer) == 4 + 4
+    assert batch.held_out.obs.shape == (batch.held_out_env_steps, 4)
+    experience.collector.close()
+
+
+def test_commanded_steps_by_hand():
+    from helpers import make_episode
+
+    steps = commanded_steps([make_episode([1.0, 2.0]), make_episode([5.0])])
+    assert steps.command.tolist() == [[3.0, 2.0], [2.0, 1.0], [5.0, 1.0]]
+    assert steps.obs[:, 0].tolist() == [0.0, 1.0, 0.0]
+
+
+def test_two_methods_in_one_process_are_equal_and_configs_are_not_modified():
+    (a, ea), (b, eb) = build(), build()
+    assert all(torch.equal(p, q) for p, q in zip(a.policy.parameters(), b.policy.parameters(), strict=True))
+    assert a.cfg.hidden == [8, 8]
+    batches = [next(iter(e)) for e in (ea, eb)]
+    assert torch.equal(batches[0].steps.obs, batches[1].steps.obs)
+
+
+def test_snapshot_resumes_the_collection_that_was_under_way():
+    method, experience = build()
+    for _ in range(2):
+        next(iter(experience))
+        drift(method)
+    state = experience.snapshot()
+    expected = next(iter(experience))
+    other_method, other = build()
+    other_method.policy.load_state_dict(method.policy.state_dict())
+    other.restore(state)
+    resumed = next(iter(other))
+    assert torch.equal(expected.steps.obs, resumed.steps.obs)
+    assert torch.equal(expected.steps.command, resumed.steps.command)
+    assert expected.scalars["rollout/return_mean"] == resumed.scalars["rollout/return_mean"]
+
+
+@pytest.mark.parametrize("gamename", ["lunarlander", "pendulum"])
+@pytest.mark.parametrize("network", ["gated", "hyper", "bilinear"])
+def test_loss_falls_on_fixed_examples(gamename, network):
+    method, _ = build(gamename, network=network, hidden=[32, 32], learning_rate=1e-2)
+    rng = torch.Generator().manual_seed(0)
+    spec_obs, continuous = (3, True) if gamename == "pendulum" else (8, False)
+    obs = torch.randn(256, spec_obs, generator=rng)
+    command = torch.rand(256, 2, generator=rng) * torch.tensor([200.0, 200.0])
+    action = obs[:, :1].tanh() if continuous else (command[:, 0] > 100).long()
+    adam = torch.optim.Adam(method.policy.parameters(), 1e-2)
+    method.raw_optimisers = lambda: [adam]
+    first, *_, last = (float(method.update(obs, command, action)) for _ in range(200))
+    assert last < first - 0.4
+
+
+def test_scalars_are_named_as_promised():
+    _, experience = build()
+    next(iter(experience))
+    scalars = next(iter(experience)).scalars
+    expected = {"rollout/return_mean", "rollout/return_std", "rollout/return_min", "rollout/return_max"}
+    assert expected | {"rollout/length_mean", "command/return", "command/horizon"} <= scalars.keys()
+    assert all(np.isfinite(v) for v in scalars.values())

@@ -1,0 +1,252 @@
+"""Runs as a user starts them: what they leave on disk, resuming, interruption, failure."""
+
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from helpers import ROOT, run_cli, run_dir, tiny_flags
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from lightning_rl.cli import main
+
+
+def weights(path: Path) -> dict[str, torch.Tensor]:
+    return torch.load(path, weights_only=True)["state_dict"]
+
+
+def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[k], b[k]) for k in a)
+
+
+def scalars(folder: Path) -> EventAccumulator:
+    events = EventAccumulator(str(next((folder / "logger").iterdir())))
+    events.Reload()
+    return events
+
+
+def start(logdir: Path, *flags: str, **settings) -> subprocess.Popen:
+    command = [sys.executable, str(ROOT / "trainer.py"), "--gamename", "cartpole", "--logdir", str(logdir)]
+    return subprocess.Popen([*command, *tiny_flags(**settings), *flags], stderr=subprocess.PIPE, text=True)
+
+
+def wait_for(condition, seconds: float = 60) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.05)
+
+
+def test_run_directory_is_as_documented(tmp_path, capsys):
+    assert run_cli(tmp_path, "--max_epochs", "4", "--recording_epoch_interval", "4") == 0
+    folder = run_dir(tmp_path)
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    assert config["config"]["batch_size"] == 16
+    assert config["versions"]["torch"] == torch.__version__
+    assert {"git_commit", "seed", "implementation", "gamename", "command"} <= config.keys()
+    assert (folder / "last.ckpt").exists()
+    assert len(list(folder.glob("epoch=*.ckpt"))) == 1
+    assert sorted(p.name for p in (folder / "recordings" / "epoch_3").iterdir()) == ["greedy.mp4", "sampled.mp4"]
+    assert [p.name for p in (folder / "logger").iterdir()] == ["version_0"]
+    assert "finished at" in capsys.readouterr().out
+    assert not list(folder.rglob("*.tmp"))
+
+
+def test_scalars_over_env_steps_and_the_hparams_tab(tmp_path):
+    assert run_cli(tmp_path, "--max_epochs", "4", n_held_out_episodes_per_iter=1) == 0
+    events = scalars(run_dir(tmp_path))
+    tags = set(events.Tags()["scalars"])
+    promised = {f"rollout/{k}" for k in ("return_mean", "return_std", "return_min", "return_max", "length_mean")}
+    promised |= {"eval/return_mean", "eval_greedy/return_mean", "train/policy_loss", "train/entropy", "command/return"}
+    promised |= {"command/horizon", "time/env_steps_per_second", "time/held_out_env_steps", "time/eval_env_steps"}
+    assert promised | {"held_out/policy_loss", "train/gate_saturation"} <= tags
+    last = weights(run_dir(tmp_path) / "last.ckpt")
+    loss = events.Scalars("train/policy_loss")
+    assert loss[-1].step == int(last["env_steps"])
+    assert len(loss) == 4
+    assert len(events.Scalars("eval/return_mean")) == 2
+    assert int(last["held_out_env_steps"]) > 0
+    assert int(last["eval_env_steps"]) > 0
+    assert int(last["num_updates"]) == 12
+    assert "_hparams_/session_start_info" in events.summary_metadata
+
+
+def test_num_workers_do_not_change_a_run(tmp_path):
+    finals = []
+    for num_workers in (0, 1, 2):
+        assert run_cli(tmp_path / str(num_workers), "--max_epochs", "4", "--num_workers", str(num_workers)) == 0
+        finals.append(weights(run_dir(tmp_path / str(num_workers)) / "last.ckpt"))
+    assert same(finals[0], finals[1])
+    assert same(finals[0], finals[2])
+
+
+def test_seeds_differ(tmp_path):
+    for seed in ("1", "2"):
+        assert run_cli(tmp_path, "--max_epochs", "1", "--seed", seed, checkpoint_interval=1) == 0
+    a, b = (weights(run_dir(tmp_path, seed=s) / "last.ckpt") for s in (1, 2))
+    assert not torch.equal(a["policy.net.embed_obs.weight"], b["policy.net.embed_obs.weight"])
+
+
+@pytest.mark.parametrize("overlap", ["true", "false"])
+def test_resuming_equals_not_having_stopped(tmp_path, overlap):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    settings = {"overlap": overlap, "recent_episodes": 3}
+    assert run_cli(whole, "--max_epochs", "7", **settings) == 0
+    for epochs in ("2", "5", "7"):
+        assert run_cli(parts, "--max_epochs", epochs, "--resume", **settings) == 0
+    a, b = (torch.load(run_dir(p) / "last.ckpt", weights_only=True) for p in (whole, parts))
+    assert same(a["state_dict"], b["state_dict"])
+    assert a["epoch"] == b["epoch"]
+    assert a["global_step"] == b["global_step"] == 7
+    assert str(a["optimizer_states"]) == str(b["optimizer_states"])
+
+
+def test_resuming_a_finished_run_changes_nothing(tmp_path):
+    assert run_cli(tmp_path, "--max_epochs", "2", "--resume") == 0
+    before = weights(run_dir(tmp_path) / "last.ckpt")
+    assert run_cli(tmp_path, "--max_epochs", "2", "--resume") == 0
+    assert same(before, weights(run_dir(tmp_path) / "last.ckpt"))
+
+
+def test_reload_starts_anew_from_the_weights(tmp_path):
+    assert run_cli(tmp_path / "a", "--max_epochs", "2") == 0
+    source = run_dir(tmp_path / "a") / "last.ckpt"
+    assert run_cli(tmp_path / "b", "--max_epochs", "2", "--reload", str(source), learning_rate=1e-30) == 0
+    a, b = weights(source), weights(run_dir(tmp_path / "b") / "last.ckpt")
+    assert torch.equal(a["policy.net.embed_obs.weight"], b["policy.net.embed_obs.weight"])
+    assert int(b["num_updates"]) == 6
+
+
+def test_no_checkpoint(tmp_path):
+    assert run_cli(tmp_path, "--max_epochs", "2", "--no_checkpoint") == 0
+    assert not list(tmp_path.rglob("*.ckpt"))
+
+
+def test_max_env_steps_stops_and_evaluates(tmp_path):
+    assert run_cli(tmp_path, max_env_steps=150, eval_interval=1000) == 0
+    last = weights(run_dir(tmp_path) / "last.ckpt")
+    assert 150 <= int(last["env_steps"]) < 800
+    assert len(scalars(run_dir(tmp_path)).Scalars("eval/return_mean")) == 1
+
+
+def test_evaluation_needs_only_the_path(tmp_path, capsys):
+    assert run_cli(tmp_path, "--max_epochs", "2") == 0
+    path = run_dir(tmp_path) / "last.ckpt"
+    capsys.readouterr()
+    assert main(["--eval_agent", str(path), "--eval_episodes", "5", "--eval_command", "return=200"]) == 0
+    out = capsys.readouterr().out
+    for word in ("sampled", "greedy", "mean", "sd", "median", "iqm", "min", "max", "length", "return 200"):
+        assert word in out
+    report = json.loads((path.parent / "evaluation.json").read_text())
+    assert report["command"]["return"] == 200.0
+    assert report["command"]["horizon"] == pytest.approx(float(weights(path)["eval_command"][1]))
+    assert len(report["sampled"]["returns"]) == len(report["greedy"]["lengths"]) == 5
+    assert report["sampled"]["return"]["mean"] == pytest.approx(sum(report["sampled"]["returns"]) / 5)
+    assert (path.parent / "evaluation.mp4").stat().st_size > 500
+    best = next(path.parent.glob("epoch=*.ckpt"))
+    assert main(["--eval_agent", str(best), "--eval_episodes", "1"]) == 0
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_write_last_and_the_run_resumes_exactly(tmp_path, number, code):
+    process = start(tmp_path / "a", "--max_epochs", "100000", checkpoint_interval=100000)
+    folder = run_dir(tmp_path / "a")
+    wait_for(lambda: list(folder.glob("epoch=*.ckpt")))
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code, err
+    assert "writing last.ckpt" in err
+    assert "Traceback" not in err
+    epochs = torch.load(folder / "last.ckpt", weights_only=True)["global_step"]
+    assert run_cli(tmp_path / "a", "--resume", "--max_epochs", str(epochs + 3), checkpoint_interval=100000) == 0
+    assert run_cli(tmp_path / "b", "--max_epochs", str(epochs + 3), checkpoint_interval=100000) == 0
+    assert same(weights(folder / "last.ckpt"), weights(run_dir(tmp_path / "b") / "last.ckpt"))
+
+
+def test_a_signal_to_the_whole_group_is_survived_too(tmp_path):
+    command = [sys.executable, str(ROOT / "trainer.py"), "--gamename", "cartpole", "--logdir", str(tmp_path)]
+    process = subprocess.Popen([*command, *tiny_flags()], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    wait_for(lambda: list(run_dir(tmp_path).glob("epoch=*.ckpt")))
+    os.killpg(process.pid, signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 143, err
+    assert weights(run_dir(tmp_path) / "last.ckpt")
+
+
+def test_kill_nine_leaves_a_loadable_last(tmp_path):
+    for delay in (0.0, 0.03, 0.11):
+        process = start(tmp_path, "--resume", checkpoint_interval=1)
+        last = run_dir(tmp_path) / "last.ckpt"
+        before = last.stat().st_mtime_ns if last.exists() else 0
+        wait_for(lambda: last.exists() and last.stat().st_mtime_ns > before)  # noqa: B023
+        time.sleep(delay)
+        process.kill()
+        process.communicate()
+        assert weights(last)
+
+
+def test_a_dead_worker_ends_the_run_with_an_error_and_leaves_the_checkpoint(tmp_path):
+    process = start(tmp_path, "--num_workers", "1", checkpoint_interval=1, n_episodes_per_iter=50)
+    wait_for(lambda: (run_dir(tmp_path) / "last.ckpt").exists())
+    children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
+    os.kill(int(children[0]), signal.SIGKILL)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2, err
+    line = err.strip().splitlines()[-1]
+    assert line.startswith("error: a roll-out worker died")
+    assert "episode" in line
+    assert "Traceback" not in err
+    assert weights(run_dir(tmp_path) / "last.ckpt")
+
+
+@pytest.mark.parametrize("num_workers", ["0", "1"])
+def test_an_environment_that_raises_ends_the_run(tmp_path, capsys, toy_games, num_workers):
+    assert run_cli(tmp_path, "--num_workers", num_workers, gamename="raising") == 2
+    err = capsys.readouterr().err
+    assert "error: ValueError: the ground gave way -- raised in warm-up, episode 0" in err
+
+
+def test_nan_stops_the_run_before_it_is_saved(tmp_path, capsys):
+    assert run_cli(tmp_path, "--max_epochs", "2") == 0
+    before = weights(run_dir(tmp_path) / "last.ckpt")
+    path = run_dir(tmp_path) / "last.ckpt"
+    checkpoint = torch.load(path, weights_only=True)
+    checkpoint["state_dict"]["policy.net.embed_obs.weight"].fill_(float("nan"))
+    shutil.copy(path, tmp_path / "keep.ckpt")
+    torch.save(checkpoint, path)
+    poisoned = path.read_bytes()
+    assert run_cli(tmp_path, "--resume", "--max_epochs", "4") == 2
+    assert "train/policy_loss is nan in epoch 2: training diverged" in capsys.readouterr().err
+    assert path.read_bytes() == poisoned
+    assert same(before, weights(tmp_path / "keep.ckpt"))
+
+
+def test_a_full_disk_stops_the_run_and_keeps_the_old_checkpoint(tmp_path, capsys, monkeypatch):
+    assert run_cli(tmp_path, "--max_epochs", "2") == 0
+    before = (run_dir(tmp_path) / "last.ckpt").read_bytes()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert run_cli(tmp_path, "--resume", "--max_epochs", "4") == 2
+    assert "error: the disk is full" in capsys.readouterr().err
+    assert (run_dir(tmp_path) / "last.ckpt").read_bytes() == before
+    assert not list(run_dir(tmp_path).glob(".*.tmp"))
+
+
+def test_two_processes_cannot_share_a_run_directory(tmp_path, capsys):
+    process = start(tmp_path, "--no_checkpoint")
+    wait_for(lambda: (run_dir(tmp_path) / "config.yaml").exists())
+    assert run_cli(tmp_path, "--no_checkpoint") == 2
+    assert "is in use by another process" in capsys.readouterr().err
+    process.kill()
+    process.communicate()
