@@ -15,6 +15,7 @@ from rich.table import Table
 
 from lightning_rl.callbacks.checkpoints import read_checkpoint
 from lightning_rl.data.episodes import Player, record_episode
+from lightning_rl.envs.gym import can_film
 from lightning_rl.functional.statistics import summarise
 from lightning_rl.methods.base import Method, evaluation_requests
 from lightning_rl.registry import implementation
@@ -62,9 +63,10 @@ def evaluate(path: Path, episodes: int, command_text: str | None, num_workers: i
     collector = evaluation.collector
     with contextlib.closing(collector):
         played = collector.collect(requests, method.policy.state_dict(), version=0)
-    player = Player(collector.player.spec, method.policy, next_command=collector.player.next_command)
-    film = path.parent / "evaluation.mp4"
-    record_episode(player, requests[0], film)
+    spec, film = collector.player.spec, path.parent / "evaluation.mp4"
+    filmed = can_film(spec)
+    if filmed:
+        record_episode(Player(spec, method.policy, next_command=collector.player.next_command), requests[0], film)
     report = {
         "checkpoint": str(path),
         "implementation": hparams["implementation"],
@@ -74,7 +76,7 @@ def evaluate(path: Path, episodes: int, command_text: str | None, num_workers: i
         "command": dict(zip(method.command_names, command or (), strict=True)),
         "sampled": _statistics([e for e in played if e.request.mode == "sampled"]),
         "greedy": _statistics([e for e in played if e.request.mode == "greedy"]),
-        "video": str(film),
+        "video": str(film) if filmed else None,
     }
     target = path.parent / "evaluation.json"
     temporary = target.with_suffix(f".{os.getpid()}.tmp")
@@ -102,4 +104,4 @@ def print_report(report: Mapping[str, Any]) -> None:
         table.add_row(mode, *(f"{stats['return'][key]:.1f}" for key in columns), length)
     console = Console()
     console.print(table)
-    console.print(f"video: {report['video']}", soft_wrap=True)
+    console.print(f"video: {report['video'] or 'none, this environment cannot render'}", soft_wrap=True)

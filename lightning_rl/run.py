@@ -34,6 +34,7 @@ from lightning_rl.callbacks.progress import RunProgress
 from lightning_rl.callbacks.recorder import Recorder
 from lightning_rl.config import build_config, merged_values
 from lightning_rl.data.loaders import Collector
+from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods.base import Evaluation, Experience, Method, MethodConfig
 from lightning_rl.registry import implementation
@@ -85,6 +86,8 @@ def train(options: RunOptions) -> int:
     resume_from = _resume_from(options, hparams)
     if options.accelerator == "gpu" and not torch.cuda.is_available():
         raise UserError("--accelerator gpu: no GPU that torch can use was found; use --accelerator cpu")
+    if options.recording_epoch_interval > 0 and not can_film(env_spec(options.gamename)):
+        raise UserError(f"gamename '{options.gamename}' cannot render; leave out --recording_epoch_interval")
     with _owned(options.run_dir):
         _write_config(options, config)
         quiet_lightning()

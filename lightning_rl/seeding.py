@@ -1,7 +1,7 @@
 """Counter-based randomness: every random number is a function of (run seed, purpose, index).
 
 Nothing depends on how many numbers were drawn before, so worker processes, resuming and the
-order of execution cannot change a run.
+order of execution cannot change a run. A purpose always has the same number of indices: numpy reads a missing one as 0.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from helpers import toy_games  # noqa: E402
+from helpers import toy_games
 
 __all__ = ["toy_games"]
 

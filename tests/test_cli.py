@@ -84,9 +84,11 @@ def test_help_is_grouped_and_complete(capsys):
     for heading in ("what to run", "where and how", "checkpoints and recordings", "evaluation"):
         assert heading in text
     assert all(name in text for name in (*IMPLEMENTATIONS, *PLANNED[:5]))
-    design = ("implementation gamename exp_name seed num_workers logdir no_checkpoint no_expo_weighting "
-              "recording_epoch_interval reload eval_agent use_tune num_seeds max_epochs eval_episodes eval_command "
-              "executor accelerator resume set").split()  # fmt: skip
+    design = {
+        *("implementation", "gamename", "exp_name", "seed", "num_workers", "logdir", "no_checkpoint", "no_expo_weighting"),
+        *("recording_epoch_interval", "reload", "eval_agent", "use_tune", "num_seeds", "max_epochs", "eval_episodes"),
+        *("eval_command", "executor", "accelerator", "resume", "set"),
+    }
     known = {option for action in build_parser()._actions for option in action.option_strings}
     assert {f"--{flag}" for flag in design} <= known
 

@@ -214,6 +214,11 @@ def test_an_environment_that_raises_ends_the_run(tmp_path, capsys, toy_games, nu
     assert "error: ValueError: the ground gave way -- raised in warm-up, episode 0" in err
 
 
+def test_filming_what_cannot_render(tmp_path, capsys, toy_games):
+    assert run_cli(tmp_path, "--recording_epoch_interval", "1", gamename="count") == 2
+    assert "gamename 'count' cannot render; leave out --recording_epoch_interval" in capsys.readouterr().err
+
+
 def test_nan_stops_the_run_before_it_is_saved(tmp_path, capsys):
     assert run_cli(tmp_path, "--max_epochs", "2") == 0
     before = weights(run_dir(tmp_path) / "last.ckpt")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.returns import returns_to_go
 from lightning_rl.types import Array, Episode

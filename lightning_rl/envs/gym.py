@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import importlib
 import os
 import tempfile
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ from typing import Any, SupportsFloat
 
 import gymnasium
 import numpy as np
+from gymnasium.envs.registration import EnvSpec as GymSpec
 
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.types import UserError
@@ -38,14 +41,24 @@ class SparseReturn(gymnasium.Wrapper[Any, Any, Any, Any]):
         return obs, self._sum if terminated or truncated else 0.0, terminated, truncated, info
 
 
+def _entry(env_id: str) -> GymSpec:
+    """Gymnasium's registry entry; imports the module of a ``module:Id-v0`` first."""
+    module, _, name = env_id.rpartition(":")
+    if module:
+        importlib.import_module(module)
+    return gymnasium.spec(name)
+
+
 def make_env(spec: EnvSpec, render: bool = False) -> Env:
     """The environment of ``spec``; continuous actions are rescaled so that the box is [-1, 1], and clipped to it.
 
     render: ``env.render()`` gives RGB pictures; no display is needed.
     """
     try:
+        entry = copy.deepcopy(_entry(spec.env_id))
+        entry.order_enforce = False  # the roll-out loop resets before it steps
         env: Env = gymnasium.make(
-            spec.env_id,
+            entry,
             max_episode_steps=spec.horizon,
             disable_env_checker=True,
             **({"render_mode": "rgb_array"} if render else {}),
@@ -55,6 +68,13 @@ def make_env(spec: EnvSpec, render: bool = False) -> Env:
     if spec.continuous:
         env = gymnasium.wrappers.ClipAction(gymnasium.wrappers.RescaleAction(env, np.float32(-1), np.float32(1)))
     return SparseReturn(env) if spec.sparse else env
+
+
+def can_film(spec: EnvSpec) -> bool:
+    """Whether the environment gives RGB pictures."""
+    env = make_env(spec)
+    env.close()
+    return "rgb_array" in env.metadata.get("render_modes", ())
 
 
 @contextlib.contextmanager

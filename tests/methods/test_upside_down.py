@@ -79,7 +79,7 @@ def test_labels_are_what_really_happened():
 
 
 def test_held_out_episodes_are_counted_apart_and_never_stored():
-    method, experience = build(n_held_out_episodes_per_iter=2, replay_size=1000)
+    _, experience = build(n_held_out_episodes_per_iter=2, replay_size=1000)
     seen = recorded(experience)
     next(iter(experience))
     batch = next(iter(experience))

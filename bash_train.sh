@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Trains a range of seeds side by side with GNU parallel, one core each:
+#   bash bash_train.sh --implementation UDRL --gamename lunarlander --exp_name paper -- 25 29
+# Everything before -- goes to trainer.py; after it: first and last seed. JOBS sets how many run at once
+# (default: one per core), PYTHON the interpreter (default: .venv's).
+set -euo pipefail
+
+fail() {
+    echo "error: $1" >&2
+    exit 2
+}
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+flags=()
+while (($#)) && [[ $1 != -- ]]; do
+    flags+=("$1")
+    shift
+done
+[[ ${1:-} == -- && $# -eq 3 ]] || fail "expected FLAGS -- FIRST_SEED LAST_SEED, e.g. --gamename lunarlander -- 25 29"
+first=$2 last=$3
+[[ $first =~ ^[0-9]+$ && $last =~ ^[0-9]+$ ]] || fail "seeds '$first' '$last' are not whole numbers, e.g. -- 25 29"
+((first <= last)) || fail "first seed $first is above last seed $last; swap them"
+for flag in ${flags[@]+"${flags[@]}"}; do
+    [[ $flag != --seed* ]] || fail "--seed is set for each run; give the range after --"
+done
+command -v parallel >/dev/null || fail "GNU parallel is not installed; install it with: sudo apt-get install parallel"
+
+python=${PYTHON:-$here/.venv/bin/python}
+[[ -x $(command -v "$python") ]] || fail "'$python' is not there; run 'make train' once, or set PYTHON"
+
+# One thread a process: without this, N processes of N threads each fight over N cores.
+export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+workers=(--num_workers 0)
+for flag in ${flags[@]+"${flags[@]}"}; do
+    [[ $flag != --num_workers* ]] || workers=()
+done
+exec parallel --quote --line-buffer --halt soon,fail=100% --jobs "${JOBS:-$(nproc)}" \
+    "$python" "$here/trainer.py" ${flags[@]+"${flags[@]}"} ${workers[@]+"${workers[@]}"} --seed {} \
+    ::: $(seq "$first" "$last")

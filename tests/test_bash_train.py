@@ -1,0 +1,61 @@
+"""bash_train.sh: seeds side by side, flags passed through, clear refusals."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from helpers import ROOT, run_dir, tiny_flags
+
+
+def bash_train(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
+    env = {**os.environ, "PYTHON": sys.executable, **environment}
+    bash = shutil.which("bash")
+    return subprocess.run([bash, str(ROOT / "bash_train.sh"), *arguments], capture_output=True, text=True, env=env, timeout=120)
+
+
+@pytest.mark.skipif(shutil.which("parallel") is None, reason="GNU parallel is not installed")
+def test_seeds_run_side_by_side(tmp_path):
+    flags = ["--gamename", "cartpole", "--logdir", str(tmp_path), "--max_epochs", "2", *tiny_flags()]
+    result = bash_train(*flags, "--", "3", "4")
+    assert result.returncode == 0, result.stderr
+    for seed in (3, 4):
+        assert (run_dir(tmp_path, seed=seed) / "last.ckpt").exists()
+    assert not run_dir(tmp_path, seed=5).exists()
+
+
+@pytest.mark.skipif(shutil.which("parallel") is None, reason="GNU parallel is not installed")
+def test_a_failing_seed_fails_the_sweep(tmp_path):
+    assert bash_train("--gamename", "pong", "--logdir", str(tmp_path), "--", "1", "2").returncode != 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "expected FLAGS -- FIRST_SEED LAST_SEED"),
+        (("--", "1"), "expected FLAGS"),
+        (("--", "a", "2"), "'a' '2' are not whole numbers"),
+        (("--", "5", "2"), "first seed 5 is above last seed 2"),
+        (("--seed", "3", "--", "1", "2"), "--seed is set for each run"),
+    ],
+)
+def test_refusals(arguments, words):
+    result = bash_train(*arguments)
+    assert result.returncode == 2
+    assert words in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_missing_parallel_is_explained(tmp_path):
+    for tool in ("dirname", "nproc", "seq"):
+        (tmp_path / tool).symlink_to(shutil.which(tool))
+    result = bash_train("--", "1", "2", PATH=str(tmp_path))
+    assert result.returncode == 2
+    assert "sudo apt-get install parallel" in result.stderr
+
+
+def test_missing_python_is_explained(tmp_path):
+    if shutil.which("parallel") is None:
+        pytest.skip("GNU parallel is not installed")
+    assert "run 'make train' once" in bash_train("--", "1", "2", PYTHON=str(tmp_path / "nowhere")).stderr

@@ -1,0 +1,68 @@
+import dataclasses
+
+import pytest
+import yaml
+from helpers import ROOT
+
+from lightning_rl.config import build_config, config_path, merged_values, parse_setting, parse_yaml
+from lightning_rl.envs.spec import ENV_SPECS
+from lightning_rl.methods.upside_down import UDRLConfig
+from lightning_rl.registry import IMPLEMENTATIONS, PLANNED
+from lightning_rl.types import UserError
+
+
+def layers(**values):
+    return [*merged_values("UDRL", "lunarlander"), ("--set", values)]
+
+
+@pytest.mark.parametrize("gamename", ENV_SPECS)
+@pytest.mark.parametrize("name", IMPLEMENTATIONS)
+def test_every_config_instantiates_and_builds_its_method(name, gamename):
+    entry = IMPLEMENTATIONS[name]
+    config = build_config(entry.config, merged_values(name, gamename))
+    entry.method({"implementation": name, "gamename": gamename, "seed": 0, "config": dataclasses.asdict(config)})
+
+
+@pytest.mark.parametrize("name", IMPLEMENTATIONS)
+def test_blocks_are_of_known_environments_and_default_is_complete(name):
+    document = yaml.safe_load(config_path(name).read_text())
+    assert set(document) - {"default"} <= set(ENV_SPECS)
+    fields = {field.name for field in dataclasses.fields(IMPLEMENTATIONS[name].config)}
+    assert set(document["default"]) == fields
+
+
+def test_precedence():
+    assert build_config(UDRLConfig, merged_values("UDRL", "acrobot")).batch_size == 768
+    assert build_config(UDRLConfig, layers()).batch_size == 256
+    assert build_config(UDRLConfig, layers(batch_size=3)).batch_size == 3
+
+
+def test_errors_name_file_block_and_key():
+    with pytest.raises(UserError, match=r"UDRL.yaml, block 'default': key 'batch_size': .* got 'x'"):
+        build_config(UDRLConfig, [("UDRL.yaml, block 'default'", {**merged_values("UDRL", "acrobot")[0][1], "batch_size": "x"})])
+    with pytest.raises(UserError, match=r"key 'max_epochs': Missing required argument|key 'max_epochs': Field required"):
+        build_config(UDRLConfig, [("toy", {})])
+    with pytest.raises(UserError, match=r"unknown key 'zzz'; known keys: max_epochs"):
+        build_config(UDRLConfig, layers(zzz=1))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("a=1e-3", 1e-3), ("a=3.5e-4", 3.5e-4), ("a=2", 2), ("a=null", None), ("a=true", True), ("a=[1, 2]", [1, 2]),
+     ("a=1E5", 1e5), ("a=-.5", -0.5), ("a=x=y", "x=y"), ("a=", None), ("a=1.2.3", "1.2.3")],
+)  # fmt: skip
+def test_settings_are_yaml_and_scientific_numbers_are_numbers(text, value):
+    key, parsed = parse_setting(text)
+    assert key == "a"
+    assert parsed == value
+    assert type(parsed) is type(value)
+
+
+def test_yaml_cannot_make_objects():
+    with pytest.raises(UserError, match="not valid YAML"):
+        parse_yaml("!!python/object/apply:os.system [ls]", "here")
+
+
+def test_no_name_is_both_built_and_planned():
+    assert not set(IMPLEMENTATIONS) & set(PLANNED)
+    assert {path.stem for path in (ROOT / "configs").glob("*.yaml")} == set(IMPLEMENTATIONS)

@@ -1,0 +1,53 @@
+"""Imports run one way, and the big libraries stay where they belong."""
+
+import ast
+
+import pytest
+from helpers import ROOT
+
+ORDER = [
+    {"types", "seeding"}, {"functional"}, {"nets"}, {"envs"}, {"data"}, {"agents"}, {"evolution"},
+    {"methods"}, {"registry", "config"}, {"callbacks"}, {"run"}, {"evaluate", "tuning", "figures"}, {"cli"},
+]  # fmt: skip
+LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
+ONLY_IN = {
+    "pytorch_lightning": {"methods", "evolution", "callbacks", "run", "cli"},
+    "lightning_fabric": {"callbacks"},
+    "gymnasium": {"envs"},
+    "ray": {"evolution", "tuning"},
+    "matplotlib": {"figures"},
+    "argparse": {"cli", "figures"},
+}
+FILES = sorted((ROOT / "lightning_rl").rglob("*.py"))
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_run_one_way(path):
+    place = path.relative_to(ROOT / "lightning_rl").with_suffix("").parts[0]
+    for module in imports(path):
+        head, *rest = module.split(".")
+        if head == "lightning_rl" and rest and place in LEVEL:
+            assert rest[0] == place or LEVEL[rest[0]] <= LEVEL[place], f"{place} must not import {rest[0]}"
+        assert place in ONLY_IN.get(head, {place}), f"{head} is imported in {place}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_files_stay_readable(path):
+    assert len(path.read_text().splitlines()) <= 320
+
+
+def test_every_load_is_safe():
+    for path in FILES:
+        text = path.read_text()
+        assert "weights_only=False" not in text
+        assert text.count("torch.load(") == text.count("weights_only=True)") or "torch.load(" not in text
+        assert "pickle.load" not in text
