@@ -1,0 +1,72 @@
+"""Every command in the README is run, in its order, with a tiny budget."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers import ROOT, tiny_flags
+
+from lightning_rl.envs.spec import ENV_SPECS
+from lightning_rl.registry import IMPLEMENTATIONS, PLANNED
+
+README = (ROOT / "README.md").read_text()
+COMMANDS = [line for block in re.findall(r"```bash\n(.*?)```", README, re.S) for line in block.strip().splitlines()]
+
+
+def tiny(command: str) -> list[str]:
+    """The words of a command with a tiny budget added and the interpreter of the tests."""
+    words = shlex.split(command)
+    if words[:2] == ["python", "trainer.py"]:
+        budget = ["--eval_episodes", "2"] if "--eval_agent" in words else ["--max_epochs", "2", *tiny_flags()]
+        if "--reload" in words or "--recording_epoch_interval" in words:
+            budget += ["--set=checkpoint_interval=1"]
+        if any("hidden" in word for word in words):
+            budget = [word for word in budget if "hidden" not in word]
+        return [sys.executable, str(ROOT / "trainer.py"), *words[2:], *budget]
+    if words[0] == "python":
+        return [sys.executable, *words[1:]]
+    if words[0] == "bash":
+        end = words.index("--")
+        return ["bash", str(ROOT / words[1]), *words[2:end], "--max_epochs", "2", *tiny_flags(), *words[end:]]
+    if words[0] == "tensorboard":
+        return [sys.executable, "-m", "tensorboard.main", "--inspect", *words[1:]]
+    assert words[0] == "make", command
+    if words[1] == "train":
+        logdir = f"--logdir {Path.cwd()} --max_epochs 2 {' '.join(tiny_flags(hidden='[8,8]'))}"
+        return ["make", "-C", str(ROOT), "-o", ".venv/.installed", f"BIN={Path(sys.executable).parent}", "train", f"ARGS={logdir}"]
+    return ["make", "-C", str(ROOT), "-n", *words[1:]]  # running the tests inside the tests would not end
+
+
+def test_every_command(tmp_path, monkeypatch):
+    assert len(COMMANDS) > 10
+    monkeypatch.chdir(tmp_path)
+    environment = {**os.environ, "PYTHON": sys.executable}
+    for command in COMMANDS:
+        result = subprocess.run(tiny(command), capture_output=True, text=True, env=environment, timeout=120)
+        assert result.returncode == 0, f"{command}\n{result.stdout}\n{result.stderr}"
+        assert "Traceback" not in result.stderr
+    assert (tmp_path / "figure.png").stat().st_size > 10_000
+    assert len(list(tmp_path.glob("exp_dir/lunarlander/paper/UDRL/seed_*/last.ckpt"))) == 5
+
+
+@pytest.mark.parametrize("name", [*ENV_SPECS, *IMPLEMENTATIONS, *(name for name in PLANNED if not name.islower())])
+def test_tables_are_complete(name):
+    assert f"`{name}`" in README
+
+
+def test_links_and_pictures_exist():
+    for target in re.findall(r"\]\((?!http)([^)]+)\)", README):
+        assert (ROOT / target).exists(), target
+
+
+def test_the_environment_example_is_a_spec():
+    (example,) = re.findall(r"```python\n(.*?)```", README, re.S)
+    from lightning_rl.envs.gym import make_env
+    from lightning_rl.envs.spec import EnvSpec
+
+    spec = eval(example, {"EnvSpec": EnvSpec})
+    assert make_env(spec).observation_space.shape == (spec.obs_size,)
