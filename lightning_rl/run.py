@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import fcntl
 import logging
+import os
 import platform
 import subprocess
 import sys
@@ -92,6 +93,7 @@ def train(options: RunOptions) -> int:
         _write_config(options, config)
         quiet_lightning()
         torch.set_num_threads(1)  # the nets are small; cores are for seeds and workers
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what the next line asks of CUDA
         torch.use_deterministic_algorithms(True)
         entry = implementation(options.implementation)
         method = entry.method(hparams)
@@ -196,6 +198,7 @@ def _log_hparams(logger: TensorBoardLogger, method: Method) -> None:
     outer = dict(method.hparams["hparams"])
     flat = {**outer.pop("config"), **outer}
     plain = {k: v if isinstance(v, bool | int | float | str) else str(v) for k, v in flat.items()}
+    logger.hparams.update(plain)  # hparams.yaml
     metrics = {"eval/return_mean": 0.0, "eval_greedy/return_mean": 0.0}  # names only, the values come with the scalars
     for summary in hparams_summary(plain, metrics):
         logger.experiment.file_writer.add_summary(summary)

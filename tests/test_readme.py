@@ -37,7 +37,16 @@ def tiny(command: str) -> list[str]:
     assert words[0] == "make", command
     if words[1] == "train":
         logdir = f"--logdir {Path.cwd()} --max_epochs 2 {' '.join(tiny_flags(hidden='[8,8]'))}"
-        return ["make", "-C", str(ROOT), "-o", ".venv/.installed", f"BIN={Path(sys.executable).parent}", "train", f"ARGS={logdir}"]
+        return [
+            "make",
+            "-C",
+            str(ROOT),
+            "-o",
+            ".venv/.installed",
+            f"BIN={Path(sys.executable).parent}",
+            "train",
+            f"ARGS={logdir}",
+        ]
     return ["make", "-C", str(ROOT), "-n", *words[1:]]  # running the tests inside the tests would not end
 
 

@@ -23,7 +23,7 @@ CommandRule = Callable[[FloatArray, FloatArray], FloatArray]
 """(command [B, C], reward [B]) -> command of the next step [B, C]."""
 
 ActFunction = Callable[[FloatArray, FloatArray | None, Array], Array]
-"""(obs [B, O], command [B, C], rows [B]) -> actions [B] or [B, A] for these rows of the chunk."""
+"""(obs [B, O], command [B, C], noise [B, A]) -> actions [B] or [B, A]."""
 
 _NOISE_BLOCK = 64  # steps of action noise drawn at a time
 
@@ -73,7 +73,7 @@ class Player:
         return {**self.__dict__, "_envs": []}
 
     def play(self, requests: Sequence[Request], envs: Sequence[Env] | None = None) -> list[Episode]:
-        """The episodes of ``requests``, in order; all must share one mode kind (uniform, or by policy).
+        """The episodes of ``requests``, in order; either all uniform or none.
 
         envs: environments to play in, e.g. rendering ones; by default the player's own.
         """

@@ -49,6 +49,19 @@ def _entry(env_id: str) -> GymSpec:
     return gymnasium.spec(name)
 
 
+def _check_sizes(spec: EnvSpec, env: Env) -> None:
+    """UserError where the spec does not describe the environment."""
+    space = env.action_space
+    size = int(space.shape[0] if isinstance(space, gymnasium.spaces.Box) and space.shape else getattr(space, "n", 0))
+    found = (env.observation_space.shape, size, isinstance(space, gymnasium.spaces.Box))
+    stated = ((spec.obs_size,), spec.action_size, spec.continuous)
+    if found != stated:
+        raise UserError(
+            f"the EnvSpec of '{spec.gamename}' says (obs shape, action_size, continuous) = {stated}, "
+            f"but {spec.env_id} has {found}; correct the EnvSpec"
+        )
+
+
 def make_env(spec: EnvSpec, render: bool = False) -> Env:
     """The environment of ``spec``; continuous actions are rescaled so that the box is [-1, 1], and clipped to it.
 
@@ -65,6 +78,7 @@ def make_env(spec: EnvSpec, render: bool = False) -> Env:
         )
     except (gymnasium.error.Error, ImportError) as error:
         raise UserError(f"cannot make '{spec.env_id}' for gamename '{spec.gamename}': {error}") from error
+    _check_sizes(spec, env)
     if spec.continuous:
         env = gymnasium.wrappers.ClipAction(gymnasium.wrappers.RescaleAction(env, np.float32(-1), np.float32(1)))
     return SparseReturn(env) if spec.sparse else env

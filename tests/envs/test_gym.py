@@ -81,6 +81,13 @@ def test_film_is_written_whole(tmp_path):
     assert [p.name for p in path.parent.iterdir()] == ["film.mp4"]
 
 
+def test_a_spec_that_does_not_fit_is_refused():
+    with pytest.raises(UserError, match=r"EnvSpec of 'x' says .*\(\(5,\), 2, False\), but CartPole-v1 has \(\(4,\), 2, False\)"):
+        make_env(EnvSpec("x", "CartPole-v1", 5, 2, False, 1, 1, 0.0, None))
+    with pytest.raises(UserError, match="continuous"):
+        make_env(EnvSpec("x", "Pendulum-v1", 3, 1, False, 1, 1, 0.0, None))
+
+
 def test_unknown_names():
     with pytest.raises(UserError, match=r"unknown gamename 'pong'; choose one of: lunarlander"):
         env_spec("pong")
