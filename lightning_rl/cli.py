@@ -6,6 +6,7 @@ import argparse
 import errno
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -189,8 +190,19 @@ def _main(arguments: argparse.Namespace) -> int:
     return train(run_options(arguments))
 
 
+def _disk_full(error: object) -> bool:
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def _thread_failed(failure: threading.ExceptHookArgs) -> None:
+    """A full disk in TensorBoard's writer thread is reported once, when the main thread meets it."""
+    if not _disk_full(failure.exc_value):
+        threading.__excepthook__(failure)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; the exit code. Errors of the user are one line and code 2."""
+    threading.excepthook = _thread_failed
     try:
         return _main(build_parser().parse_args(argv))
     except UserError as error:
@@ -199,7 +211,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("left at once; last.ckpt is that of the last completed interval", file=sys.stderr)
         return 130
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if not _disk_full(error):
             raise
         message = f"the disk is full ({error}); checkpoints on disk are intact: free space, then --resume"
     print(f"error: {message}", file=sys.stderr)

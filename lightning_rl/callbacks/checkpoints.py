@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import pickle
 import zipfile
@@ -28,9 +29,11 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        content = io.BytesIO()  # written in one go: torch hides the operating system's reason, e.g. a full disk
+        torch.save(checkpoint, content)
         try:
             with temporary.open("wb") as file:
-                torch.save(checkpoint, file)
+                file.write(content.getbuffer())
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(target)
