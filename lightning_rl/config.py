@@ -9,7 +9,6 @@ import dataclasses
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,10 +40,8 @@ def parse_yaml(text: str, where: str) -> Any:
 
 
 def config_path(implementation: str) -> Path:
-    """The YAML of an implementation, beside the package in a checkout or inside it when installed."""
-    name = f"{implementation}.yaml"
-    checkout = Path(__file__).resolve().parent.parent / "configs" / name
-    return checkout if checkout.exists() else Path(str(resources.files("lightning_rl") / "configs" / name))
+    """The YAML of an implementation; in a checkout the package's ``configs`` is a link to the top-level folder."""
+    return Path(__file__).resolve().parent / "configs" / f"{implementation}.yaml"
 
 
 def parse_setting(setting: str) -> tuple[str, Any]:

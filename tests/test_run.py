@@ -17,6 +17,7 @@ from helpers import ROOT, run_cli, run_dir, tiny_flags
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lightning_rl.cli import main
+from lightning_rl.envs.spec import ENV_SPECS
 
 
 def weights(path: Path) -> dict[str, torch.Tensor]:
@@ -58,6 +59,16 @@ def test_run_directory_is_as_documented(tmp_path, capsys):
     assert [p.name for p in (folder / "logger").iterdir()] == ["version_0"]
     assert "finished at" in capsys.readouterr().out
     assert not list(folder.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize("gamename", ENV_SPECS)
+def test_every_environment_trains_resumes_and_is_evaluated(tmp_path, gamename):
+    for epochs in ("2", "4"):
+        assert run_cli(tmp_path, "--max_epochs", epochs, "--resume", gamename=gamename, segments="any", sample_by="episode") == 0
+    last = run_dir(tmp_path, gamename) / "last.ckpt"
+    assert torch.load(last, weights_only=True)["global_step"] == 4
+    assert main(["--eval_agent", str(last), "--eval_episodes", "1", "--num_workers", "0"]) == 0
+    assert last.with_name("evaluation.mp4").exists()
 
 
 def test_scalars_over_env_steps_and_the_hparams_tab(tmp_path):
