@@ -148,7 +148,7 @@ def test_resume_of_another_method_or_other_settings(trained, capsys, tmp_path):
     logdir = trained.parents[4]
     before = trained.read_bytes()
     line = refused(capsys, run_cli(logdir, "--resume", learning_rate=0.5))
-    assert "learning_rate is 0.5 now but 0.00035" in line
+    assert "learning_rate is 0.5 now but 0.001" in line
     assert "another --exp_name" in line
     checkpoint = torch.load(trained, weights_only=True)
     checkpoint["hyper_parameters"]["hparams"]["implementation"] = "RCP-A"
