@@ -89,16 +89,16 @@ def train(options: RunOptions) -> int:
         raise UserError("--accelerator gpu: no GPU that torch can use was found; use --accelerator cpu")
     if options.recording_epoch_interval > 0 and not can_film(env_spec(options.gamename)):
         raise UserError(f"gamename '{options.gamename}' cannot render; leave out --recording_epoch_interval")
+    quiet_lightning()
+    torch.set_num_threads(1)  # the nets are small; cores are for seeds and workers
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what the next line asks of CUDA
+    torch.use_deterministic_algorithms(True)
+    entry = implementation(options.implementation)
+    method = entry.method(hparams)
+    if options.reload is not None:
+        load_weights(method, options.reload)
     with _owned(options.run_dir):
         _write_config(options, config)
-        quiet_lightning()
-        torch.set_num_threads(1)  # the nets are small; cores are for seeds and workers
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what the next line asks of CUDA
-        torch.use_deterministic_algorithms(True)
-        entry = implementation(options.implementation)
-        method = entry.method(hparams)
-        if options.reload is not None:
-            load_weights(method, options.reload)
         experience, evaluation = entry.make_loaders(method, options.num_workers)
         stop = StopOnSignal()
         trainer = _trainer(options, config, method, experience, evaluation, stop)

@@ -82,7 +82,8 @@ class Method(LightningModule):
         if not np.isfinite(value):
             raise UserError(
                 f"{name} is {value} in epoch {self.current_epoch}: training diverged; the last checkpoint is from "
-                "before that. Lower learning_rate or gradient_clip (--set), then --resume or start anew"
+                "before that. Start anew under another --exp_name with a lower --set learning_rate=... (and --reload that "
+                "checkpoint to keep its weights)"
             )
 
     def validation_step(self, episodes: Sequence[Episode], batch_idx: int) -> None:
