@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from lightning_rl import __version__
-from lightning_rl.config import parse_setting
+from lightning_rl.config import has_key, parse_setting
 from lightning_rl.envs.spec import ENV_SPECS
-from lightning_rl.evaluate import evaluate, print_report
-from lightning_rl.registry import IMPLEMENTATIONS, PLANNED, implementation
+from lightning_rl.evaluate import evaluate, print_report, print_sweep, sweep
+from lightning_rl.registry import ALIASES, IMPLEMENTATIONS, PLANNED, canonical, implementation
 from lightning_rl.run import RunOptions, train
 from lightning_rl.types import UserError
 
 FINAL_EVAL_EPISODES = 100
+SWEEP_EPISODES = 30  # for each of its commands
 
 
 class _Parser(argparse.ArgumentParser):
@@ -69,7 +70,10 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     run = parser.add_argument_group("what to run")
     run.add_argument(
-        "--implementation", default="UDRL", metavar="NAME", help=f"method (default UDRL): {', '.join(IMPLEMENTATIONS)}"
+        "--implementation",
+        default="UDRL",
+        metavar="NAME",
+        help=f"method (default UDRL): {', '.join(IMPLEMENTATIONS)}; for short: {', '.join(ALIASES)}",
     )
     run.add_argument(
         "--gamename", default="lunarlander", metavar="NAME", help=f"environment (default lunarlander): {', '.join(ENV_SPECS)}"
@@ -77,8 +81,13 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument("--exp_name", default="default", metavar="NAME", help="folder of the experiment (default: default)")
     run.add_argument("--seed", type=_non_negative, default=25, metavar="N", help="seed of the run (default 25)")
     run.add_argument(
-        "--num_seeds", type=_count, default=1, metavar="N", help="seeds trained at once as stacked members (not yet available)"
+        "--num_seeds",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="agents only: train the seeds SEED .. SEED+N-1 at once, one folder each; same results as alone (default 1)",
     )
+    run.add_argument("--preset", metavar="NAME", help="a block under presets: in the method's config, e.g. a paper's own values")
     run.add_argument("--max_epochs", type=_count, metavar="N", help="same as --set max_epochs=N")
     run.add_argument(
         "--set",
@@ -88,7 +97,7 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="override a key of the config; repeatable",
     )
-    run.add_argument("--no_expo_weighting", action="store_true", help="RCP without exponential weights (not yet available)")
+    run.add_argument("--no_expo_weighting", action="store_true", help="same as --set exp_weights=false (RCP-R and RCP-A)")
     place = parser.add_argument_group("where and how")
     place.add_argument(
         "--logdir", type=Path, default=Path("exp_dir"), metavar="DIR", help="root of all results (default exp_dir)"
@@ -136,7 +145,8 @@ def build_parser() -> argparse.ArgumentParser:
     test.add_argument(
         "--eval_command",
         metavar="NAME=VALUE,...",
-        help="command for --eval_agent, e.g. return=250,horizon=300 (default: the checkpoint's)",
+        help="command for --eval_agent, e.g. return=250,horizon=300 or advantage=1.5, or 'sweep' for a table and picture of "
+        "obtained against commanded (default: the checkpoint's)",
     )
     return parser
 
@@ -145,8 +155,6 @@ def _refuse_unavailable(arguments: argparse.Namespace) -> None:
     for flag, used in (
         ("--use_tune", arguments.use_tune),
         ("--executor ray", arguments.executor == "ray"),
-        (f"--num_seeds {arguments.num_seeds}", arguments.num_seeds > 1),
-        ("--no_expo_weighting", arguments.no_expo_weighting),
     ):
         if used:
             raise UserError(f"{flag} is not yet available; leave it out")
@@ -156,20 +164,27 @@ def _refuse_unavailable(arguments: argparse.Namespace) -> None:
 
 def run_options(arguments: argparse.Namespace) -> RunOptions:
     """The options of a training run."""
+    method = canonical(arguments.implementation)
+    schema = implementation(method).config
     settings: dict[str, Any] = dict(parse_setting(setting) for setting in arguments.settings)
     for key in ("max_epochs", "eval_episodes"):
         if (value := getattr(arguments, key)) is not None:
             settings[key] = value
+    if arguments.no_expo_weighting:
+        if not has_key(schema, "exp_weights"):
+            raise UserError(f"--no_expo_weighting: {method} has no exponential weights; leave it out")
+        settings["exp_weights"] = False
     for key in ("exp_name", "gamename"):
         name = getattr(arguments, key)
         if not name or "/" in name or name in (".", ".."):
             raise UserError(f"--{key} '{name}' is not a folder name; use letters, digits, '-' and '_'")
-    implementation(arguments.implementation)
     return RunOptions(
-        implementation=arguments.implementation,
+        implementation=method,
         gamename=arguments.gamename,
         exp_name=arguments.exp_name,
         seed=arguments.seed,
+        num_seeds=arguments.num_seeds,
+        preset=arguments.preset,
         num_workers=arguments.num_workers,
         logdir=arguments.logdir,
         settings=settings,
@@ -185,7 +200,10 @@ def _main(arguments: argparse.Namespace) -> int:
     _refuse_unavailable(arguments)
     if arguments.eval_agent is not None:
         episodes = arguments.eval_episodes or FINAL_EVAL_EPISODES
-        print_report(evaluate(arguments.eval_agent, episodes, arguments.eval_command, arguments.num_workers))
+        if arguments.eval_command == "sweep":
+            print_sweep(sweep(arguments.eval_agent, arguments.eval_episodes or SWEEP_EPISODES, arguments.num_workers))
+        else:
+            print_report(evaluate(arguments.eval_agent, episodes, arguments.eval_command, arguments.num_workers))
         return 0
     return train(run_options(arguments))
 

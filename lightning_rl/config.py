@@ -1,6 +1,6 @@
 """Configs: a strict dataclass is the schema, the YAML file of the implementation the only place of values.
 
-``default:`` < the block of the gamename < ``--set key=value``.
+``default:`` < the block of the gamename < the block of ``--preset`` under ``presets:`` < ``--set key=value``.
 """
 
 from __future__ import annotations
@@ -52,15 +52,25 @@ def parse_setting(setting: str) -> tuple[str, Any]:
     return key.strip(), parse_yaml(value, f"--set {key}")
 
 
-def merged_values(implementation: str, gamename: str) -> list[tuple[str, dict[str, Any]]]:
-    """(where, values) of the ``default`` block and the gamename's block, in rising order of precedence."""
+def merged_values(implementation: str, gamename: str, preset: str | None = None) -> list[tuple[str, dict[str, Any]]]:
+    """(where, values) of the blocks ``default``, gamename and ``presets: <preset>``, in rising order of precedence."""
     path = config_path(implementation)
     document = parse_yaml(path.read_text(), path.name)
+    presets = document.get("presets") or {}
+    if preset is not None and preset not in presets:
+        raise UserError(f"--preset '{preset}' is not in {path.name}; it has: {', '.join(presets) or 'none'}")
     blocks = [(f"{path.name}, block '{name}'", document.get(name) or {}) for name in ("default", gamename)]
+    if preset is not None:
+        blocks.append((f"{path.name}, preset '{preset}'", presets[preset]))
     for where, block in blocks:
         if not isinstance(block, dict):
             raise UserError(f"{where}: expected a mapping of keys to values, got {block!r}")
     return blocks
+
+
+def has_key(schema: type[Any], key: str) -> bool:
+    """Whether a config of ``schema`` has ``key``."""
+    return key in {field.name for field in dataclasses.fields(schema)}
 
 
 def build_config(schema: type[C], layers: Iterable[tuple[str, Mapping[str, Any]]]) -> C:
@@ -82,6 +92,8 @@ def build_config(schema: type[C], layers: Iterable[tuple[str, Mapping[str, Any]]
         return schema(**values)
     except pydantic.ValidationError as error:
         first = error.errors()[0]
+        if not first["loc"]:  # about several keys together
+            raise UserError(first["msg"].removeprefix("Value error, ")) from error
         key = str(first["loc"][0])
         got = "" if first["type"] == "missing" else f", got {first['input']!r}"
         raise UserError(f"{source.get(key, 'default')}: key '{key}': {first['msg']}{got}") from error

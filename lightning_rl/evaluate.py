@@ -1,14 +1,19 @@
-"""``--eval_agent``: plays a checkpoint, prints a table, writes ``evaluation.json`` and a film beside it."""
+"""``--eval_agent``: plays a checkpoint, prints a table, writes ``evaluation.json`` and a film beside it.
+
+``--eval_command sweep`` plays it under a range of commands instead and draws what came of each.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from rich.console import Console
 from rich.table import Table
@@ -16,11 +21,14 @@ from rich.table import Table
 from lightning_rl.callbacks.checkpoints import read_checkpoint
 from lightning_rl.data.episodes import Player, record_episode
 from lightning_rl.envs.gym import can_film
+from lightning_rl.figures.commands import draw_sweep
 from lightning_rl.functional.statistics import summarise
-from lightning_rl.methods.base import Method, evaluation_requests
+from lightning_rl.methods.base import Evaluation, Method, evaluation_requests
 from lightning_rl.registry import implementation
 from lightning_rl.run import quiet_lightning
-from lightning_rl.types import Episode, UserError
+from lightning_rl.types import ActionMode, Episode, Request, UserError
+
+SWEEP_POINTS = 13
 
 
 def load_method(path: Path) -> Method:
@@ -51,38 +59,101 @@ def parse_command(text: str | None, names: tuple[str, ...], default: tuple[float
     return tuple(values.values()) or None
 
 
-def evaluate(path: Path, episodes: int, command_text: str | None, num_workers: int) -> dict[str, Any]:
-    """Evaluates the checkpoint at ``path``, sampled and greedy on the same environment seeds; the report."""
+@dataclass(frozen=True)
+class _Checkpoint:
+    """A checkpoint ready to play. ``play(asked, episodes)``: episodes of each (command, mode), on the same seeds."""
+
+    path: Path
+    method: Method
+    evaluation: Evaluation
+
+    @property
+    def hparams(self) -> dict[str, Any]:
+        return dict(self.method.hparams["hparams"])
+
+    def requests(self, episodes: int, command: tuple[float, ...] | None, mode: ActionMode) -> list[Request]:
+        return evaluation_requests(self.hparams["seed"], "final evaluation", 0, episodes, command, mode)
+
+    def play(self, asked: Sequence[tuple[tuple[float, ...] | None, ActionMode]], episodes: int) -> list[list[Episode]]:
+        requests = [request for command, mode in asked for request in self.requests(episodes, command, mode)]
+        collector = self.evaluation.collector
+        with contextlib.closing(collector):
+            played = collector.collect(requests, self.method.policy.state_dict(), version=0)
+        return [played[i : i + episodes] for i in range(0, len(played), episodes)]
+
+    def about(self) -> dict[str, Any]:
+        return {
+            "checkpoint": str(self.path),
+            "implementation": self.hparams["implementation"],
+            "gamename": self.hparams["gamename"],
+            "env_steps": int(self.method.env_steps),
+        }
+
+
+def _open(path: Path, num_workers: int) -> _Checkpoint:
     quiet_lightning()
     torch.set_num_threads(1)
     method = load_method(path)
-    hparams = method.hparams["hparams"]
-    _, evaluation = implementation(hparams["implementation"]).make_loaders(method, num_workers)
-    command = parse_command(command_text, method.command_names, tuple(evaluation.command() or ()))
-    requests = evaluation_requests(hparams["seed"], "final evaluation", 0, episodes, command)
-    collector = evaluation.collector
-    with contextlib.closing(collector):
-        played = collector.collect(requests, method.policy.state_dict(), version=0)
-    spec, film = collector.player.spec, path.parent / "evaluation.mp4"
-    filmed = can_film(spec)
+    _, evaluation = implementation(method.hparams["hparams"]["implementation"]).make_loaders(method, num_workers)
+    return _Checkpoint(path, method, evaluation)
+
+
+def evaluate(path: Path, episodes: int, command_text: str | None, num_workers: int) -> dict[str, Any]:
+    """Evaluates the checkpoint at ``path``, sampled and greedy on the same environment seeds; the report."""
+    checkpoint = _open(path, num_workers)
+    method, player = checkpoint.method, checkpoint.evaluation.collector.player
+    command = parse_command(command_text, method.command_names, method.first_command() or ())
+    sampled, greedy = checkpoint.play([(command, "sampled"), (command, "greedy")], episodes)
+    film = path.parent / "evaluation.mp4"
+    filmed = can_film(player.spec)
     if filmed:
-        record_episode(Player(spec, method.policy, next_command=collector.player.next_command), requests[0], film)
+        behind = Player(player.spec, method.policy, next_command=player.next_command)
+        record_episode(behind, checkpoint.requests(1, command, "sampled")[0], film)
     report = {
-        "checkpoint": str(path),
-        "implementation": hparams["implementation"],
-        "gamename": hparams["gamename"],
-        "env_steps": int(method.env_steps),
+        **checkpoint.about(),
         "episodes": episodes,
         "command": dict(zip(method.command_names, command or (), strict=True)),
-        "sampled": _statistics([e for e in played if e.request.mode == "sampled"]),
-        "greedy": _statistics([e for e in played if e.request.mode == "greedy"]),
+        "sampled": _statistics(sampled),
+        "greedy": _statistics(greedy),
         "video": str(film) if filmed else None,
     }
-    target = path.parent / "evaluation.json"
-    temporary = target.with_suffix(f".{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(report, indent=2) + "\n")
-    temporary.replace(target)
+    _write_atomically(path.parent / "evaluation.json", json.dumps(report, indent=2) + "\n")
     return report
+
+
+def sweep(path: Path, episodes: int, num_workers: int) -> dict[str, Any]:
+    """Plays the checkpoint at ``path`` under commands over its whole range, actions sampled; the report.
+
+    The first command value goes from the lowest to the highest that training saw, the others keep the checkpoint's.
+    """
+    checkpoint = _open(path, num_workers)
+    method, first = checkpoint.method, checkpoint.method.first_command()
+    limits = method.command_limits()
+    if first is None or limits is None:
+        raise UserError(f"--eval_command sweep: the policy of '{path}' takes no command; leave it out")
+    commands = [(value, *first[1:]) for value in np.linspace(*limits, SWEEP_POINTS).tolist()]
+    played = checkpoint.play([(command, "sampled") for command in commands], episodes)
+    rows = [(command[0], *_mean_and_sd(group)) for command, group in zip(commands, played, strict=True)]
+    report = {
+        **checkpoint.about(),
+        "episodes": episodes,
+        "command_name": method.command_names[0],
+        "rows": [dict(zip(("commanded", "obtained_mean", "obtained_sd"), row, strict=True)) for row in rows],
+        "picture": str(path.parent / "sweep.png"),
+    }
+    draw_sweep(path.parent / "sweep", report)
+    return report
+
+
+def _mean_and_sd(episodes: Sequence[Episode]) -> tuple[float, float]:
+    stats = summarise([episode.ret for episode in episodes])
+    return stats["mean"], stats["sd"]
+
+
+def _write_atomically(target: Path, text: str) -> None:
+    temporary = target.with_suffix(f".{os.getpid()}.tmp")
+    temporary.write_text(text)
+    temporary.replace(target)
 
 
 def _statistics(episodes: list[Episode]) -> dict[str, Any]:
@@ -105,3 +176,16 @@ def print_report(report: Mapping[str, Any]) -> None:
     console = Console()
     console.print(table)
     console.print(f"video: {report['video'] or 'none, this environment cannot render'}", soft_wrap=True)
+
+
+def print_sweep(report: Mapping[str, Any]) -> None:
+    """The table that ``--eval_command sweep`` shows."""
+    title = f"{report['implementation']} on {report['gamename']}, {report['episodes']} episodes per command"
+    table = Table(title=title)
+    for heading in (f"commanded {report['command_name']}", "obtained return", "sd"):
+        table.add_column(heading, justify="right")
+    for row in report["rows"]:
+        table.add_row(f"{row['commanded']:.2f}", f"{row['obtained_mean']:.1f}", f"{row['obtained_sd']:.1f}")
+    console = Console()
+    console.print(table)
+    console.print(f"picture: {report['picture']}", soft_wrap=True)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from lightning_rl.methods import agent, agent_configs, policy_gradient, reward_conditioned, upside_down
 from lightning_rl.methods.base import Evaluation, Experience, Method, MethodConfig
-from lightning_rl.methods.upside_down import UDRL, UDRLConfig, make_loaders
 from lightning_rl.types import UserError
 
 
@@ -22,16 +22,86 @@ class Implementation:
 
 
 IMPLEMENTATIONS: dict[str, Implementation] = {
-    "UDRL": Implementation(UDRL, UDRLConfig, make_loaders, "Upside-Down RL: supervised learning of commanded returns"),
+    "UDRL": Implementation(
+        upside_down.UDRL,
+        upside_down.UDRLConfig,
+        upside_down.make_loaders,
+        "Upside-Down RL: supervised learning of commanded returns",
+    ),
+    "RCP-R": Implementation(
+        reward_conditioned.RCPR,
+        reward_conditioned.RCPRConfig,
+        reward_conditioned.make_loaders,
+        "Reward-Conditioned Policies, conditioned on the return-to-go",
+    ),
+    "RCP-A": Implementation(
+        reward_conditioned.RCPA,
+        reward_conditioned.RCPAConfig,
+        reward_conditioned.make_loaders,
+        "Reward-Conditioned Policies, conditioned on the advantage",
+    ),
+    "REINFORCE": Implementation(
+        policy_gradient.REINFORCE,
+        policy_gradient.REINFORCEConfig,
+        policy_gradient.make_loaders,
+        "Policy gradient: every step weighted by its return-to-go",
+    ),
+    "REINFORCE-baseline": Implementation(
+        policy_gradient.REINFORCEBaseline,
+        policy_gradient.BaselineConfig,
+        policy_gradient.make_loaders,
+        "REINFORCE with the batch mean as baseline",
+    ),
+    "REINFORCE-entropy": Implementation(
+        policy_gradient.REINFORCEEntropy,
+        policy_gradient.EntropyConfig,
+        policy_gradient.make_loaders,
+        "REINFORCE with an entropy bonus",
+    ),
+    "REINFORCE-combined": Implementation(
+        policy_gradient.REINFORCECombined,
+        policy_gradient.CombinedConfig,
+        policy_gradient.make_loaders,
+        "REINFORCE with baseline and entropy bonus",
+    ),
+    "AAC": Implementation(
+        policy_gradient.AAC,
+        policy_gradient.AACConfig,
+        policy_gradient.make_loaders,
+        "Advantage actor-critic with an entropy bonus",
+    ),
+    "QL": Implementation(agent.QL, agent_configs.TabularConfig, agent.make_loaders, "tabular Q-learning"),
+    "SARSA": Implementation(agent.SARSA, agent_configs.TabularConfig, agent.make_loaders, "tabular SARSA"),
+    "DDQN": Implementation(agent.DDQN, agent_configs.DDQNConfig, agent.make_loaders, "double DQN"),
+    "DuelingDDQN": Implementation(
+        agent.DuelingDDQN, agent_configs.DuelingDDQNConfig, agent.make_loaders, "double DQN with a dueling network"
+    ),
+    "TD3": Implementation(agent.TD3, agent_configs.TD3Config, agent.make_loaders, "TD3"),
+    "TD3-discrete": Implementation(
+        agent.TD3Discrete, agent_configs.TD3DiscreteConfig, agent.make_loaders, "TD3 with Gumbel-softmax actions"
+    ),
+    "PPO": Implementation(agent.PPO, agent_configs.PPOConfig, agent.make_loaders, "proximal policy optimisation"),
 }
 
+ALIASES = {
+    "vpg": "REINFORCE",
+    "bpg": "REINFORCE-baseline",
+    "epg": "REINFORCE-entropy",
+    "cpg": "REINFORCE-combined",
+    "aac": "AAC",
+}
+"""Short names; paths, configs and checkpoints carry the long ones."""
+
 PLANNED = (
-    *("RCP-R", "RCP-A"),
-    *("REINFORCE", "REINFORCE-baseline", "REINFORCE-entropy", "REINFORCE-combined", "AAC", "vpg", "bpg", "epg", "cpg", "aac"),
-    *("QL", "SARSA", "DDQN", "DuelingDDQN", "TD3", "TD3-discrete", "PPO", "SE", "RN", "MBRL"),
+    *("SE", "RN", "MBRL"),
     *("ER", "perfect-model", "simple-model", "categorical-latent", "gaussian-latent"),
 )
 """Names that are reserved for methods still to be built."""
+
+
+def canonical(name: str) -> str:
+    """The name that an alias stands for; any other name as it is."""
+    return ALIASES.get(name, name)
 
 
 def implementation(name: str) -> Implementation:

@@ -31,6 +31,7 @@ from lightning_rl.callbacks.checkpoints import (
     read_checkpoint,
 )  # fmt: skip
 from lightning_rl.callbacks.interrupt import StopAtEnvSteps, StopOnSignal
+from lightning_rl.callbacks.member_checkpoints import MemberCheckpointIO
 from lightning_rl.callbacks.progress import RunProgress
 from lightning_rl.callbacks.recorder import Recorder
 from lightning_rl.config import build_config, merged_values
@@ -42,7 +43,10 @@ from lightning_rl.registry import implementation
 from lightning_rl.types import UserError
 
 _PACKAGES = ("lightning_rl", "torch", "pytorch-lightning", "gymnasium", "numpy", "tensorboard")
-_MAY_CHANGE_ON_RESUME = {"max_epochs", "max_env_steps", "eval_interval", "eval_episodes", "checkpoint_interval"}
+_MAY_CHANGE_ON_RESUME = {
+    *("max_epochs", "max_env_steps", "max_episodes", "target_return"),
+    *("eval_interval", "eval_episodes", "checkpoint_interval"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +57,8 @@ class RunOptions:
     gamename: str
     exp_name: str = "default"
     seed: int = 25
+    num_seeds: int = 1
+    preset: str | None = None
     num_workers: int = 1
     logdir: Path = Path("exp_dir")
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -66,12 +72,16 @@ class RunOptions:
     def run_dir(self) -> Path:
         return self.logdir / self.gamename / self.exp_name / self.implementation / f"seed_{self.seed}"
 
+    def seeds(self) -> list[RunOptions]:
+        """The run of each seed: seed, seed + 1, .."""
+        return [dataclasses.replace(self, seed=self.seed + n, num_seeds=1) for n in range(self.num_seeds)]
+
 
 def load_config(options: RunOptions) -> MethodConfig:
-    """The merged and checked config: ``default`` < gamename < settings."""
+    """The merged and checked config: ``default`` < gamename < preset < settings."""
     schema = implementation(options.implementation).config
     env_spec(options.gamename)
-    layers = merged_values(options.implementation, options.gamename)
+    layers = merged_values(options.implementation, options.gamename, options.preset)
     return build_config(schema, [*layers, ("--set", options.settings)])
 
 
@@ -84,7 +94,16 @@ def train(options: RunOptions) -> int:
         "seed": options.seed,
         "config": dataclasses.asdict(config),
     }
-    resume_from = _resume_from(options, hparams)
+    each = options.seeds()
+    if len(each) > 1:
+        hparams["num_seeds"] = len(each)
+        if not implementation(options.implementation).method.stackable:
+            raise UserError(f"--num_seeds {len(each)}: {options.implementation} trains one seed at a time; use bash_train.sh")
+    found = [_resume_from(run, hparams) for run in each]
+    resume_from = found[0]
+    if None in found and any(found):
+        missing = each[found.index(None)].run_dir
+        raise UserError(f"--resume: '{missing}' has no {LAST} but another seed has; resume those seeds that have one")
     if options.accelerator == "gpu" and not torch.cuda.is_available():
         raise UserError("--accelerator gpu: no GPU that torch can use was found; use --accelerator cpu")
     if options.recording_epoch_interval > 0 and not can_film(env_spec(options.gamename)):
@@ -93,12 +112,16 @@ def train(options: RunOptions) -> int:
     torch.set_num_threads(1)  # the nets are small; cores are for seeds and workers
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what the next line asks of CUDA
     torch.use_deterministic_algorithms(True)
+    # Or an empty replay memory would be written from end to end.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     entry = implementation(options.implementation)
     method = entry.method(hparams)
     if options.reload is not None:
         load_weights(method, options.reload)
-    with _owned(options.run_dir):
-        _write_config(options, config)
+    with contextlib.ExitStack() as owned:
+        for run in each:
+            owned.enter_context(_owned(run.run_dir))
+            _write_config(run, config)
         experience, evaluation = entry.make_loaders(method, options.num_workers)
         stop = StopOnSignal()
         trainer = _trainer(options, config, method, experience, evaluation, stop)
@@ -167,7 +190,8 @@ def _trainer(
     options: RunOptions, config: MethodConfig, method: Method, experience: Experience, evaluation: Evaluation,
     stop: StopOnSignal,
 ) -> Trainer:  # fmt: skip
-    name = f"{options.implementation} {options.gamename} seed {options.seed}"
+    last = f" to {options.seed + options.num_seeds - 1}" if options.num_seeds > 1 else ""
+    name = f"{options.implementation} {options.gamename} seed {options.seed}{last}"
     callbacks: list[Callback] = [ExperienceState(experience), stop]
     if config.max_env_steps is not None:
         callbacks.append(StopAtEnvSteps(config.max_env_steps))
@@ -175,27 +199,30 @@ def _trainer(
         callbacks.append(Recorder(options.run_dir, options.recording_epoch_interval, evaluation))
     if options.checkpoint:
         callbacks += [best_checkpoint(options.run_dir), LastCheckpoint(options.run_dir, config.checkpoint_interval)]
-    callbacks.append(RunProgress(name, config.max_epochs, config.max_env_steps))
-    logger = TensorBoardLogger(options.run_dir, name="logger", default_hp_metric=False)
-    _log_hparams(logger, method)
+    callbacks.append(RunProgress(name, config.epoch_budget, config.max_env_steps))
+    each = options.seeds()
+    loggers = [TensorBoardLogger(run.run_dir, name="logger", default_hp_metric=False) for run in each]
+    for logger, run in zip(loggers, each, strict=True):
+        _log_hparams(logger, method, run.seed)
+    storage = AtomicCheckpointIO() if len(each) == 1 else MemberCheckpointIO([run.run_dir for run in each])
     return Trainer(
         accelerator=options.accelerator,
         devices=1,
-        max_epochs=config.max_epochs,
+        max_epochs=config.epoch_budget,
         check_val_every_n_epoch=config.eval_interval,
         num_sanity_val_steps=0,
         callbacks=callbacks,
-        logger=logger,
-        plugins=[AtomicCheckpointIO()],
+        logger=loggers,
+        plugins=[storage],
         enable_checkpointing=options.checkpoint,
         enable_progress_bar=False,
         enable_model_summary=False,
     )
 
 
-def _log_hparams(logger: TensorBoardLogger, method: Method) -> None:
+def _log_hparams(logger: TensorBoardLogger, method: Method, seed: int) -> None:
     """Fills TensorBoard's hparams tab, with the evaluation returns as its metrics."""
-    outer = dict(method.hparams["hparams"])
+    outer = {**method.hparams["hparams"], "seed": seed}
     flat = {**outer.pop("config"), **outer}
     plain = {k: v if isinstance(v, bool | int | float | str) else str(v) for k, v in flat.items()}
     logger.hparams.update(plain)  # hparams.yaml
@@ -206,6 +233,8 @@ def _log_hparams(logger: TensorBoardLogger, method: Method) -> None:
 
 def load_weights(method: Method, path: Path) -> None:
     """Loads the policy of a checkpoint of the same method and environment; counters and optimisers start anew."""
+    if not method.reloadable:
+        raise UserError(f"--reload: a {type(method).__name__} cannot start from weights alone; leave it out")
     checkpoint = read_checkpoint(path)
     theirs, ours = checkpoint["hyper_parameters"]["hparams"], method.hparams["hparams"]
     for key in ("implementation", "gamename"):
@@ -213,7 +242,7 @@ def load_weights(method: Method, path: Path) -> None:
             raise UserError(f"--reload '{path}': its {key} is '{theirs[key]}', this run's is '{ours[key]}'; they must match")
     weights = {k.removeprefix("policy."): v for k, v in checkpoint["state_dict"].items() if k.startswith("policy.")}
     try:
-        method.policy.load_state_dict(weights)
+        method.adopt(weights)
     except RuntimeError as error:
         raise UserError(f"--reload '{path}': its network has other sizes; use the config it was trained with") from error
 
@@ -226,6 +255,7 @@ def _write_config(options: RunOptions, config: MethodConfig) -> None:
         "gamename": options.gamename,
         "exp_name": options.exp_name,
         "seed": options.seed,
+        "preset": options.preset,
         "num_workers": options.num_workers,
         "accelerator": options.accelerator,
         "reload": None if options.reload is None else str(options.reload),

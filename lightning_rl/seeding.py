@@ -7,8 +7,10 @@ order of execution cannot change a run. A purpose always has the same number of 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 
@@ -29,3 +31,52 @@ def generator(run_seed: int, purpose: str, *index: int) -> np.random.Generator:
 def seed_torch(run_seed: int, purpose: str, *index: int) -> None:
     """Seeds torch's global generator, the one that layer constructors draw from."""
     torch.manual_seed(derive_seed(run_seed, purpose, *index))
+
+
+NOISE: dict[str, Callable[[np.random.Generator, tuple[int, ...]], npt.NDArray[np.floating]]] = {
+    "uniform": lambda rng, shape: rng.random(shape, dtype=np.float32),
+    "uniform64": lambda rng, shape: rng.random(shape),  # fine enough for indices into millions of rows
+    "normal": lambda rng, shape: rng.standard_normal(shape, dtype=np.float32),
+    "gumbel": lambda rng, shape: rng.gumbel(size=shape).astype(np.float32),
+}
+
+_BLOCK = 128  # steps of noise drawn at a time
+
+
+class MemberNoise:
+    """Noise for ``N`` members, step by step: what member ``n`` gets at step ``t`` depends on (seeds[n], purpose, t) alone.
+
+    Drawn a block of steps at a time, so that the work per member is not done at every step.
+    lengths: how many of the first dimension's numbers each member draws; the rest are 0.
+    """
+
+    def __init__(
+        self, seeds: Sequence[int], purpose: str, shape: tuple[int, ...], kind: str, device: str = "cpu",
+        lengths: Sequence[int] | None = None,
+    ):  # fmt: skip
+        self.seeds, self.purpose, self.shape, self.kind, self.device = list(seeds), purpose, shape, kind, device
+        self.lengths = None if lengths is None else list(lengths)
+        self._number, self._block = -1, torch.empty(0)
+
+    def at(self, step: int) -> torch.Tensor:
+        """The noise ``[N, *shape]`` of step ``step``; cheapest in rising order. Not to be written to."""
+        number, place = divmod(step, _BLOCK)
+        if number != self._number:
+            self._block, self._number = torch.from_numpy(self._draw(number)).to(self.device), number
+        return self._block[place]
+
+    def _draw(self, number: int) -> npt.NDArray[np.floating]:
+        draw, rngs = NOISE[self.kind], [generator(seed, self.purpose, number) for seed in self.seeds]
+        if self.lengths is None:
+            return np.stack([draw(rng, (_BLOCK, *self.shape)) for rng in rngs], axis=1)
+        rows = [draw(rng, (_BLOCK, length, *self.shape[1:])) for rng, length in zip(rngs, self.lengths, strict=True)]
+        block = np.zeros((_BLOCK, len(rows), *self.shape), dtype=rows[0].dtype)
+        for n, row in enumerate(rows):
+            block[:, n, : row.shape[1]] = row
+        return block
+
+    def keep(self, rows: torch.Tensor) -> None:
+        """Goes on with the members ``rows`` alone."""
+        self.seeds = [self.seeds[n] for n in rows.tolist()]
+        self.lengths = None if self.lengths is None else [self.lengths[n] for n in rows.tolist()]
+        self._block = self._block[:, rows] if self._number >= 0 else self._block

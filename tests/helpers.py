@@ -1,5 +1,7 @@
 """Shared by the tests: tiny budgets, a toy policy, a toy environment."""
 
+import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,31 +11,74 @@ import pytest
 import torch
 
 from lightning_rl.cli import main
+from lightning_rl.envs.grids import GRID_WORLDS
 from lightning_rl.envs.spec import ENV_SPECS, EnvSpec
 from lightning_rl.functional.distributions import distribution_for
 from lightning_rl.nets.command import GatedNet
 from lightning_rl.nets.policies import Policy
+from lightning_rl.registry import ALIASES, IMPLEMENTATIONS, canonical
 from lightning_rl.types import Episode, Request
 
 ROOT = Path(__file__).resolve().parent.parent
 
-TINY = {
-    "n_warm_up_episodes": 4, "n_episodes_per_iter": 4, "chunk_size": 2, "n_updates_per_iter": 3, "batch_size": 16,
-    "hidden": [8, 8], "eval_interval": 2, "eval_episodes": 2, "checkpoint_interval": 2, "replay_size": 10, "last_few": 3,
+_EVERY = {"hidden": [8, 8], "chunk_size": 2, "batch_size": 16, "eval_interval": 2, "eval_episodes": 2, "checkpoint_interval": 2}
+_UDRL = {
+    "n_warm_up_episodes": 4, "n_episodes_per_iter": 4, "n_updates_per_iter": 3, "batch_size": 16, "replay_size": 10,
+    "last_few": 3,
 }  # fmt: skip
+_RCP = {"n_warm_up_episodes": 4, "steps_per_iter": 60, "n_updates_per_iter": 3, "batch_size": 16, "window_steps": 200}
+_POLICY_GRADIENT = {"n_episodes_per_iter": 4}
+_AGENT = {"steps_per_epoch": 40}
+TINY: dict[str, dict[str, Any]] = {
+    "UDRL": _UDRL,
+    "RCP-R": _RCP,
+    "RCP-A": {**_RCP, "n_critic_updates_per_iter": 2, "critic_hidden": [8]},
+    **dict.fromkeys(("QL", "SARSA"), _AGENT),
+    "DDQN": {**_AGENT, "replay_size": 200},
+    "DuelingDDQN": {**_AGENT, "replay_size": 200, "feature_size": 8},
+    **{name: {**_AGENT, "replay_size": 200, "init_episodes": 1} for name in ("TD3", "TD3-discrete")},
+    "PPO": {**_AGENT, "rollout_steps": 32, "epochs": 2},
+    **dict.fromkeys(ALIASES.values(), _POLICY_GRADIENT),
+}
+"""Settings by implementation that make a run take a second."""
 
 
-def tiny_flags(**extra: Any) -> list[str]:
+def tiny_flags(implementation: str = "UDRL", **extra: Any) -> list[str]:
     """--set flags that make a run take a second."""
-    return [f"--set={key}={value}" for key, value in {**TINY, **extra}.items()]
+    return [f"--set={key}={value}" for key, value in {**tiny_settings(implementation), **extra}.items()]
 
 
-def run_cli(logdir: Path, *flags: str, gamename: str = "cartpole", **settings: Any) -> int:
-    return main(["--gamename", gamename, "--logdir", str(logdir), "--num_workers", "0", *tiny_flags(**settings), *flags])
+def tiny_settings(implementation: str) -> dict[str, Any]:
+    name = canonical(implementation)
+    known = {field.name for field in dataclasses.fields(IMPLEMENTATIONS[name].config)}
+    return {key: value for key, value in {**_EVERY, **TINY[name]}.items() if key in known}
 
 
-def run_dir(logdir: Path, gamename: str = "cartpole", seed: int = 25) -> Path:
-    return logdir / gamename / "default" / "UDRL" / f"seed_{seed}"
+# Every environment, but one grid world for all that differ in their drawing only.
+GAMES = [name for name in ENV_SPECS if name == "cliff" or name not in GRID_WORLDS]
+
+
+def fitting(names: Iterable[str] = IMPLEMENTATIONS, games: Iterable[str] = GAMES) -> list[tuple[str, str]]:
+    """(implementation, gamename) that go together."""
+    return [(n, g) for n in names for g in games if IMPLEMENTATIONS[n].method.misfit(ENV_SPECS[g]) is None]
+
+
+def covering() -> list[tuple[str, str]]:
+    """Every environment once, every implementation twice: a sample of ``fitting`` that takes a minute, not ten."""
+    pairs = [("UDRL", game) for game in GAMES]
+    for number, name in enumerate(IMPLEMENTATIONS):
+        games = [game for _, game in fitting([name])]
+        pairs += [(name, games[number % len(games)]), (name, games[(number + len(games) // 2) % len(games)])]
+    return list(dict.fromkeys(pairs))
+
+
+def run_cli(logdir: Path, *flags: str, gamename: str = "cartpole", implementation: str = "UDRL", **settings: Any) -> int:
+    what = ["--implementation", implementation, "--gamename", gamename, "--logdir", str(logdir), "--num_workers", "0"]
+    return main([*what, *tiny_flags(implementation, **settings), *flags])
+
+
+def run_dir(logdir: Path, gamename: str = "cartpole", seed: int = 25, implementation: str = "UDRL") -> Path:
+    return logdir / gamename / "default" / implementation / f"seed_{seed}"
 
 
 def toy_policy(spec: EnvSpec, seed: int = 0) -> Policy:

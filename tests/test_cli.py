@@ -9,7 +9,7 @@ import torch
 from helpers import run_cli, run_dir
 
 from lightning_rl.cli import build_parser, main
-from lightning_rl.registry import IMPLEMENTATIONS, PLANNED
+from lightning_rl.registry import ALIASES, IMPLEMENTATIONS, PLANNED
 
 
 def refused(capsys, code: int) -> str:
@@ -26,7 +26,7 @@ def refused(capsys, code: int) -> str:
     ("flags", "words"),
     [
         (["--implementation", "UDLR"], ["'UDLR' is unknown", "choose one of: UDRL"]),
-        (["--implementation", "RCP-A"], ["'RCP-A' is not yet available", "choose one of: UDRL"]),
+        (["--implementation", "SE"], ["'SE' is not yet available", "choose one of: UDRL"]),
         (["--gamename", "pong"], ["unknown gamename 'pong'", "lunarlander-sparse"]),
         (["--set", "learning_rat=1"], ["--set: unknown key 'learning_rat'", "did you mean 'learning_rate'?"]),
         (["--set", "batch_size=big"], ["--set: key 'batch_size'", "valid integer", "got 'big'"]),
@@ -48,9 +48,18 @@ def refused(capsys, code: int) -> str:
         (["--exp_name", "../up"], ["--exp_name '../up' is not a folder name"]),
         (["--accelerator", "abacus"], ["--accelerator", "invalid choice: 'abacus'"]),
         (["--use_tune"], ["--use_tune is not yet available"]),
-        (["--num_seeds", "3"], ["--num_seeds 3 is not yet available"]),
+        (["--num_seeds", "3"], ["--num_seeds 3: UDRL trains one seed at a time"]),
+        (["--implementation", "DDQN", "--gamename", "pendulum"], ["DDQN does not fit gamename 'pendulum'", "use TD3 or PPO"]),
+        (["--implementation", "QL"], ["QL does not fit gamename 'lunarlander'", "use a grid world, e.g. cliff"]),
+        (["--implementation", "PPO", "--set", "batch_size=60"], ["batch_size 60 does not divide rollout_steps 2048"]),
         (["--executor", "ray"], ["--executor ray is not yet available"]),
         (["--eval_command", "return=3"], ["--eval_command goes with --eval_agent"]),
+        (["--no_expo_weighting"], ["--no_expo_weighting: UDRL has no exponential weights"]),
+        (["--implementation", "vpg", "--no_expo_weighting"], ["--no_expo_weighting: REINFORCE has no exponential weights"]),
+        (["--preset", "paper"], ["--preset 'paper' is not in UDRL.yaml; it has: none"]),
+        (["--implementation", "RCP-A", "--preset", "originl"], ["'originl' is not in RCP-A.yaml", "original"]),
+        (["--implementation", "RCP-A", "--set", "target=mean"], ["key 'target'", "'tilted', 'quantile' or 'max'"]),
+        (["--implementation", "RCP-A", "--set", "trace_decay=1.5"], ["key 'trace_decay'", "less than or equal to 1"]),
         (["--seeds", "3"], ["unrecognized arguments: --seeds 3", "see --help"]),
         (["--eval_agent", "nowhere.ckpt"], ["checkpoint 'nowhere.ckpt' does not exist"]),
         (["--reload", "nowhere.ckpt"], ["checkpoint 'nowhere.ckpt' does not exist"]),
@@ -83,7 +92,8 @@ def test_help_is_grouped_and_complete(capsys):
     text = capsys.readouterr().out
     for heading in ("what to run", "where and how", "checkpoints and recordings", "evaluation"):
         assert heading in text
-    assert all(name in text for name in (*IMPLEMENTATIONS, *PLANNED[:5]))
+    unwrapped = "".join(text.split())  # argparse also breaks lines at hyphens
+    assert all(name in unwrapped for name in (*IMPLEMENTATIONS, *ALIASES, *PLANNED[:5]))
     design = {
         *("implementation", "gamename", "exp_name", "seed", "num_workers", "logdir", "no_checkpoint", "no_expo_weighting"),
         *("recording_epoch_interval", "reload", "eval_agent", "use_tune", "num_seeds", "max_epochs", "eval_episodes"),
@@ -151,12 +161,12 @@ def test_resume_of_another_method_or_other_settings(trained, capsys, tmp_path):
     assert "learning_rate is 0.5 now but 0.001" in line
     assert "another --exp_name" in line
     checkpoint = torch.load(trained, weights_only=True)
-    checkpoint["hyper_parameters"]["hparams"]["implementation"] = "RCP-A"
+    checkpoint["hyper_parameters"]["hparams"]["implementation"] = "SE"
     other = run_dir(tmp_path)
     other.mkdir(parents=True)
     torch.save(checkpoint, other / "last.ckpt")
-    assert "is of RCP-A on cartpole" in refused(capsys, run_cli(tmp_path, "--resume"))
-    assert "'RCP-A' is not yet available" in refused(capsys, main(["--eval_agent", str(other / "last.ckpt")]))
+    assert "is of SE on cartpole" in refused(capsys, run_cli(tmp_path, "--resume"))
+    assert "'SE' is not yet available" in refused(capsys, main(["--eval_agent", str(other / "last.ckpt")]))
     assert trained.read_bytes() == before
 
 

@@ -20,13 +20,28 @@ def layers(**values):
 def test_every_config_instantiates_and_builds_its_method(name, gamename):
     entry = IMPLEMENTATIONS[name]
     config = build_config(entry.config, merged_values(name, gamename))
-    entry.method({"implementation": name, "gamename": gamename, "seed": 0, "config": dataclasses.asdict(config)})
+    hparams = {"implementation": name, "gamename": gamename, "seed": 0, "config": dataclasses.asdict(config)}
+    if (reason := entry.method.misfit(ENV_SPECS[gamename])) is None:
+        entry.method(hparams)
+    else:
+        with pytest.raises(UserError, match=f"{name} does not fit gamename '{gamename}': {reason}"):
+            entry.method(hparams)
+
+
+PRESETS = [(n, p) for n in IMPLEMENTATIONS for p in yaml.safe_load(config_path(n).read_text()).get("presets", {})]
+
+
+@pytest.mark.parametrize(("name", "preset"), PRESETS)
+def test_every_preset_instantiates_and_builds_its_method(name, preset):
+    entry = IMPLEMENTATIONS[name]
+    config = build_config(entry.config, merged_values(name, "lunarlander", preset))
+    entry.method({"implementation": name, "gamename": "lunarlander", "seed": 0, "config": dataclasses.asdict(config)})
 
 
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)
 def test_blocks_are_of_known_environments_and_default_is_complete(name):
     document = yaml.safe_load(config_path(name).read_text())
-    assert set(document) - {"default"} <= set(ENV_SPECS)
+    assert set(document) - {"default", "presets"} <= set(ENV_SPECS)
     fields = {field.name for field in dataclasses.fields(IMPLEMENTATIONS[name].config)}
     assert set(document["default"]) == fields
 
@@ -66,3 +81,14 @@ def test_yaml_cannot_make_objects():
 def test_no_name_is_both_built_and_planned():
     assert not set(IMPLEMENTATIONS) & set(PLANNED)
     assert {path.stem for path in (ROOT / "configs").glob("*.yaml")} == set(IMPLEMENTATIONS)
+
+
+def test_presets_come_between_gamename_and_settings(tmp_path, monkeypatch):
+    path = tmp_path / "UDRL.yaml"
+    path.write_text("default: {a: 1, b: 1}\ncartpole: {a: 2, b: 2}\npresets:\n  paper: {b: 3}\n")
+    monkeypatch.setattr("lightning_rl.config.config_path", lambda implementation: path)
+    where, values = zip(*merged_values("UDRL", "cartpole", "paper"), strict=True)
+    assert values == ({"a": 1, "b": 1}, {"a": 2, "b": 2}, {"b": 3})
+    assert "preset 'paper'" in where[2]
+    with pytest.raises(UserError, match=r"--preset 'papr' is not in UDRL.yaml; it has: paper"):
+        merged_values("UDRL", "cartpole", "papr")

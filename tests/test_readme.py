@@ -18,11 +18,18 @@ README = (ROOT / "README.md").read_text()
 COMMANDS = [line for block in re.findall(r"```bash\n(.*?)```", README, re.S) for line in block.strip().splitlines()]
 
 
+def implementation_of(words: list[str]) -> str:
+    return words[words.index("--implementation") + 1] if "--implementation" in words else "UDRL"
+
+
 def tiny(command: str) -> list[str]:
     """The words of a command with a tiny budget added and the interpreter of the tests."""
     words = shlex.split(command)
+    budget = ["--max_epochs", "2", *tiny_flags(implementation_of(words))]
     if words[:2] == ["python", "trainer.py"]:
-        budget = ["--eval_episodes", "2"] if "--eval_agent" in words else ["--max_epochs", "2", *tiny_flags()]
+        budget = (
+            ["--eval_episodes", "2"] if "--eval_agent" in words else ["--max_epochs", "2", *tiny_flags(implementation_of(words))]
+        )
         if "--reload" in words or "--recording_epoch_interval" in words:
             budget += ["--set=checkpoint_interval=1"]
         if any("hidden" in word for word in words):
@@ -32,7 +39,15 @@ def tiny(command: str) -> list[str]:
         return [sys.executable, *words[1:]]
     if words[0] == "bash":
         end = words.index("--")
-        return ["bash", str(ROOT / words[1]), *words[2:end], "--max_epochs", "2", *tiny_flags(), *words[end:]]
+        return [
+            "bash",
+            str(ROOT / words[1]),
+            *words[2:end],
+            "--max_epochs",
+            "2",
+            *tiny_flags(implementation_of(words)),
+            *words[end:],
+        ]
     if words[0] == "tensorboard":
         return [sys.executable, "-m", "tensorboard.main", "--inspect", *words[1:]]
     assert words[0] == "make", command

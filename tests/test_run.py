@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
-from helpers import ROOT, run_cli, run_dir, tiny_flags
+from helpers import ROOT, covering, fitting, run_cli, run_dir, tiny_flags
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lightning_rl.cli import main
+from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import ENV_SPECS
 
 
@@ -61,14 +62,17 @@ def test_run_directory_is_as_documented(tmp_path, capsys):
     assert not list(folder.rglob("*.tmp"))
 
 
-@pytest.mark.parametrize("gamename", ENV_SPECS)
-def test_every_environment_trains_resumes_and_is_evaluated(tmp_path, gamename):
+@pytest.mark.parametrize(("implementation", "gamename"), covering())
+def test_every_environment_trains_resumes_and_is_evaluated(tmp_path, monkeypatch, gamename, implementation):
+    films = can_film(ENV_SPECS[gamename]) and gamename != "halfcheetah"  # a thousand frames in software take two minutes
+    monkeypatch.setattr("lightning_rl.evaluate.can_film", lambda spec: films)
     for epochs in ("2", "4"):
-        assert run_cli(tmp_path, "--max_epochs", epochs, "--resume", gamename=gamename, segments="any", sample_by="episode") == 0
-    last = run_dir(tmp_path, gamename) / "last.ckpt"
+        flags = ("--max_epochs", epochs, "--resume")
+        assert run_cli(tmp_path, *flags, gamename=gamename, implementation=implementation) == 0
+    last = run_dir(tmp_path, gamename, implementation=implementation) / "last.ckpt"
     assert torch.load(last, weights_only=True)["global_step"] == 4
     assert main(["--eval_agent", str(last), "--eval_episodes", "1", "--num_workers", "0"]) == 0
-    assert last.with_name("evaluation.mp4").exists()
+    assert last.with_name("evaluation.mp4").exists() is films
 
 
 def test_scalars_over_env_steps_and_the_hparams_tab(tmp_path):
@@ -90,11 +94,13 @@ def test_scalars_over_env_steps_and_the_hparams_tab(tmp_path):
     assert "_hparams_/session_start_info" in events.summary_metadata
 
 
-def test_num_workers_do_not_change_a_run(tmp_path):
+@pytest.mark.parametrize("implementation", [name for name, _ in fitting(games=["cartpole"])])
+def test_num_workers_do_not_change_a_run(tmp_path, implementation):
     finals = []
-    for num_workers in (0, 1, 2):
-        assert run_cli(tmp_path / str(num_workers), "--max_epochs", "4", "--num_workers", str(num_workers)) == 0
-        finals.append(weights(run_dir(tmp_path / str(num_workers)) / "last.ckpt"))
+    for num_workers in ("0", "1", "2"):
+        logdir = tmp_path / num_workers
+        assert run_cli(logdir, "--max_epochs", "4", "--num_workers", num_workers, implementation=implementation) == 0
+        finals.append(weights(run_dir(logdir, implementation=implementation) / "last.ckpt"))
     assert same(finals[0], finals[1])
     assert same(finals[0], finals[2])
 
@@ -106,14 +112,18 @@ def test_seeds_differ(tmp_path):
     assert not torch.equal(a["policy.net.embed_obs.weight"], b["policy.net.embed_obs.weight"])
 
 
-@pytest.mark.parametrize("overlap", ["true", "false"])
-def test_resuming_equals_not_having_stopped(tmp_path, overlap):
+@pytest.mark.parametrize(
+    ("implementation", "settings"),
+    [("UDRL", {"overlap": "true", "recent_episodes": 3}), ("UDRL", {"overlap": "false"})]
+    + [(name, {"overlap": overlap}) for name in ("RCP-R", "RCP-A") for overlap in ("true", "false")],
+)
+def test_resuming_equals_not_having_stopped(tmp_path, implementation, settings):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    settings = {"overlap": overlap, "recent_episodes": 3}
-    assert run_cli(whole, "--max_epochs", "7", **settings) == 0
+    assert run_cli(whole, "--max_epochs", "7", implementation=implementation, **settings) == 0
     for epochs in ("2", "5", "7"):
-        assert run_cli(parts, "--max_epochs", epochs, "--resume", **settings) == 0
-    a, b = (torch.load(run_dir(p) / "last.ckpt", weights_only=True) for p in (whole, parts))
+        assert run_cli(parts, "--max_epochs", epochs, "--resume", implementation=implementation, **settings) == 0
+    lasts = (run_dir(logdir, implementation=implementation) / "last.ckpt" for logdir in (whole, parts))
+    a, b = (torch.load(last, weights_only=True) for last in lasts)
     assert same(a["state_dict"], b["state_dict"])
     assert a["epoch"] == b["epoch"]
     assert a["global_step"] == b["global_step"] == 7
@@ -266,3 +276,38 @@ def test_two_processes_cannot_share_a_run_directory(tmp_path, capsys):
     assert "is in use by another process" in capsys.readouterr().err
     process.kill()
     process.communicate()
+
+
+@pytest.mark.parametrize(("implementation", "name"), [("UDRL", "return"), ("RCP-R", "return"), ("RCP-A", "advantage")])
+def test_sweep_prints_and_draws_obtained_against_commanded(tmp_path, capsys, implementation, name):
+    assert run_cli(tmp_path, "--max_epochs", "2", implementation=implementation) == 0
+    last = run_dir(tmp_path, implementation=implementation) / "last.ckpt"
+    capsys.readouterr()
+    flags = ["--eval_command", "sweep", "--eval_episodes", "2", "--num_workers", "0"]
+    assert main(["--eval_agent", str(last), *flags]) == 0
+    assert f"commanded {name}" in capsys.readouterr().out
+    rows = last.with_name("sweep.csv").read_text().splitlines()
+    assert rows[0] == "run,commanded,obtained_mean,obtained_sd"
+    assert len(rows) == 14
+    commanded = [float(row.split(",")[-3]) for row in rows[1:]]
+    assert commanded == sorted(commanded)
+    assert last.with_name("sweep.png").stat().st_size > 10_000
+
+
+def test_sweep_needs_a_policy_that_hears_its_command(tmp_path, capsys):
+    assert run_cli(tmp_path, "--max_epochs", "2", implementation="RCP-A", condition="false") == 0
+    last = run_dir(tmp_path, implementation="RCP-A") / "last.ckpt"
+    capsys.readouterr()
+    assert main(["--eval_agent", str(last), "--eval_command", "sweep", "--num_workers", "0"]) == 2
+    assert "--eval_command sweep: the policy of" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("implementation", ["RCP-R", "RCP-A"])
+def test_what_rcp_logs(tmp_path, implementation):
+    assert run_cli(tmp_path, "--max_epochs", "4", implementation=implementation) == 0
+    tags = set(scalars(run_dir(tmp_path, implementation=implementation)).Tags()["scalars"])
+    promised = {"eval/return_mean", "eval_greedy/return_mean", "eval/command_sensitivity", "train/entropy", "train/label_sd"}
+    promised |= {"train/effective_sample_share", "train/gate_saturation", "command/target_mean", "command/target_sd"}
+    critic = {"train/explained_variance", "train/value_loss"}
+    assert promised <= tags
+    assert (critic <= tags) is (implementation == "RCP-A")

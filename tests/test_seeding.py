@@ -1,7 +1,8 @@
 import numpy as np
+import pytest
 import torch
 
-from lightning_rl.seeding import derive_seed, generator, seed_torch
+from lightning_rl.seeding import NOISE, MemberNoise, derive_seed, generator, seed_torch
 
 
 def test_numbers_depend_on_seed_purpose_and_index_only():
@@ -29,3 +30,29 @@ def test_seed_range_and_torch():
     a = torch.rand(3)
     seed_torch(4, "initialisation")
     assert torch.equal(a, torch.rand(3))
+
+
+@pytest.mark.parametrize("kind", NOISE)
+def test_member_noise_is_a_function_of_seed_purpose_and_step(kind):
+    seeds, steps = [3, 4, 5], (0, 1, 255, 256, 600, 2)
+    stack = MemberNoise(seeds, "act", (2,), kind)
+    together = {t: stack.at(t).clone() for t in steps}
+    assert not torch.equal(together[0], together[1])
+    for n, seed in enumerate(seeds):
+        alone = MemberNoise([seed], "act", (2,), kind)
+        assert all(torch.equal(alone.at(t)[0], together[t][n]) for t in steps)
+    assert not torch.equal(MemberNoise(seeds, "other", (2,), kind).at(0), together[0])
+    stack.at(1)
+    stack.keep(torch.tensor([2, 0]))
+    for t in (1, 600):
+        assert torch.equal(stack.at(t), together[t][[2, 0]])
+
+
+def test_members_may_draw_different_amounts():
+    stack = MemberNoise([1, 2], "batch", (5,), "uniform64", lengths=[3, 5])
+    for n, length in ((0, 3), (1, 5)):
+        alone = MemberNoise([n + 1], "batch", (length,), "uniform64")
+        assert torch.equal(stack.at(200)[n, :length], alone.at(200)[0])
+    assert stack.at(7)[0, 3:].tolist() == [0.0, 0.0]
+    stack.keep(torch.tensor([0]))
+    assert torch.equal(stack.at(300)[0, :3], MemberNoise([1], "batch", (3,), "uniform64").at(300)[0])

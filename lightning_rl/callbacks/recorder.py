@@ -9,6 +9,7 @@ from pytorch_lightning import Callback, Trainer
 
 from lightning_rl.data.episodes import Player, record_episode
 from lightning_rl.methods.base import Evaluation, evaluation_requests
+from lightning_rl.types import ActionMode
 
 
 class Recorder(Callback):
@@ -23,6 +24,9 @@ class Recorder(Callback):
             return
         behind = self.evaluation.collector.player
         player = Player(behind.spec, pl_module.policy, next_command=behind.next_command)
-        for request in evaluation_requests(self.evaluation.run_seed, "recording", epoch, 1, self.evaluation.command()):
-            path = self.run_dir / "recordings" / f"epoch_{epoch}" / f"{request.mode}.mp4"
+        modes: tuple[ActionMode, ...] = ("sampled", "greedy")
+        for mode in modes:
+            command = pl_module.first_command()
+            (request,) = evaluation_requests(self.evaluation.run_seed, "recording", epoch, 1, command, mode)
+            path = self.run_dir / "recordings" / f"epoch_{epoch}" / f"{mode}.mp4"
             pl_module.eval_env_steps += record_episode(player, request, path).length

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.returns import returns_to_go
-from lightning_rl.types import Array, Episode
+from lightning_rl.types import Array, Episode, FloatArray
 
 
 class SortedEpisodeBuffer:
@@ -126,3 +129,113 @@ class SortedEpisodeBuffer:
             self._action[slot, :n] = state["action"][start : start + n].numpy()
             self._to_go[slot, : n + 1] = state["to_go"][start + row : start + row + n + 1].numpy()
             start += n
+
+
+class _Stored(NamedTuple):
+    """What the window keeps of an episode."""
+
+    obs: FloatArray  # [T+1, O]
+    action: Array
+    reward: FloatArray
+    terminated: bool
+
+
+@dataclass(frozen=True)
+class FlatEpisodes:
+    """``E`` episodes behind one another, ``M`` steps in all.
+
+    obs ``[M + E, O]`` has the final observation of each; step ``i`` saw ``obs[row[i]]`` and led to ``obs[row[i] + 1]``.
+    action ``[M]`` or ``[M, A]``; reward, terminated, last (the last step of its episode) and episode_return ``[M]``; first
+    ``[E]`` are the steps that episodes begin with.
+    """
+
+    obs: Tensor
+    row: Tensor
+    action: Tensor
+    reward: Tensor
+    terminated: Tensor
+    last: Tensor
+    episode_return: Tensor
+    first: Tensor
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def to(self, device: torch.device) -> FlatEpisodes:
+        return FlatEpisodes(**{name: tensor.to(device) for name, tensor in vars(self).items()})
+
+
+class EpisodeWindow:
+    """The newest episodes, whole, as many as fit ``capacity`` steps; at least one."""
+
+    def __init__(self, capacity: int):
+        self.capacity = capacity
+        self._episodes: deque[_Stored] = deque()
+        self.num_steps = 0
+
+    def __len__(self) -> int:
+        return len(self._episodes)
+
+    def add(self, episodes: Iterable[Episode]) -> None:
+        """Adds the episodes in order; the oldest give way."""
+        for episode in episodes:
+            self._append(_Stored(episode.obs, episode.action, episode.reward, episode.terminated))
+
+    def _append(self, episode: _Stored) -> None:
+        self._episodes.append(episode)
+        self.num_steps += len(episode.reward)
+        while self.num_steps > self.capacity and len(self) > 1:
+            self.num_steps -= len(self._episodes.popleft().reward)
+
+    def mean_length(self, newest: int) -> float:
+        """Mean number of steps of the ``newest`` last episodes (fewer if there are fewer)."""
+        return float(np.mean([len(e.reward) for e in self._episodes][-newest:]))
+
+    def draw_transitions(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        """Steps of ``flat``: uniformly among all, so that long episodes count in proportion."""
+        return rng.integers(self.num_steps, size=shape)
+
+    def draw_episodes(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        """Steps of ``flat``: an episode uniformly, then a step in it uniformly."""
+        length = np.array([len(e.reward) for e in self._episodes])
+        episode = rng.integers(len(length), size=shape)
+        return (np.cumsum(length) - length)[episode] + rng.integers(length[episode])
+
+    def flat(self) -> FlatEpisodes:
+        """All episodes, oldest first."""
+        length = np.array([len(e.reward) for e in self._episodes])
+        end = np.cumsum(length)
+        number = np.repeat(np.arange(len(length)), length)  # episode of each step
+        steps = np.arange(end[-1])
+        last = np.zeros(end[-1], dtype=bool)
+        last[end - 1] = True
+        terminated = last & np.array([e.terminated for e in self._episodes])[number]
+        total = np.array([e.reward.sum(dtype=np.float64) for e in self._episodes], dtype=np.float32)
+        arrays = {
+            "obs": np.concatenate([e.obs for e in self._episodes]),
+            "row": steps + number,
+            "action": np.concatenate([e.action for e in self._episodes]),
+            "reward": np.concatenate([e.reward for e in self._episodes]),
+            "terminated": terminated,
+            "last": last,
+            "episode_return": total[number],
+            "first": end - length,
+        }
+        return FlatEpisodes(**{name: torch.from_numpy(array) for name, array in arrays.items()})
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain data; the episodes behind one another."""
+        flat = self.flat()
+        lengths = [len(e.reward) for e in self._episodes]
+        kept = {"obs": flat.obs, "action": flat.action, "reward": flat.reward}
+        return {**kept, "lengths": lengths, "terminated": [e.terminated for e in self._episodes]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Replaces the contents."""
+        self._episodes.clear()
+        self.num_steps = start = 0
+        for number, (length, terminated) in enumerate(zip(state["lengths"], state["terminated"], strict=True)):
+            row, end = start + number, start + length
+            obs = state["obs"][row : row + length + 1].numpy()
+            self._append(_Stored(obs, state["action"][start:end].numpy(), state["reward"][start:end].numpy(), terminated))
+            start = end

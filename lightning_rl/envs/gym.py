@@ -50,10 +50,18 @@ def _entry(env_id: str) -> GymSpec:
 
 
 def _check_sizes(spec: EnvSpec, env: Env) -> None:
-    """UserError where the spec does not describe the environment."""
+    """UserError where no policy fits the actions, or the spec does not describe the environment."""
     space = env.action_space
-    size = int(space.shape[0] if isinstance(space, gymnasium.spaces.Box) and space.shape else getattr(space, "n", 0))
-    found = (env.observation_space.shape, size, isinstance(space, gymnasium.spaces.Box))
+    if isinstance(space, gymnasium.spaces.Box) and len(space.shape) == 1:
+        size, continuous = int(space.shape[0]), True
+    elif isinstance(space, gymnasium.spaces.Discrete):
+        size, continuous = int(space.n), False
+    else:
+        raise UserError(
+            f"the action space of {spec.env_id} is {space}, which no policy here fits; those that do: "
+            "Discrete (categorical policy) and Box of one dimension (Gaussian policy). Wrap the environment"
+        )
+    found = (env.observation_space.shape, size, continuous)
     stated = ((spec.obs_size,), spec.action_size, spec.continuous)
     if found != stated:
         raise UserError(
@@ -95,6 +103,8 @@ def can_film(spec: EnvSpec) -> bool:
 def filming_env(spec: EnvSpec, path: Path) -> Iterator[Env]:
     """An environment whose next episode is written to ``path`` (mp4) on leaving; needs no display."""
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame asks for a display unless told otherwise
+    if "DISPLAY" not in os.environ:
+        os.environ.setdefault("MUJOCO_GL", "egl")  # or MuJoCo aborts the process when it finds no display
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as parent:
         folder = f"{parent}/film"

@@ -34,8 +34,21 @@ class EnvSpec:
 
 # Sizes, horizons and solved returns: Gymnasium's registry and documentation. LunarLander max_return 320:
 # earlier implementation. Others: the highest return reachable in principle, rounded up where it depends on
-# the start state (Acrobot's best episodes last about 60 steps; Pendulum's best returns are near -1).
+# the start state (Acrobot's best episodes last about 60 steps; Pendulum's best returns are near -1); HalfCheetah: the best
+# published agents reach about 16,000.
 _LUNARLANDER = EnvSpec("lunarlander", "LunarLander-v3", 8, 4, False, 1000, 200, 320.0, 200.0)
+
+# Cells, time limit, highest and solved return of the grid worlds of the synthetic-environments paper.
+_GRIDS = (
+    ("cliff", 48, 50, -12.0, -20.0),
+    ("emptyroom22", 4, 10, 0.99, 0.8),
+    ("emptyroom23", 6, 15, 0.98, 0.8),
+    ("emptyroom33", 9, 20, 0.97, 0.8),
+    ("wallroom", 25, 30, 0.93, 0.8),
+    ("holeroom", 25, 30, 0.93, 0.8),
+    ("holeroomlarge", 35, 30, 0.91, 0.8),
+    ("holeroomlargeshifted", 35, 30, 0.83, 0.8),
+)
 
 ENV_SPECS: dict[str, EnvSpec] = {
     spec.gamename: spec
@@ -43,9 +56,17 @@ ENV_SPECS: dict[str, EnvSpec] = {
         _LUNARLANDER,
         replace(_LUNARLANDER, gamename="lunarlander-sparse", sparse=True),
         EnvSpec("lunarlander-continuous", "LunarLanderContinuous-v3", 8, 2, True, 1000, 200, 320.0, 200.0),
+        replace(_LUNARLANDER, gamename="beresheet", env_id="lightning_rl.envs.beresheet:Beresheet-v0", horizon=300),
         EnvSpec("cartpole", "CartPole-v1", 4, 2, False, 500, 100, 500.0, 475.0),
+        EnvSpec("cartpole-v0", "CartPole-v0", 4, 2, False, 200, 100, 200.0, 195.0),
         EnvSpec("acrobot", "Acrobot-v1", 6, 3, False, 500, 200, -60.0, -100.0),
         EnvSpec("pendulum", "Pendulum-v1", 3, 1, True, 200, 200, 0.0, None),
+        EnvSpec("mountaincar-continuous", "MountainCarContinuous-v0", 2, 1, True, 999, 500, 100.0, 90.0),
+        EnvSpec("halfcheetah", "HalfCheetah-v5", 17, 6, True, 1000, 1000, 16_000.0, 4800.0),
+        *(
+            EnvSpec(name, f"lightning_rl.envs.adapters:lightning_rl/{name}-v0", cells, 4, False, cap, cap, best, solved)
+            for name, cells, cap, best, solved in _GRIDS
+        ),
     )
 }
 

@@ -31,6 +31,11 @@ class Distribution(ABC):
     def draw_noise(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         """Noise that ``sample`` turns into actions; ``shape`` ends with ``A``."""
 
+    @staticmethod
+    @abstractmethod
+    def max_entropy(action_size: int) -> float:
+        """The highest entropy (nats) that the distribution can have for ``A`` actions or action dimensions."""
+
     @abstractmethod
     def sample(self, noise: Tensor) -> Tensor:
         """An action for noise ``[..., A]``; the mode where the noise is zero."""
@@ -54,6 +59,10 @@ class Categorical(Distribution):
     @staticmethod
     def draw_noise(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         return rng.gumbel(size=shape).astype(np.float32)
+
+    @staticmethod
+    def max_entropy(action_size: int) -> float:
+        return math.log(action_size)
 
     def sample(self, noise: Tensor) -> Tensor:
         return (self.output + noise).argmax(-1)
@@ -91,6 +100,10 @@ class Gaussian(Distribution):
     @staticmethod
     def draw_noise(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         return rng.standard_normal(shape, dtype=np.float32)
+
+    @staticmethod
+    def max_entropy(action_size: int) -> float:
+        return action_size * (Gaussian.LOG_STD_RANGE[1] + 0.5 * math.log(2 * math.pi * math.e))
 
     def sample(self, noise: Tensor) -> Tensor:
         return self.mean + self.log_std.exp() * noise

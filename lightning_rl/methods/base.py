@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from pydantic import ConfigDict, PositiveInt
+from pydantic import ConfigDict, Field, PositiveInt
 from pydantic.dataclasses import dataclass
 from pytorch_lightning import LightningModule
 from torch import Tensor
 
 from lightning_rl.data.loaders import Collector
+from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.statistics import summarise
 from lightning_rl.nets.policies import Policy
 from lightning_rl.seeding import derive_seed
 from lightning_rl.types import ActionMode, Episode, Request, UserError
 
 STRICT = ConfigDict(extra="forbid", strict=True)
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Sizes = Annotated[list[PositiveInt], Field(min_length=1)]
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -32,6 +37,11 @@ class MethodConfig:
     eval_episodes: PositiveInt
     checkpoint_interval: PositiveInt
 
+    @property
+    def epoch_budget(self) -> int:
+        """Epochs until the budget is spent; a method may count its budget in other units."""
+        return self.max_epochs
+
 
 class Method(LightningModule):
     """A learning method. Environments, buffers and parsing stay outside.
@@ -40,6 +50,8 @@ class Method(LightningModule):
     """
 
     command_names: tuple[str, ...] = ()
+    stackable = False  # whether --num_seeds can train several seeds at once
+    reloadable = True  # whether --reload can start from its policy's weights
     policy: Policy
     env_steps: Tensor
     num_updates: Tensor
@@ -52,7 +64,13 @@ class Method(LightningModule):
         self.save_hyperparameters({"hparams": dict(hparams)})
         for counter in ("env_steps", "num_updates", "eval_env_steps", "held_out_env_steps"):
             self.register_buffer(counter, torch.zeros((), dtype=torch.int64))
+        self._last_time = time.perf_counter()
         self._clock_hand = torch.nn.Parameter(torch.zeros(()), requires_grad=True)
+
+    @classmethod
+    def misfit(cls, spec: EnvSpec) -> str | None:
+        """Why the method cannot be used on an environment, with the remedy; None where it can."""
+        return None
 
     def optimisers(self) -> list[torch.optim.Optimizer]:
         """The optimisers of the method, in a fixed order."""
@@ -62,12 +80,34 @@ class Method(LightningModule):
         """A clock first: Lightning counts optimiser steps, so one tick per training_step makes global_step count those."""
         return [torch.optim.SGD([self._clock_hand], lr=0.0), *self.optimisers()]
 
+    def adopt(self, weights: Mapping[str, Tensor]) -> None:
+        """Takes over the weights of another run's policy; RuntimeError if they do not fit."""
+        self.policy.load_state_dict(weights)
+
     def tick(self) -> None:
         """Advances Lightning's global_step; the other optimisers are stepped without its wrappers."""
         self.optimizers()[0].step()  # type: ignore[index]
 
     def raw_optimisers(self) -> list[torch.optim.Optimizer]:
         return list(self.optimizers(use_pl_optimizer=False))[1:]  # type: ignore[arg-type]
+
+    def fit(self, name: str, update: Callable[..., Tensor], minibatches: Iterable[tuple[Tensor, ...]]) -> float:
+        """``update`` on every minibatch; the mean of the losses that it gives, which ``name`` names if it diverged."""
+        losses = torch.stack([update(*minibatch) for minibatch in minibatches])
+        self.num_updates += len(losses)
+        mean = float(losses.mean())
+        self.check_finite(name, float(losses[-1]) if np.isfinite(mean) else mean)
+        return mean
+
+    @staticmethod
+    def descend(optimiser: torch.optim.Optimizer, loss: Tensor, gradient_clip: float | None) -> Tensor:
+        """One step of ``optimiser`` down ``loss``, the gradient's norm clipped; the loss, detached."""
+        optimiser.zero_grad()
+        loss.backward()
+        if gradient_clip is not None:
+            torch.nn.utils.clip_grad_norm_([p for group in optimiser.param_groups for p in group["params"]], gradient_clip)
+        optimiser.step()
+        return loss.detach()
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
         return batch.to(device) if hasattr(batch, "to") else batch
@@ -76,6 +116,12 @@ class Method(LightningModule):
         """Writes scalars to every logger; the x axis is env_steps."""
         for logger in self.loggers:
             logger.log_metrics(dict(values), step=int(self.env_steps))
+
+    def speed_scalars(self, env_steps: int) -> dict[str, float]:
+        """``time/...`` of an epoch with ``env_steps`` new steps; call it once per epoch."""
+        now = time.perf_counter()
+        speed, self._last_time = env_steps / (now - self._last_time), now
+        return {"time/env_steps_per_second": speed, "time/num_updates": float(self.num_updates)}
 
     def check_finite(self, name: str, value: float) -> None:
         """Stops the run before a diverged network can reach a checkpoint."""
@@ -86,16 +132,31 @@ class Method(LightningModule):
                 "checkpoint to keep its weights)"
             )
 
-    def validation_step(self, episodes: Sequence[Episode], batch_idx: int) -> None:
+    def first_command(self) -> tuple[float, ...] | None:
+        """The command that evaluation asks for, in the order of ``command_names``."""
+        return None
+
+    def command_limits(self) -> tuple[float, float] | None:
+        """Lowest and highest value of the first command that training saw."""
+        return None
+
+    def probe_commands(self) -> Mapping[str, tuple[float, ...]]:
+        """Further commands to evaluate during training, by the prefix of their metrics; actions sampled."""
+        return {}
+
+    def validation_step(self, evaluated: Mapping[str, list[Episode]], batch_idx: int) -> None:
         """Evaluation during training: the sampled mean return is what the best checkpoint is chosen by."""
-        self.eval_env_steps += sum(episode.length for episode in episodes)
+        self.eval_env_steps += sum(episode.length for episodes in evaluated.values() for episode in episodes)
         scalars = {"time/eval_env_steps": float(self.eval_env_steps)}
-        for prefix, mode in (("eval", "sampled"), ("eval_greedy", "greedy")):
-            chosen = [episode for episode in episodes if episode.request.mode == mode]
-            scalars |= episode_scalars(prefix, chosen)
+        for prefix, episodes in evaluated.items():
+            scalars |= episode_scalars(prefix, episodes)
             value = scalars[f"{prefix}/return_mean"]
-            self.log(f"{prefix}/return_mean", value, batch_size=len(chosen), logger=False)
-        self.log_scalars(scalars)
+            self.log(f"{prefix}/return_mean", value, batch_size=len(episodes), logger=False)
+        self.log_scalars({**scalars, **self.evaluation_scalars(scalars)})
+
+    def evaluation_scalars(self, scalars: Mapping[str, float]) -> Mapping[str, float]:
+        """What a method makes of the evaluation's scalars."""
+        return {}
 
 
 def episode_scalars(prefix: str, episodes: Sequence[Episode]) -> dict[str, float]:
@@ -125,31 +186,39 @@ class Experience(Protocol):
     def restore(self, state: dict[str, Any]) -> None: ...
 
 
-def evaluation_requests(run_seed: int, purpose: str, epoch: int, count: int, command: Sequence[float] | None) -> list[Request]:
-    """``count`` sampled and ``count`` greedy requests on the same environment seeds."""
-    first = None if command is None else tuple(float(c) for c in command)
-    modes: tuple[ActionMode, ...] = ("sampled", "greedy")
+_MODES: Mapping[str, ActionMode] = {"eval": "sampled", "eval_greedy": "greedy"}
+
+
+def evaluation_requests(
+    run_seed: int, purpose: str, epoch: int, count: int, command: tuple[float, ...] | None, mode: ActionMode
+) -> list[Request]:
+    """``count`` requests; other commands and modes meet the same environment seeds."""
     return [
-        Request(f"{purpose} after epoch {epoch}, {mode} episode {i}", derive_seed(run_seed, purpose, epoch, i), mode, first)
-        for mode in modes
+        Request(f"{purpose} after epoch {epoch}, {mode} episode {i}", derive_seed(run_seed, purpose, epoch, i), mode, command)
         for i in range(count)
     ]
 
 
 class Evaluation:
-    """The evaluation loader: one batch of episodes, sampled and greedy, under the current policy."""
+    """The evaluation loader: one batch of episodes, sampled and greedy, under the current policy.
 
-    def __init__(
-        self, collector: Collector, method: Method, run_seed: int, count: int,
-        command: Callable[[], Sequence[float] | None] = lambda: None,
-    ):  # fmt: skip
-        self.collector, self.method, self.command = collector, method, command
-        self.run_seed, self.count = run_seed, count
+    A batch is ``{prefix: episodes}``: ``eval``, ``eval_greedy`` and the method's probes.
+    """
+
+    def __init__(self, collector: Collector, method: Method, run_seed: int, count: int):
+        self.collector, self.method, self.run_seed, self.count = collector, method, run_seed, count
 
     def __len__(self) -> int:
         return 1
 
-    def __iter__(self) -> Iterator[list[Episode]]:
-        epoch = self.method.current_epoch
-        requests = evaluation_requests(self.run_seed, "evaluation", epoch, self.count, self.command())
-        yield self.collector.collect(requests, self.method.policy.state_dict(), version=epoch + 1)
+    def __iter__(self) -> Iterator[dict[str, list[Episode]]]:
+        yield self.play(self.run_seed, self.method.policy)
+
+    def play(self, run_seed: int, policy: Policy) -> dict[str, list[Episode]]:
+        """The evaluation of one policy."""
+        epoch, count = self.method.current_epoch, self.count
+        asked = [(prefix, self.method.first_command(), mode) for prefix, mode in _MODES.items()]
+        asked += [(prefix, command, "sampled") for prefix, command in self.method.probe_commands().items()]
+        requests = [r for _, c, mode in asked for r in evaluation_requests(run_seed, "evaluation", epoch, count, c, mode)]
+        episodes = self.collector.collect(requests, policy.state_dict(), version=epoch + 1)
+        return {prefix: episodes[i * count : (i + 1) * count] for i, (prefix, _, _) in enumerate(asked)}

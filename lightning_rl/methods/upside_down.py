@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -30,9 +29,10 @@ from lightning_rl.functional.distributions import distribution_for
 from lightning_rl.functional.returns import returns_to_go
 from lightning_rl.functional.upside_down import SEGMENTS, CommandRange, command_range, draw_commands, next_command
 from lightning_rl.methods.base import STRICT, Evaluation, Method, MethodConfig, episode_scalars
-from lightning_rl.nets.command import COMMAND_NETS, GatedNet
+from lightning_rl.methods.experience import RolloutExperience, training_requests, warm_up_requests
+from lightning_rl.nets.command import COMMAND_NETS
 from lightning_rl.nets.policies import Policy
-from lightning_rl.seeding import derive_seed, generator, seed_torch
+from lightning_rl.seeding import generator, seed_torch
 from lightning_rl.types import Episode, Request
 
 
@@ -91,39 +91,38 @@ class UpsideDownEpoch:
         return dataclasses.replace(self, steps=self.steps.to(device), held_out=held_out)
 
 
-class UpsideDownExperience:
-    """Collects episodes under exploratory commands, keeps the best, and draws the epoch's minibatches.
+class UpsideDownExperience(RolloutExperience):
+    """Asks for a little more than the best episodes so far, keeps the best, draws the epoch's minibatches.
 
-    Epoch 0 plays uniformly random actions. With ``overlap`` the episodes of epoch k + 1 are played during the
-    training of epoch k, under the parameters that it started from: exactly one epoch of staleness.
+    Epoch 0 plays uniformly random actions.
     """
 
     def __init__(self, cfg: UDRLConfig, spec: EnvSpec, policy: Policy, run_seed: int, num_workers: int):
-        self.cfg, self.run_seed, self.policy = cfg, run_seed, policy
+        self.cfg, self.spec, self.run_seed = cfg, spec, run_seed
         self.max_return = spec.max_return if cfg.max_return is None else cfg.max_return
         rule = functools.partial(next_command, max_return=self.max_return)
-        self.collector = Collector(spec, policy, num_workers, cfg.chunk_size, rule)
-        self.spec = spec
+        super().__init__(Collector(spec, policy, num_workers, cfg.chunk_size, rule), policy, cfg.overlap)
         self.buffer = SortedEpisodeBuffer(cfg.replay_size, spec, cfg.recent_episodes)
-        self.epoch = 0
 
-    def __len__(self) -> int:
-        return 1
+    def requests(self, epoch: int) -> list[Request]:
+        if epoch == 0:
+            return warm_up_requests(self.run_seed, self.cfg.n_warm_up_episodes)
+        count = self.cfg.n_episodes_per_iter + self.cfg.n_held_out_episodes_per_iter
+        commands = draw_commands(self._command_range(), generator(self.run_seed, "command", epoch).random(count))
+        return training_requests(self.run_seed, epoch, [tuple(command) for command in commands.tolist()])
 
-    def __iter__(self) -> Iterator[UpsideDownEpoch]:
-        epoch, cfg = self.epoch, self.cfg
-        started = time.perf_counter()
-        if not self.collector.busy:
-            self._start(epoch)
-        episodes = self.collector.finish()
-        waited = time.perf_counter() - started
-        held_out = episodes[len(episodes) - cfg.n_held_out_episodes_per_iter :] if epoch else []
-        fresh = episodes[: len(episodes) - len(held_out)]
+    def _split(self, epoch: int, episodes: list[Episode]) -> tuple[list[Episode], list[Episode]]:
+        """Episodes to train on, and those held out."""
+        held_out = self.cfg.n_held_out_episodes_per_iter if epoch else 0
+        return episodes[: len(episodes) - held_out], episodes[len(episodes) - held_out :]
+
+    def absorb(self, epoch: int, episodes: list[Episode]) -> None:
+        fresh, _ = self._split(epoch, episodes)
         self.buffer.add(fresh)
-        self.epoch += 1
-        if cfg.overlap:
-            self._start(self.epoch)
-        yield UpsideDownEpoch(
+
+    def prepare(self, epoch: int, episodes: list[Episode], waited: float) -> UpsideDownEpoch:
+        fresh, held_out = self._split(epoch, episodes)
+        return UpsideDownEpoch(
             steps=self._minibatches(epoch),
             held_out=commanded_steps(held_out) if held_out else None,
             env_steps=sum(episode.length for episode in fresh),
@@ -132,28 +131,14 @@ class UpsideDownExperience:
             scalars={**self._scalars(fresh), "time/collection_wait": waited},
         )
 
+    def contents(self) -> dict[str, Any]:
+        return {"buffer": self.buffer.state_dict()}
+
+    def refill(self, contents: dict[str, Any]) -> None:
+        self.buffer.load_state_dict(contents["buffer"])
+
     def _command_range(self) -> CommandRange:
         return command_range(*self.buffer.best(self.cfg.last_few), self.max_return)
-
-    def _start(self, epoch: int, parameters: dict[str, Tensor] | None = None, version: int | None = None) -> None:
-        """Sets the collection for ``epoch`` going, under the current policy unless ``parameters`` are given."""
-        requests = self._warm_up_requests() if epoch == 0 else self._commanded_requests(epoch)
-        if parameters is None or version is None:
-            # The policy has been trained for as many epochs as were begun, less the one that begins now.
-            parameters, version = self.policy.state_dict(), max(epoch - self.cfg.overlap, 0)
-        self.collector.start(requests, parameters, version)
-
-    def _warm_up_requests(self) -> list[Request]:
-        seeds = (derive_seed(self.run_seed, "warm-up", i) for i in range(self.cfg.n_warm_up_episodes))
-        return [Request(f"warm-up, episode {i}", seed, "uniform") for i, seed in enumerate(seeds)]
-
-    def _commanded_requests(self, epoch: int) -> list[Request]:
-        count = self.cfg.n_episodes_per_iter + self.cfg.n_held_out_episodes_per_iter
-        commands = draw_commands(self._command_range(), generator(self.run_seed, "command", epoch).random(count))
-        return [
-            Request(f"epoch {epoch}, episode {i}", derive_seed(self.run_seed, "rollout", epoch, i), "sampled", tuple(command))
-            for i, command in enumerate(commands.tolist())
-        ]
 
     def _minibatches(self, epoch: int) -> CommandedSteps:
         """``n_updates_per_iter`` minibatches in one gather: the command is what really happened from the step on."""
@@ -181,21 +166,6 @@ class UpsideDownExperience:
             scalars |= {"command/return": desired, "command/horizon": horizon}
         return scalars
 
-    def snapshot(self) -> dict[str, Any]:
-        """All that the next epoch depends on; a collection under way is described by who plays it."""
-        return {
-            "epoch": self.epoch,
-            "buffer": self.buffer.state_dict(),
-            "behaviour": {k: v.clone() for k, v in self.collector.behaviour.state_dict().items()},
-            "version": int(self.collector.version),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self.epoch = state["epoch"]
-        self.buffer.load_state_dict(state["buffer"])
-        if self.cfg.overlap:
-            self._start(self.epoch, state["behaviour"], state["version"])
-
 
 def commanded_steps(episodes: list[Episode]) -> CommandedSteps:
     """Every step of ``episodes`` with its trailing segment as the command, ``[sum T, ...]``."""
@@ -212,6 +182,7 @@ class UDRL(Method):
 
     command_names = ("return", "horizon")
     eval_command: Tensor
+    observed_returns: Tensor
 
     def __init__(self, hparams: Mapping[str, Any]):
         super().__init__(hparams)
@@ -219,57 +190,55 @@ class UDRL(Method):
         spec = env_spec(hparams["gamename"])
         seed_torch(hparams["seed"], "initialisation")
         distribution = distribution_for(spec.continuous)
-        net = COMMAND_NETS[cfg.network](
+        self.net = COMMAND_NETS[cfg.network](
             spec.obs_size,
             distribution.output_size(spec.action_size),
             cfg.hidden,
             command_scale=(cfg.return_scale, cfg.horizon_scale),
         )
-        self.policy = Policy(net, distribution, spec.action_size)
+        self.policy = Policy(self.net, distribution, spec.action_size)
         self.register_buffer("eval_command", torch.zeros(2))
-        self._last_time = time.perf_counter()
+        self.register_buffer("observed_returns", torch.zeros(2))
+
+    def first_command(self) -> tuple[float, ...]:
+        return tuple(self.eval_command.tolist())
+
+    def command_limits(self) -> tuple[float, float]:
+        low, high = self.observed_returns.tolist()
+        return low, high
 
     def optimisers(self) -> list[torch.optim.Optimizer]:
         return [torch.optim.Adam(self.policy.parameters(), lr=self.cfg.learning_rate, fused=True)]
 
     def training_step(self, batch: UpsideDownEpoch, batch_idx: int) -> None:
-        losses = torch.stack([self.update(*minibatch) for minibatch in batch.steps.minibatches()])
-        policy_loss = float(losses.mean())
-        self.check_finite("train/policy_loss", float(losses[-1]) if np.isfinite(policy_loss) else policy_loss)
+        policy_loss = self.fit("train/policy_loss", self.update, batch.steps.minibatches())
         self.tick()
-        self.num_updates += len(losses)
         self.env_steps += batch.env_steps
         self.held_out_env_steps += batch.held_out_env_steps
         # Evaluation asks for the lower end of the exploratory range, as the paper does.
         self.eval_command.copy_(torch.tensor([batch.command_range.low, batch.command_range.horizon]))
+        observed = [batch.scalars[f"buffer/return_{end}"] for end in ("min", "max")]
+        self.observed_returns.copy_(torch.tensor(observed))
         self.log_scalars({**batch.scalars, "train/policy_loss": policy_loss, **self._diagnostics(batch)})
 
     def update(self, obs: Tensor, command: Tensor, action: Tensor) -> Tensor:
         """One Adam step on the negative log-likelihood of the actions really taken; the loss, detached."""
         (optimiser,) = self.raw_optimisers()
         loss = -self.policy.distribution(obs, command).log_prob(action).mean()
-        optimiser.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.cfg.gradient_clip)
-        optimiser.step()
-        return loss.detach()
+        return self.descend(optimiser, loss, self.cfg.gradient_clip)
 
     @torch.no_grad()
     def _diagnostics(self, batch: UpsideDownEpoch) -> dict[str, float]:
         obs, command = batch.steps.obs[-1], batch.steps.command[-1]
         scalars = {"train/entropy": float(self.policy.distribution(obs, command).entropy().mean())}
-        if isinstance(self.policy.net, GatedNet):
-            scalars["train/gate_saturation"] = float(self.policy.net.saturation(command))
+        if (saturation := self.net.saturation(command)) is not None:
+            scalars["train/gate_saturation"] = saturation
         if batch.held_out is not None:
             held = batch.held_out
             loss = -self.policy.distribution(held.obs, held.command).log_prob(held.action).mean()
             scalars["held_out/policy_loss"] = float(loss)
-        now = time.perf_counter()
-        scalars["time/env_steps_per_second"] = batch.env_steps / (now - self._last_time)
-        scalars["time/num_updates"] = float(self.num_updates)
         scalars["time/held_out_env_steps"] = float(self.held_out_env_steps)
-        self._last_time = now
-        return scalars
+        return {**scalars, **self.speed_scalars(batch.env_steps)}
 
 
 def make_loaders(method: UDRL, num_workers: int) -> tuple[UpsideDownExperience, Evaluation]:
@@ -277,5 +246,5 @@ def make_loaders(method: UDRL, num_workers: int) -> tuple[UpsideDownExperience, 
     spec, seed = env_spec(method.hparams["hparams"]["gamename"]), method.hparams["hparams"]["seed"]
     experience = UpsideDownExperience(method.cfg, spec, method.policy, seed, num_workers)
     collector = Collector(spec, method.policy, num_workers, method.cfg.chunk_size, experience.collector.player.next_command)
-    evaluation = Evaluation(collector, method, seed, method.cfg.eval_episodes, lambda: method.eval_command.tolist())
+    evaluation = Evaluation(collector, method, seed, method.cfg.eval_episodes)
     return experience, evaluation

@@ -93,3 +93,13 @@ def test_unknown_names():
         env_spec("pong")
     with pytest.raises(UserError, match="cannot make 'NoSuch-v0'"):
         make_env(EnvSpec("x", "NoSuch-v0", 1, 1, False, 1, 1, 0.0, None))
+
+
+@pytest.mark.parametrize("gamename", ["lunarlander", "halfcheetah"])
+def test_films_without_a_display(tmp_path, gamename):
+    spec = env_spec(gamename)
+    with filming_env(spec, tmp_path / "film.mp4") as env:
+        env.reset(seed=0)
+        for _ in range(3):
+            env.step(np.zeros(spec.action_size, np.float32) if spec.continuous else 0)
+    assert (tmp_path / "film.mp4").stat().st_size > 500

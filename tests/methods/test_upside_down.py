@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from helpers import TINY, same_episodes
+from helpers import same_episodes, tiny_settings
 
 from lightning_rl.config import build_config, merged_values
 from lightning_rl.methods.upside_down import UDRL, UDRLConfig, UpsideDownExperience, commanded_steps, make_loaders
@@ -11,7 +11,7 @@ from lightning_rl.types import Episode
 
 
 def build(gamename: str = "cartpole", num_workers: int = 0, **settings):
-    config = build_config(UDRLConfig, [*merged_values("UDRL", gamename), ("test", {**TINY, **settings})])
+    config = build_config(UDRLConfig, [*merged_values("UDRL", gamename), ("test", {**tiny_settings("UDRL"), **settings})])
     hparams = {"implementation": "UDRL", "gamename": gamename, "seed": 3, "config": dataclasses.asdict(config)}
     method = UDRL(hparams)
     experience, _ = make_loaders(method, num_workers)
@@ -66,7 +66,7 @@ def test_commands_come_from_the_best_episodes():
     assert high == pytest.approx(returns.mean() + returns.std())
     assert horizon == round(lengths.mean())
     experience.collector.finish()
-    assert all(low <= r.command[0] <= high and r.command[1] == horizon for r in experience._commanded_requests(9))
+    assert all(low <= r.command[0] <= high and r.command[1] == horizon for r in experience.requests(9))
 
 
 def test_labels_are_what_really_happened():

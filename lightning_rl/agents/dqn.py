@@ -1,0 +1,110 @@
+"""Double DQN (van Hasselt et al. 2016, arXiv 1509.06461), plain or dueling (Wang et al. 2016, arXiv 1511.06581).
+
+Where we differ from the papers: the target network follows softly after every update, as in the earlier code of the
+synthetic-environments paper; squared error; no gradient clipping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from lightning_rl.agents.base import Agent, batch_weights, per_member, track, value_and_grad
+from lightning_rl.agents.icm import ICM
+from lightning_rl.agents.optim import MemberAdam
+from lightning_rl.data.member_replay import MemberReplay, Transition
+from lightning_rl.functional.value_learning import double_q_target, epsilon_after, epsilon_greedy, weighted_squared_error
+from lightning_rl.nets.values import MemberNet
+
+
+@dataclass(frozen=True)
+class DQNSettings:
+    """learning_rate, batch_size: one for all members or one for each. epsilon_*: see ``epsilon_after``."""
+
+    gamma: float
+    learning_rate: float | Sequence[float]
+    batch_size: int | Sequence[int]
+    replay_size: int
+    tau: float
+    epsilon_init: float
+    epsilon_min: float
+    epsilon_decay: float
+
+
+class DDQN(Agent):
+    """Members share ``net``, an architecture from observations to Q values ``[N, B, A]``; ``params`` fixes their start."""
+
+    member_tensors = ("params", "target", "weight")
+    member_parts: tuple[str, ...] = ("adam",)
+
+    def __init__(
+        self, net: MemberNet, obs_size: int, settings: DQNSettings, seeds: Sequence[int],
+        params: Tensor | None = None, curiosity: ICM | None = None, device: str = "cpu",
+    ):  # fmt: skip
+        super().__init__(seeds, device)
+        self.net, self.settings, self.curiosity = net, settings, curiosity
+        count = len(self.seeds)
+        self.params = (net.init(self.generators("initialisation")) if params is None else params).to(device)
+        self.target = self.params.clone()
+        self.adam = MemberAdam(self.params, per_member(settings.learning_rate, count, device))
+        sizes = [settings.batch_size] * count if isinstance(settings.batch_size, int) else list(settings.batch_size)
+        self.weight = batch_weights(sizes, device)
+        self.replay = MemberReplay(count, settings.replay_size, obs_size, 0, device)
+        self._explore = self.noise("explore", (2,), "uniform")
+        self._draw = self.noise("replay", (max(sizes),), "uniform64", sizes)
+        if curiosity is not None:
+            self.member_parts = (*self.member_parts, "curiosity")
+
+    def act(self, obs: Tensor, episode: Tensor, step: int) -> Tensor:
+        s = self.settings
+        epsilon = epsilon_after(episode, s.epsilon_init, s.epsilon_min, s.epsilon_decay)
+        return epsilon_greedy(self.greedy_values(obs.unsqueeze(1)).squeeze(1), epsilon, self._explore.at(step))
+
+    def greedy(self, obs: Tensor) -> Tensor:
+        return self.greedy_values(obs).argmax(-1)
+
+    @torch.no_grad()
+    def greedy_values(self, obs: Tensor) -> Tensor:
+        """Q values ``[N, K, A]`` of obs ``[N, K, O]``."""
+        return self.net(self.params, obs)
+
+    def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor) -> None:
+        del over
+        self.replay.add(transition)
+        if active.any():
+            self.update(self.replay.sample(self._draw.at(step)), active)
+
+    def update(self, batch: Transition, active: Tensor) -> Tensor:
+        """One step on a batch ``[N, B]``; the losses ``[N]`` before it."""
+        if self.curiosity is not None:
+            batch = batch._replace(reward=batch.reward + self.curiosity.learn(batch, self.weight, active))
+        with torch.no_grad():
+            next_q, next_q_target = self.net(self.params, batch.next_obs), self.net(self.target, batch.next_obs)
+            target = double_q_target(batch.reward, batch.discount, next_q, next_q_target)
+        index = batch.action.unsqueeze(-1)
+
+        def loss(params: Tensor) -> Tensor:
+            q = self.net(params, batch.obs).gather(-1, index).squeeze(-1)
+            return weighted_squared_error(q, target, self.weight)
+
+        value, grad = value_and_grad(loss, self.params)
+        self.adam.step(self.params, grad, active)
+        track(self.target, self.params, self.settings.tau, active)
+        return value
+
+    def memory(self) -> MemberReplay:
+        return self.replay
+
+    @property
+    def num_updates(self) -> Tensor:
+        return self.adam.num_steps
+
+    def module(self, row: int) -> nn.Module:
+        return self.net.module(self.params[row])
+
+    def keep(self, rows: Tensor) -> None:
+        super().keep(rows)
+        self.replay.keep(rows)

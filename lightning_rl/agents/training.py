@@ -1,0 +1,243 @@
+"""Training and testing members in their environments, in lock-step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lightning_rl.agents.base import Agent
+from lightning_rl.data.member_replay import Transition
+from lightning_rl.envs.batch import EnvBatch
+from lightning_rl.functional.value_learning import discount_after
+from lightning_rl.seeding import derive_seed
+
+StopRule = Callable[[Tensor, Tensor], Tensor]
+"""(returns ``[N, E]``, how many are there ``[N]``) -> whose training ends, ``[N]`` bool. See ``functional.stopping``."""
+
+
+Score = Callable[[Agent, Sequence[int]], Tensor]
+"""(members that have just ended an episode, a seed for each) -> what the stop rule shall judge, ``[M]``."""
+
+
+_LOOP = ("obs", "_episode", "_return", "_length")
+
+
+@dataclass
+class Results:
+    """What happened to each of ``N`` members, finished or not.
+
+    returns, lengths ``[N, E]`` of the training episodes (sum of rewards, environment steps), the first episodes ``[N]`` of
+    which are there; scores ``[N, E]``: what the stop rule judges; env_steps ``[N]``; stopped ``[N]``: by the rule, not by
+    the budget.
+    """
+
+    returns: Tensor
+    scores: Tensor
+    lengths: Tensor
+    episodes: Tensor
+    env_steps: Tensor
+    stopped: Tensor
+
+
+class MemberTraining:
+    """Trains the members of ``agent`` in ``envs`` until each has played ``max_episodes`` or its stop rule holds.
+
+    Members that are done leave the stack, so that they cost nothing; ``results`` and ``state`` keep them all.
+
+    score: judge the members by this, e.g. by test episodes on the real environment, instead of by their training returns.
+    init_episodes: episodes without learning (and of uniform actions, for agents that start so).
+    faithful_time_limits: see ``discount_after``.
+    """
+
+    def __init__(
+        self, agent: Agent, envs: EnvBatch, max_episodes: int, gamma: float, init_episodes: int = 0,
+        stop: StopRule | None = None, score: Score | None = None, faithful_time_limits: bool = False,
+    ):  # fmt: skip
+        self.agent, self.envs, self.stop, self.score = agent, envs, stop, score
+        self.max_episodes, self.init_episodes, self.gamma = max_episodes, init_episodes, gamma
+        self.faithful_time_limits = faithful_time_limits
+        n, self._seeds = agent.num_members, list(agent.seeds)
+        self.step = 0
+        self.members = torch.arange(n)  # who is left
+        self.state = {name: value.clone() for name, value in agent.state_dict().items()}  # of the finished
+        zeros = torch.zeros(n, dtype=torch.int64)
+        self.results = Results(
+            torch.zeros(n, max_episodes), torch.zeros(n, max_episodes), torch.zeros(n, max_episodes, dtype=torch.int64),
+            zeros.clone(), zeros.clone(), torch.zeros(n, dtype=torch.bool),
+        )  # fmt: skip
+        self.obs = envs.reset(torch.zeros(n, dtype=torch.bool, device=agent.device))
+        self._episode = torch.zeros(n, dtype=torch.int64, device=agent.device)
+        self._return = torch.zeros(n, device=agent.device)
+        self._length = torch.zeros(n, dtype=torch.int64, device=agent.device)
+
+    @property
+    def done(self) -> bool:
+        return len(self.members) == 0
+
+    @property
+    def env_steps(self) -> Tensor:
+        """Environment steps of each member so far ``[N]``, with those of the episode under way."""
+        total = self.results.env_steps.clone()
+        total[self.members] += self._length.cpu()
+        return total
+
+    def snapshot(self) -> dict[str, Any]:
+        """All that the rest of the training depends on: plain data and tensors, the members' rows in order."""
+        memory = self.agent.memory()
+        agent = {name: value.clone() for name, value in self.state.items()}
+        if not self.done:
+            for name, value in self.agent.state_dict().items():
+                agent[name][self.members] = value
+        loop = {name: getattr(self, name) for name in _LOOP}
+        return {
+            "step": self.step, "members": self.members, "agent": agent, "results": vars(self.results).copy(), "loop": loop,
+            "envs": {} if self.done else self.envs.snapshot(),
+            "memory": {} if self.done or memory is None else memory.snapshot(),
+        }  # fmt: skip
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Goes on from a snapshot, with the agent and the environments as they were at the start of the training."""
+        self.step, self.members = state["step"], state["members"]
+        self.state = {name: value.to(self.agent.device).clone() for name, value in state["agent"].items()}
+        self.results = Results(**state["results"])
+        self.agent.load_state_dict(self.state)
+        for name, value in state["loop"].items():
+            setattr(self, name, value.to(self.agent.device))
+        if self.done:
+            return
+        if len(self.members) < len(self._seeds):
+            self.agent.keep(self.members.to(self.agent.device))
+            self.envs.keep(self.members.to(self.agent.device))
+        self.envs.restore(state["envs"])
+        memory = self.agent.memory()
+        if memory is not None:
+            memory.restore(state["memory"])
+
+    def run(self, steps: int | None = None) -> None:
+        """Goes on for ``steps`` decisions of every member, or until all are done; then the agent holds all members again."""
+        last = None if steps is None else self.step + steps
+        while not self.done and self.step != last:
+            self._step()
+        if self.done:
+            self.agent.load_state_dict(self.state)
+            self.agent.seeds = list(self._seeds)
+
+    def _step(self) -> None:
+        agent = self.agent
+        action = agent.act(self.obs, self._episode, self.step)
+        step = self.envs.step(agent.to_env(action))
+        over = step.terminated | step.truncated
+        discount = discount_after(step.terminated, step.truncated, self.gamma, self.faithful_time_limits)
+        transition = Transition(self.obs, action, step.reward, discount, step.obs)
+        agent.learn(transition, over, self.step, self._episode >= self.init_episodes)
+        self._return += step.reward
+        self._length += step.length
+        self.step += 1
+        self.obs = step.obs
+        if over.any():
+            self.obs = self.envs.reset(over)
+            self._episodes_end(over)
+
+    def _episodes_end(self, over: Tensor) -> None:
+        r = self.results
+        rows, place = self.members[over.cpu()], self._episode[over].cpu()
+        r.returns[rows, place], r.lengths[rows, place] = self._return[over].cpu(), self._length[over].cpu()
+        r.scores[rows, place] = self._judge(over, rows, place)
+        r.env_steps[rows] += self._length[over].cpu()
+        self._episode += over
+        r.episodes[self.members] = self._episode.cpu()
+        self._return.masked_fill_(over, 0)
+        self._length.masked_fill_(over, 0)
+        learned = over.cpu() & (self._episode.cpu() > self.init_episodes)
+        if self.stop is not None:
+            left = self.members
+            r.stopped[left] |= self.stop(r.scores[left], r.episodes[left]) & learned
+        finished = r.stopped[self.members] | (r.episodes[self.members] >= self.max_episodes)
+        if finished.any():
+            self._leave(finished)
+
+    def _judge(self, over: Tensor, members: Tensor, episode: Tensor) -> Tensor:
+        if self.score is None:
+            return self.results.returns[members, episode]
+        pairs = zip(members.tolist(), episode.tolist(), strict=True)
+        seeds = [derive_seed(self._seeds[n], "score", e) for n, e in pairs]
+        return self.score(self.agent.greedy_copy(over), seeds).cpu()
+
+    def _leave(self, finished: Tensor) -> None:
+        """Stores the finished members and goes on with the others."""
+        for name, value in self.agent.state_dict().items():
+            self.state[name][self.members[finished]] = value[finished.to(value.device)]
+        rows = (~finished).nonzero().squeeze(1)
+        self.members = self.members[rows]
+        if self.done:
+            return
+        there = rows.to(self.obs.device)
+        self.agent.keep(there)
+        self.envs.keep(there)
+        self.obs, self._episode = self.obs[there], self._episode[there]
+        self._return, self._length = self._return[there], self._length[there]
+
+
+_LIVE = ("loop", "envs", "memory")  # parts of a snapshot with one row for each member that is left
+_ALL = ("agent", "results")  # and those with one for every member
+
+
+def member_snapshot(state: dict[str, Any], member: int) -> dict[str, Any]:
+    """The snapshot of one member trained alone, out of that of a stack."""
+    row = (state["members"] == member).nonzero().squeeze(1)
+    live = {part: {name: value[row] for name, value in state[part].items()} for part in _LIVE}
+    every = {part: {name: value[member : member + 1].clone() for name, value in state[part].items()} for part in _ALL}
+    return {"step": state["step"], "members": torch.zeros_like(row), **live, **every}
+
+
+def join_snapshots(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The snapshot of a stack out of those of its members, all taken at one step."""
+    members = [n for n, state in enumerate(states) if len(state["members"])]
+    left = [states[n] for n in members] or [states[0]]
+    parts = {part: left if part in _LIVE else list(states) for part in (*_LIVE, *_ALL)}
+    joined = {
+        part: {name: torch.cat([state[part][name] for state in rows]) for name in rows[0][part]} for part, rows in parts.items()
+    }
+    return {"step": states[0]["step"], "members": torch.tensor(members, dtype=torch.int64), **joined}
+
+
+@torch.no_grad()
+def evaluate_agents(agent: Agent, envs: EnvBatch, episodes: int, noisy_as: int | None = None) -> tuple[Tensor, Tensor]:
+    """Returns and lengths ``[N, K]`` of ``episodes`` = K test episodes per member, without exploration.
+
+    envs: ``N * K`` environments, member by member.
+    noisy_as: explore as in this training episode, as the earlier code did; for K = 1.
+    """
+    members = agent.num_members
+    over = torch.zeros(members * episodes, dtype=torch.bool, device=agent.device)
+    obs = envs.reset(over)
+    total, length = torch.zeros(len(over), device=obs.device), torch.zeros(len(over), dtype=torch.int64, device=obs.device)
+    step = 0
+    while not over.all():
+        if noisy_as is None:
+            action = agent.greedy(obs.unflatten(0, (members, episodes))).flatten(0, 1)
+        else:
+            episode = torch.full((members,), noisy_as, device=obs.device)
+            action = agent.to_env(agent.act(obs, episode, step))
+        outcome = envs.step(action)
+        total += outcome.reward.masked_fill(over, 0)
+        length += outcome.length.masked_fill(over, 0)
+        ended = outcome.terminated | outcome.truncated
+        over |= ended
+        obs = envs.reset(ended) if ended.any() else outcome.obs
+        step += 1
+    return total.unflatten(0, (members, episodes)), length.unflatten(0, (members, episodes))
+
+
+def mean_test_return(make_envs: Callable[[Sequence[int]], EnvBatch], episodes: int) -> Score:
+    """The mean return of ``episodes`` greedy test episodes in environments made for ``M * episodes`` seeds."""
+
+    def score(agent: Agent, seeds: Sequence[int]) -> Tensor:
+        envs = make_envs([derive_seed(seed, "test", k) for seed in seeds for k in range(episodes)])
+        return evaluate_agents(agent, envs, episodes)[0].mean(1)
+
+    return score

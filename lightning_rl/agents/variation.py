@@ -1,0 +1,52 @@
+"""Hyper-parameters that differ from member to member."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from lightning_rl.nets.members import MemberMLP, varied_params
+from lightning_rl.seeding import generator
+
+
+@dataclass(frozen=True)
+class Variation:
+    """One value per member."""
+
+    learning_rates: tuple[float, ...]
+    batch_sizes: tuple[int, ...]
+    widths: tuple[int, ...]
+    depths: tuple[int, ...]
+
+    def net(self, in_size: int, out_size: int, base: MemberMLP) -> MemberMLP:
+        """The smallest architecture that holds every member."""
+        hidden = (max(self.widths),) * max(self.depths)
+        return MemberMLP(in_size, hidden, out_size, base.activation, base.layer_norm, skippable=len(set(self.depths)) > 1)
+
+    def params(self, net: MemberMLP, generators: Sequence[torch.Generator]) -> torch.Tensor:
+        """Fresh parameters in ``net``, each member initialised as the small network that it is."""
+        return varied_params(net, self.widths, self.depths, generators)
+
+
+def vary(learning_rate: float, batch_size: int, width: int, depth: int, seeds: Sequence[int]) -> Variation:
+    """Draws for each seed as the synthetic-environments paper does.
+
+    Learning rate log-uniform in [x / 3, 3 x], batch size and width log-uniform integers in [int(x / 3), int(3 x)], depth
+    uniform in {depth - 1, depth, depth + 1}, at least 1.
+    """
+    rows = []
+    for seed in seeds:
+        rng = generator(seed, "variation")
+        rate = learning_rate * 3 ** rng.uniform(-1, 1)
+        batch, units = (_log_uniform_integer(x, rng.random()) for x in (batch_size, width))
+        rows.append((float(rate), batch, units, max(depth + int(rng.integers(-1, 2)), 1)))
+    rates, batches, widths, depths = zip(*rows, strict=True)
+    return Variation(rates, batches, widths, depths)
+
+
+def _log_uniform_integer(centre: int, uniform: float) -> int:
+    low, high = max(int(centre / 3), 1), int(3 * centre)
+    return min(int(math.exp(math.log(low) + uniform * (math.log(high + 1) - math.log(low)))), high)

@@ -1,0 +1,233 @@
+"""One environment per member, played in lock-step: what agents learn from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, SupportsFloat
+
+import gymnasium
+import numpy as np
+import torch
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from torch import Tensor
+
+from lightning_rl.envs.func_env import FuncEnv
+from lightning_rl.envs.gym import Env, make_env
+from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.seeding import MemberNoise, derive_seed
+from lightning_rl.types import Array
+
+
+class BatchStep(NamedTuple):
+    """One decision of every member: the observation that really followed ``[N, O]`` (the final one where the episode ended),
+    reward, terminated, truncated and length (environment steps that the decision took), each ``[N]``.
+    """
+
+    obs: Tensor
+    reward: Tensor
+    terminated: Tensor
+    truncated: Tensor
+    length: Tensor
+
+
+class EnvBatch(ABC):
+    """``N`` environments; what member ``n`` meets depends on its seed and its own actions alone."""
+
+    @abstractmethod
+    def reset(self, where: Tensor) -> Tensor:
+        """Starts new episodes in the environments ``where`` ``[N]`` bool; the current observations ``[N, O]`` of all."""
+
+    @abstractmethod
+    def step(self, action: Tensor) -> BatchStep:
+        """Acts ``[N]`` or ``[N, A]``. An episode that has ended must be reset before the next step."""
+
+    @abstractmethod
+    def keep(self, rows: Tensor) -> None:
+        """Goes on with the members ``rows`` alone."""
+
+    @abstractmethod
+    def snapshot(self) -> dict[str, Tensor]:
+        """All that the rest of the episodes under way depends on, ``[N, ...]`` each."""
+
+    @abstractmethod
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Goes on from a snapshot of the same members."""
+
+
+class FuncBatch(EnvBatch):
+    """A ``FuncEnv`` with a time limit of ``horizon`` steps.
+
+    repeat: each action is taken this many times, rewards summed, until the episode ends.
+    """
+
+    def __init__(self, env: FuncEnv, horizon: int, seeds: Sequence[int], repeat: int = 1, device: str = "cpu"):
+        self.env, self.horizon, self.repeat = env, horizon, repeat
+        self._reset_noise = MemberNoise(seeds, "reset", (env.reset_noise_size,), "uniform", device)
+        self._step_noise = MemberNoise(seeds, "step", (env.step_noise_size,), "uniform", device)
+        self._clock = 0  # steps taken in lock-step; counts the noise
+        self.length = torch.zeros(len(seeds), dtype=torch.int64, device=device)
+        self.state = env.reset(self._reset_noise.at(0))
+        self.obs = env.observe(self.state)
+
+    def reset(self, where: Tensor) -> Tensor:
+        fresh = self.env.reset(self._reset_noise.at(self._clock))
+        self.state = torch.where(where.unsqueeze(-1), fresh, self.state)
+        self.obs = torch.where(where.unsqueeze(-1), self.env.observe(self.state), self.obs)
+        self.length = self.length.masked_fill(where, 0)
+        return self.obs
+
+    def step(self, action: Tensor) -> BatchStep:
+        if self.repeat == 1:
+            return self._step(action)
+        before, step = self.length, self._step(action)
+        reward, terminated, over = step.reward, step.terminated, step.terminated | step.truncated
+        for _ in range(self.repeat - 1):
+            state, obs, length = self.state, self.obs, self.length
+            step = self._step(action)
+            frozen = over.unsqueeze(-1)
+            self.state, self.obs = torch.where(frozen, state, self.state), torch.where(frozen, obs, self.obs)
+            self.length = torch.where(over, length, self.length)
+            reward = reward + step.reward.masked_fill(over, 0)
+            terminated = terminated | (step.terminated & ~over)
+            over = over | step.terminated | step.truncated
+        return BatchStep(self.obs, reward, terminated, over & ~terminated, self.length - before)
+
+    def _step(self, action: Tensor) -> BatchStep:
+        step = self.env.step(self.state, action, self._step_noise.at(self._clock))
+        self._clock += 1
+        self.state, self.obs, self.length = step.state, step.obs, self.length + 1
+        truncated = (self.length >= self.horizon) & ~step.terminated
+        return BatchStep(step.obs, step.reward, step.terminated, truncated, torch.ones_like(self.length))
+
+    def keep(self, rows: Tensor) -> None:
+        self.state, self.obs, self.length = self.state[rows], self.obs[rows], self.length[rows]
+        self._reset_noise.keep(rows)
+        self._step_noise.keep(rows)
+
+    def snapshot(self) -> dict[str, Tensor]:
+        clock = torch.full_like(self.length, self._clock)
+        return {"state": self.state, "obs": self.obs, "length": self.length, "clock": clock}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        self.state, self.obs, self.length = (state[name].to(self.obs.device) for name in ("state", "obs", "length"))
+        self._clock = int(state["clock"][0])
+
+
+class RepeatAction(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Takes each action ``repeat`` times, rewards summed, until the episode ends; ``info`` counts the steps."""
+
+    def __init__(self, env: Env, repeat: int):
+        super().__init__(env)
+        self.repeat = repeat
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        total, over, count = 0.0, False, 0
+        while count < self.repeat and not over:
+            obs, reward, terminated, truncated, info = self.env.step(action)
+            total, over, count = total + float(reward), terminated or truncated, count + 1
+        return obs, total, terminated, truncated, {**info, "length": count}
+
+
+class _Idle(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Stands where a finished member's environment was: costs nothing."""
+
+    def __init__(self, env: Env):
+        super().__init__(env)
+        self._obs = np.zeros(env.observation_space.shape or (), dtype=env.observation_space.dtype)
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        return self._obs, 0.0, False, False, {"length": 1}
+
+
+class GymBatch(EnvBatch):
+    """Gymnasium environments of one ``EnvSpec`` through ``gymnasium.vector``.
+
+    processes: one process per environment instead of all in this one; pays where a step takes longer than about 0.1 ms.
+    A vector environment cannot shrink: with processes, the environments of finished members play on unheard.
+    """
+
+    def __init__(self, spec: EnvSpec, seeds: Sequence[int], repeat: int = 1, processes: bool = False):
+        def make() -> Env:
+            return RepeatAction(make_env(spec), repeat)
+
+        kind: Any = AsyncVectorEnv if processes else SyncVectorEnv
+        self.envs = kind([make] * len(seeds), autoreset_mode=AutoresetMode.DISABLED)
+        self._seeds, self._episodes = list(seeds), [0] * len(seeds)
+        self._slot, self._waiting = np.arange(len(seeds)), np.zeros(len(seeds), dtype=bool)
+        shape = self.envs.action_space.shape
+        self._action = np.zeros(shape, dtype=self.envs.action_space.dtype)
+        self._since = np.zeros((spec.horizon, *shape), dtype=self.envs.action_space.dtype)  # actions since the reset
+        self._length = np.zeros(len(seeds), dtype=np.int64)  # decisions since the reset
+        self.obs = torch.empty(0)
+        self.reset(torch.ones(len(seeds), dtype=torch.bool))
+
+    def reset(self, where: Tensor) -> Tensor:
+        mask = self._unheard()
+        mask[self._slot[where.numpy()]] = True
+        if not mask.any():
+            return self.obs
+        seeds: list[int | None] = [None] * len(mask)
+        for slot in np.flatnonzero(mask).tolist():
+            seeds[slot] = derive_seed(self._seeds[slot], "reset", self._episodes[slot]) % 2**31
+            self._episodes[slot] += 1
+            self._length[slot] = 0
+        obs, _ = self.envs.reset(seed=seeds, options={"reset_mask": mask})
+        self._waiting[mask] = False
+        self.obs = self._rows(obs)
+        return self.obs
+
+    def step(self, action: Tensor) -> BatchStep:
+        if self._unheard().any():
+            self.reset(torch.zeros(len(self._slot), dtype=torch.bool))
+        self._action[self._slot] = action.numpy()
+        self._since[self._length[self._slot], self._slot] = self._action[self._slot]
+        self._length[self._slot] += 1
+        obs, reward, terminated, truncated, info = self.envs.step(self._action)
+        self._waiting = terminated | truncated
+        ended = torch.from_numpy(terminated[self._slot].copy())
+        cut = torch.from_numpy(truncated[self._slot].copy()) & ~ended
+        length = torch.from_numpy(np.asarray(info["length"])[self._slot].astype(np.int64))
+        self.obs = self._rows(obs)
+        return BatchStep(self.obs, torch.from_numpy(reward[self._slot].astype(np.float32)), ended, cut, length)
+
+    def _unheard(self) -> Array:
+        """Environments of finished members whose episode has ended: they must be reset like all others."""
+        mask = self._waiting.copy()
+        mask[self._slot] = False
+        return mask
+
+    def _rows(self, obs: Any) -> Tensor:
+        return torch.from_numpy(obs[self._slot].astype(np.float32))
+
+    def keep(self, rows: Tensor) -> None:
+        gone = np.setdiff1d(self._slot, self._slot[rows.numpy()])
+        self._slot, self.obs = self._slot[rows.numpy()], self.obs[rows]
+        if isinstance(self.envs, SyncVectorEnv):
+            for slot in gone.tolist():
+                self.envs.envs[slot] = _Idle(self.envs.envs[slot])
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """The number of the episode, and its actions so far: an environment is a function of its seed and its actions."""
+        length = self._length[self._slot]
+        actions = np.moveaxis(self._since[:, self._slot], 1, 0).copy()
+        actions[np.arange(len(self._since)) >= length[:, None]] = 0  # of earlier episodes
+        episodes = np.array(self._episodes)[self._slot]
+        return {"episodes": torch.from_numpy(episodes), "length": torch.from_numpy(length), "actions": torch.from_numpy(actions)}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Plays the episodes under way again; not with processes."""
+        for row, slot in enumerate(self._slot.tolist()):
+            self._episodes[slot] = int(state["episodes"][row]) - 1
+        self.reset(torch.ones(len(self._slot), dtype=torch.bool))
+        for row, slot in enumerate(self._slot.tolist()):
+            played = state["actions"][row, : int(state["length"][row])].numpy()
+            self._since[: len(played), slot], self._length[slot] = played, len(played)
+            for action in played:
+                # The vector environment hands out its own record of the observations of those that it does not reset.
+                self.envs._env_obs[slot] = self.envs.envs[slot].step(action)[0]
+        self.obs = self._rows(np.stack(self.envs._env_obs))
+
+    def close(self) -> None:
+        """Ends the processes, where there are any."""
+        self.envs.close()

@@ -1,0 +1,68 @@
+"""Environments as functions: batched tensors in, batched tensors out, state and noise explicit.
+
+Leading dimensions ``[...]`` are any (members, episodes, both); every environment treats their elements independently. Time
+limits are the roll-out loop's job. Actions are int64 ``[...]``, or float ``[..., A]`` in units where the box is
+[-1, 1], clipped to it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+State = Tensor
+"""``[..., S]``: all that the future depends on."""
+
+
+class Step(NamedTuple):
+    """What one step gives: the next state ``[..., S]`` and its observation ``[..., O]``, reward and terminated ``[...]``."""
+
+    state: State
+    obs: Tensor
+    reward: Tensor
+    terminated: Tensor
+
+
+class FuncEnv(ABC):
+    """An environment without memory.
+
+    obs_low, obs_high: bounds of the observations, ``O`` each.
+    reset_noise_size, step_noise_size: how many numbers of uniform noise in [0, 1) a reset and a step take.
+    """
+
+    obs_low: tuple[float, ...]
+    obs_high: tuple[float, ...]
+    action_size: int
+    continuous: bool = False
+    reset_noise_size: int = 0
+    step_noise_size: int = 0
+
+    @property
+    def obs_size(self) -> int:
+        return len(self.obs_low)
+
+    @abstractmethod
+    def reset(self, noise: Tensor) -> State:
+        """First states for uniform noise ``[..., R]``."""
+
+    @abstractmethod
+    def observe(self, state: State) -> Tensor:
+        """Observations ``[..., O]`` of states."""
+
+    @abstractmethod
+    def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
+        """One step from ``state`` for uniform noise ``[..., step_noise_size]``."""
+
+
+def uniform_between(noise: Tensor, low: float | Tensor, high: float | Tensor) -> Tensor:
+    """Uniform noise in [0, 1) stretched to [low, high)."""
+    return low + (high - low) * noise
+
+
+def standard_normal(noise: Tensor) -> Tensor:
+    """Normal noise from uniform noise; single precision cuts it off at 5.2 standard deviations."""
+    tiny = torch.finfo(noise.dtype).eps
+    return torch.special.ndtri(noise.clamp(tiny, 1 - tiny))

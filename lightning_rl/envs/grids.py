@@ -1,0 +1,102 @@
+"""Grid worlds and bandits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lightning_rl.envs.func_env import FuncEnv, State, Step, standard_normal
+
+_MOVES = ((0, 1), (0, -1), (1, 0), (-1, 0))  # right, left, down, up
+
+
+class GridWorld(FuncEnv):
+    """A deterministic grid world drawn in text: ``S`` start, ``G`` goal, ``O`` hole, ``#`` wall, ``.`` empty.
+
+    Actions: 0 right, 1 left, 2 down, 3 up; a move off the board or into a wall stays. The reward is that of the cell
+    reached; goal and hole terminate. state: the cell's index, row * columns + column, int64 ``[..., 1]``; obs: one-hot.
+    """
+
+    action_size = 4
+
+    def __init__(self, rows: Sequence[str], cost: float, goal: float, hole: float):
+        cells = [row.split() for row in rows]
+        height, width = len(cells), len(cells[0])
+        flat = "".join(cell for row in cells for cell in row)
+        if len(flat) != height * width or flat.count("S") != 1:
+            raise ValueError(f"a grid world is a rectangle with one start, got {list(rows)}")
+        self.start = flat.index("S")
+        self.obs_low, self.obs_high = (0.0,) * len(flat), (1.0,) * len(flat)
+
+        def reached(row: int, column: int) -> int:
+            inside = 0 <= row < height and 0 <= column < width
+            return row * width + column if inside and cells[row][column] != "#" else -1
+
+        targets = [[reached(row + dr, column + dc) for dr, dc in _MOVES] for row in range(height) for column in range(width)]
+        moved = torch.tensor(targets)
+        self._next = torch.where(moved < 0, torch.arange(len(flat))[:, None], moved)
+        self._reward = torch.tensor([{"G": goal, "O": hole}.get(cell, cost) for cell in flat])
+        self._over = torch.tensor([cell in "GO" for cell in flat])
+
+    def reset(self, noise: Tensor) -> State:
+        return torch.full((*noise.shape[:-1], 1), self.start, dtype=torch.int64, device=noise.device)
+
+    def observe(self, state: State) -> Tensor:
+        return torch.nn.functional.one_hot(state[..., 0], self.obs_size).to(torch.float32)
+
+    def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
+        del noise
+        cell = self._next.to(state.device)[state[..., 0], action]
+        after = cell.unsqueeze(-1)
+        return Step(after, self.observe(after), self._reward.to(cell.device)[cell], self._over.to(cell.device)[cell])
+
+
+def cliff() -> GridWorld:
+    """4 x 12: the optimum is 13 moves with return -12. Unlike Gymnasium's CliffWalking, falling off terminates."""
+    empty = ". " * 12
+    return GridWorld((empty, empty, empty, "S O O O O O O O O O O G"), cost=-1.0, goal=0.0, hole=-100.0)
+
+
+def room(*rows: str) -> GridWorld:
+    """A room: -0.01 a step, 1 for the goal, -1 for a hole."""
+    return GridWorld(rows, cost=-0.01, goal=1.0, hole=-1.0)
+
+
+GRID_WORLDS: dict[str, Callable[[], GridWorld]] = {
+    "cliff": cliff,
+    "emptyroom22": lambda: room("S .", ". G"),
+    "emptyroom23": lambda: room("S . .", ". . G"),
+    "emptyroom33": lambda: room("S . .", ". . .", ". . G"),
+    "wallroom": lambda: room("S . # . .", ". . # . .", ". . . . .", ". . # . .", ". . # . G"),
+    "holeroom": lambda: room("S . O . .", ". . O . .", ". . . . .", ". . O . .", ". . O . G"),
+    "holeroomlarge": lambda: room("S . O . O . .", ". . O . O . .", ". . . . . . .", ". . O . O . .", ". . O . O . G"),
+    "holeroomlargeshifted": lambda: room("S . O . . . .", ". . O . O . .", ". . O . O . .", ". . O . O . .", ". . . . O . G"),
+}
+"""The grid worlds by gamename."""
+
+
+class Bandit(FuncEnv):
+    """``arms`` Gaussian arms of standard deviation 1 whose means are a fixed shuffle of k / arms, k = 0 .. arms - 1.
+
+    obs: the constant 1. Never terminates; usually played for 50 pulls.
+    """
+
+    obs_low, obs_high = (1.0,), (1.0,)
+    step_noise_size = 1
+
+    def __init__(self, arms: int = 20):
+        self.action_size = arms
+        self.means = torch.from_numpy(np.random.default_rng(0).permutation(arms) / arms).float()
+
+    def reset(self, noise: Tensor) -> State:
+        return torch.ones((*noise.shape[:-1], 1), device=noise.device)
+
+    def observe(self, state: State) -> Tensor:
+        return state
+
+    def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
+        reward = self.means.to(state.device)[action] + standard_normal(noise[..., 0])
+        return Step(state, state, reward, torch.zeros_like(reward, dtype=torch.bool))

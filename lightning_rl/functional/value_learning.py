@@ -1,0 +1,98 @@
+"""Targets, losses and exploration of value-based learners.
+
+Leading dimensions ``[...]`` broadcast (members, batch). ``discount`` is gamma times the probability that the episode goes
+on: 0 at a termination, gamma elsewhere, also at a time limit.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def discount_after(terminated: Tensor, truncated: Tensor, gamma: float, faithful: bool = False) -> Tensor:
+    """``discount`` of a step ``[...]``: a time limit is no termination (Pardo et al. 2018).
+
+    faithful: as in the earlier code, which stored the time limit as a termination.
+    """
+    ended = terminated | truncated if faithful else terminated
+    return gamma * (~ended).float()
+
+
+def q_learning_target(reward: Tensor, discount: Tensor, next_q: Tensor) -> Tensor:
+    """``r + discount * max_b Q(s', b)`` (Watkins 1989); next_q ``[..., A]``, the rest ``[...]``."""
+    return reward + discount * next_q.amax(-1)
+
+
+def sarsa_target(reward: Tensor, discount: Tensor, next_q: Tensor, next_action: Tensor) -> Tensor:
+    """``r + discount * Q(s', a')`` (Rummery & Niranjan 1994); next_action ``[...]`` int64."""
+    return reward + discount * next_q.gather(-1, next_action.unsqueeze(-1)).squeeze(-1)
+
+
+def double_q_target(reward: Tensor, discount: Tensor, next_q: Tensor, next_q_target: Tensor) -> Tensor:
+    """The online network chooses, the target network judges (van Hasselt et al. 2016, arXiv 1509.06461, equation 4).
+
+    next_q, next_q_target ``[..., A]`` -> ``[...]``.
+    """
+    return sarsa_target(reward, discount, next_q_target, next_q.argmax(-1))
+
+
+def dueling_q(value: Tensor, advantage: Tensor, faithful: bool = False) -> Tensor:
+    """``Q = V + A - mean(A)`` (Wang et al. 2016, arXiv 1511.06581, equation 9); value ``[..., 1]``, advantage ``[..., A]``.
+
+    The mean runs over the actions of one sample. faithful: over samples ``[..., B, A]`` and actions together, as in
+    the earlier code, where Q values of a batch depend on each other.
+    """
+    return value + advantage - advantage.mean((-2, -1) if faithful else -1, keepdim=True)
+
+
+def twin_target(reward: Tensor, discount: Tensor, next_q: Tensor) -> Tensor:
+    """``r + discount * min(Q1', Q2')`` (Fujimoto et al. 2018, arXiv 1802.09477, equation 10).
+
+    reward, discount ``[N, B]``, next_q ``[N, 2, B]`` -> ``[N, B]``.
+    """
+    return reward + discount * next_q.amin(-2)
+
+
+def smoothing_noise(noise: Tensor, std: float, limit: float) -> Tensor:
+    """Clipped noise on target actions (ibid., equation 14) from standard normal noise."""
+    return (std * noise).clamp(-limit, limit)
+
+
+def weighted_squared_error(prediction: Tensor, target: Tensor, weight: Tensor) -> Tensor:
+    """``sum_b weight_b (prediction_b - target_b)^2`` over the last dimension; with weights 1/B the mean. All ``[..., B]``."""
+    if prediction.shape[-1] != target.shape[-1]:
+        raise ValueError(f"prediction {list(prediction.shape)} does not fit target {list(target.shape)}")
+    return (weight * (prediction - target).square()).sum(-1)
+
+
+def epsilon_after(episode: Tensor, start: float, minimum: float, decay: float) -> Tensor:
+    """Exploration rate of episode 0, 1, ..: ``start``, then ``start * decay^episode`` but at least ``minimum``."""
+    rate = start * torch.pow(torch.full_like(episode, decay, dtype=torch.float32), episode)
+    return torch.where(episode == 0, torch.full_like(rate, start), rate.clamp(min=minimum))
+
+
+def epsilon_greedy(q: Tensor, epsilon: Tensor, noise: Tensor) -> Tensor:
+    """Actions ``[...]``: with probability epsilon ``[...]`` uniform, else the best; ties go to the lowest index.
+
+    q ``[..., A]``; noise ``[..., 2]`` uniform in [0, 1).
+    """
+    random = (noise[..., 1] * q.shape[-1]).long()
+    return torch.where(noise[..., 0] < epsilon, random, q.argmax(-1))
+
+
+def gumbel_softmax(logits: Tensor, gumbel: Tensor, temperature: Tensor | float, hard: bool) -> Tensor:
+    """Relaxed one-hot samples ``[..., A]`` (Jang et al. 2017, arXiv 1611.01144; Maddison et al. 2017).
+
+    gumbel: standard Gumbel noise ``[..., A]``. hard: one-hot forward, the gradient of the relaxed sample backward.
+    """
+    soft = ((logits + gumbel) / temperature).softmax(-1)
+    if not hard:
+        return soft
+    one_hot = torch.nn.functional.one_hot(soft.argmax(-1), soft.shape[-1]).to(soft.dtype)
+    return one_hot + soft - soft.detach()
+
+
+def annealed(step: Tensor, start: float, end: float, steps: int) -> Tensor:
+    """Linear from ``start`` at step 0 to ``end`` at step ``steps`` and after."""
+    return start + (end - start) * (step / steps).clamp(max=1)

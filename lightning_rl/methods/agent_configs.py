@@ -1,0 +1,190 @@
+"""Schemas of the agents' configs, and the agents that they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic.dataclasses import dataclass as config_dataclass
+
+from lightning_rl.agents.base import Agent
+from lightning_rl.agents.dqn import DDQN, DQNSettings
+from lightning_rl.agents.icm import ICM, ICMSettings
+from lightning_rl.agents.ppo import PPO, PPOSettings
+from lightning_rl.agents.tabular import Tabular, TabularSettings
+from lightning_rl.agents.td3 import TD3, DiscreteTD3, TD3Settings
+from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.methods.base import STRICT, MethodConfig, Share
+from lightning_rl.nets.members import ActivationName, MemberMLP
+from lightning_rl.nets.values import DuelingNet
+from lightning_rl.seeding import derive_seed
+from lightning_rl.types import UserError
+
+Hidden = list[PositiveInt]
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class AgentConfig(MethodConfig):
+    """Keys of all agents; ``configs/DDQN.yaml`` explains them."""
+
+    steps_per_epoch: PositiveInt
+    train_episodes: PositiveInt
+    gamma: Share
+    learning_rate: PositiveFloat
+    stop_rule: Literal["none", "solved", "plateau"]
+    solved_return: float | None
+    judge: Literal["training", "test"]
+    early_out_num: PositiveInt
+    early_out_virtual_diff: PositiveFloat
+    faithful: bool
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class EpsilonGreedyConfig(AgentConfig):
+    """Keys of agents that explore by epsilon."""
+
+    init_episodes: NonNegativeInt
+    epsilon_init: Share
+    epsilon_min: Share
+    epsilon_decay: Share
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class TabularConfig(EpsilonGreedyConfig):
+    """Keys of ``configs/QL.yaml`` and ``configs/SARSA.yaml``."""
+
+    curiosity: Literal["none", "count"]
+    count_beta: PositiveFloat
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class NetConfig:
+    """Keys of agents with networks."""
+
+    hidden: Hidden
+    activation: ActivationName
+    curiosity: Literal["none", "icm"]
+    icm_learning_rate: PositiveFloat
+    icm_beta: Share
+    icm_eta: NonNegativeFloat
+    icm_hidden_size: PositiveInt
+    icm_feature_size: PositiveInt
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class DDQNConfig(EpsilonGreedyConfig, NetConfig):
+    """Keys of ``configs/DDQN.yaml``."""
+
+    batch_size: PositiveInt
+    replay_size: PositiveInt
+    tau: Share
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class DuelingDDQNConfig(DDQNConfig):
+    """Keys of ``configs/DuelingDDQN.yaml``."""
+
+    feature_size: PositiveInt
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class TD3Config(AgentConfig, NetConfig):
+    """Keys of ``configs/TD3.yaml``."""
+
+    init_episodes: NonNegativeInt
+    batch_size: PositiveInt
+    replay_size: PositiveInt
+    tau: Share
+    policy_delay: PositiveInt
+    action_std: NonNegativeFloat
+    target_std: NonNegativeFloat
+    target_clip: NonNegativeFloat
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class TD3DiscreteConfig(TD3Config):
+    """Keys of ``configs/TD3-discrete.yaml``."""
+
+    layer_norm: bool
+    temperature: Literal["fixed", "learnable", "annealed"]
+    temperature_init: PositiveFloat
+    hard: bool
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class PPOConfig(AgentConfig, NetConfig):
+    """Keys of ``configs/PPO.yaml``."""
+
+    rollout_steps: PositiveInt
+    epochs: PositiveInt
+    batch_size: PositiveInt | None
+    clip: PositiveFloat
+    value_coef: NonNegativeFloat
+    entropy_coef: NonNegativeFloat
+    standardise: Literal["advantages", "returns"]
+    trace: Share
+    std_init: PositiveFloat
+    max_norm: PositiveFloat | None
+
+
+def _icm(cfg: NetConfig, spec: EnvSpec, vectors: bool, seeds: Sequence[int]) -> ICM | None:
+    """vectors: actions are stored as vectors, not as indices."""
+    if cfg.curiosity == "none":
+        return None
+    settings = ICMSettings(cfg.icm_learning_rate, cfg.icm_beta, cfg.icm_eta, cfg.icm_hidden_size, cfg.icm_feature_size)
+    generators = [torch.Generator().manual_seed(derive_seed(seed, "curiosity")) for seed in seeds]
+    return ICM(spec.obs_size, spec.action_size, vectors, settings, generators)
+
+
+def build_tabular(cfg: TabularConfig, spec: EnvSpec, seeds: Sequence[int], sarsa: bool) -> Agent:
+    """Q-learning or SARSA."""
+    beta = cfg.count_beta if cfg.curiosity == "count" else 0.0
+    epsilons = (cfg.epsilon_init, cfg.epsilon_min, cfg.epsilon_decay)
+    settings = TabularSettings(cfg.gamma, cfg.learning_rate, *epsilons, beta)
+    return Tabular(spec.obs_size, spec.action_size, settings, seeds, sarsa)
+
+
+def build_ddqn(cfg: DDQNConfig, spec: EnvSpec, seeds: Sequence[int]) -> Agent:
+    """Double DQN, plain or dueling."""
+    settings = DQNSettings(
+        cfg.gamma, cfg.learning_rate, cfg.batch_size, cfg.replay_size, cfg.tau,
+        cfg.epsilon_init, cfg.epsilon_min, cfg.epsilon_decay,
+    )  # fmt: skip
+    hidden, sizes = tuple(cfg.hidden), (spec.obs_size, spec.action_size)
+    net: MemberMLP | DuelingNet = MemberMLP(sizes[0], hidden, sizes[1], cfg.activation)
+    if isinstance(cfg, DuelingDDQNConfig):
+        net = DuelingNet(sizes[0], hidden, sizes[1], cfg.feature_size, cfg.activation, cfg.faithful)
+    return DDQN(net, spec.obs_size, settings, seeds, curiosity=_icm(cfg, spec, False, seeds))
+
+
+def build_td3(cfg: TD3Config, spec: EnvSpec, seeds: Sequence[int]) -> Agent:
+    """TD3, for continuous or discrete actions."""
+    settings = TD3Settings(
+        cfg.gamma, cfg.learning_rate, cfg.batch_size, cfg.replay_size, cfg.tau, cfg.policy_delay,
+        cfg.action_std, cfg.target_std, cfg.target_clip, cfg.init_episodes,
+    )  # fmt: skip
+    hidden = tuple(cfg.hidden)
+    norm = isinstance(cfg, TD3DiscreteConfig) and cfg.layer_norm
+    actor = MemberMLP(spec.obs_size, hidden, spec.action_size, cfg.activation, norm)
+    critic = MemberMLP(spec.obs_size + spec.action_size, hidden, 1, cfg.activation, norm)
+    curiosity = _icm(cfg, spec, True, seeds)
+    if isinstance(cfg, TD3DiscreteConfig):
+        kind = (cfg.temperature, cfg.temperature_init, cfg.hard)
+        return DiscreteTD3(actor, critic, settings, seeds, *kind, curiosity=curiosity)
+    return TD3(actor, critic, settings, seeds, curiosity=curiosity)
+
+
+def build_ppo(cfg: PPOConfig, spec: EnvSpec, seeds: Sequence[int]) -> Agent:
+    """PPO, for either kind of actions."""
+    if cfg.batch_size is not None and cfg.rollout_steps % cfg.batch_size:
+        raise UserError(f"batch_size {cfg.batch_size} does not divide rollout_steps {cfg.rollout_steps}; choose one that does")
+    settings = PPOSettings(
+        cfg.gamma, cfg.learning_rate, cfg.rollout_steps, cfg.epochs, cfg.batch_size, cfg.clip, cfg.value_coef,
+        cfg.entropy_coef, cfg.standardise, cfg.trace, cfg.std_init, cfg.max_norm,
+    )  # fmt: skip
+    hidden = tuple(cfg.hidden)
+    actor = MemberMLP(spec.obs_size, hidden, spec.action_size, cfg.activation)
+    critic = MemberMLP(spec.obs_size, hidden, 1, cfg.activation)
+    return PPO(actor, critic, spec.continuous, settings, seeds, _icm(cfg, spec, spec.continuous, seeds))

@@ -1,0 +1,317 @@
+"""Reward-Conditioned Policies (Kumar, Peng and Levine 2019, arXiv 1912.13465), in the order of the algorithm.
+
+A policy is taught, by weighted supervised learning on recent episodes, to answer "which action turns out this well".
+RCP-R judges a step by its return-to-go, RCP-A by its advantage over a learned value. Commands come from the labels
+tilted towards the better ones, so that acting on them yields better episodes.
+
+Where we differ from the paper and the earlier code: the advantage is a lambda-return minus the value, both from one
+sweep over the whole window; labels are standardised over the window; the target stays among labels that were seen;
+one command holds for a whole episode; the critic has an optimiser of its own.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import torch
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic.dataclasses import dataclass as config_dataclass
+from torch import Tensor
+
+from lightning_rl.data.episodes import CommandRule
+from lightning_rl.data.loaders import Collector
+from lightning_rl.data.replay import FlatEpisodes
+from lightning_rl.envs.spec import env_spec
+from lightning_rl.functional.distributions import distribution_for
+from lightning_rl.functional.returns import discounted_returns, lambda_returns
+from lightning_rl.functional.reward_conditioned import (
+    EPSILON,
+    TARGETS,
+    Target,
+    annealed,
+    draw_targets,
+    effective_sample_share,
+    explained_variance,
+    exponential_weights,
+    standardise,
+)  # fmt: skip
+from lightning_rl.methods.base import STRICT, Evaluation, Method, Share, Sizes
+from lightning_rl.methods.window import WindowConfig, WindowEpoch, WindowExperience
+from lightning_rl.nets.command import GatedLayersNet
+from lightning_rl.nets.mlp import relu_mlp
+from lightning_rl.nets.policies import Policy
+from lightning_rl.seeding import seed_torch
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class RCPConfig(WindowConfig):
+    """Keys that both methods share; each is explained in ``configs/RCP-A.yaml``."""
+
+    discount: Share
+    label_max: float | None
+    standardise: bool
+    command_limit: PositiveFloat
+    condition: bool
+    exp_weights: bool
+    temperature: PositiveFloat
+    max_weight: PositiveFloat
+    target: Literal["tilted", "quantile", "max"]
+    target_temperature: PositiveFloat
+    target_quantile: Share
+    target_spread: NonNegativeFloat
+    n_updates_per_iter: PositiveInt
+    learning_rate: PositiveFloat
+    gradient_clip: PositiveFloat | None
+    averaging: Share
+    hidden: Sizes
+    gate_scale: PositiveFloat
+    output_scale: PositiveFloat
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class RCPAConfig(RCPConfig):
+    """Keys of ``configs/RCP-A.yaml``."""
+
+    bootstrap_truncated: bool
+    trace_decay: Share
+    advantage_trace_decay: Share
+    n_critic_updates_per_iter: PositiveInt
+    critic_learning_rate: PositiveFloat
+    critic_gradient_clip: PositiveFloat
+    critic_hidden: Sizes
+    value_scale: PositiveFloat
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class RCPRConfig(RCPConfig):
+    """Keys of ``configs/RCP-R.yaml``."""
+
+    command: Literal["hold", "anneal"]
+    weight_by: Literal["return_to_go", "episode_return"]
+
+
+class RCP(Method):
+    """What RCP-R and RCP-A share: the policy, its weighted supervised training, and the aim of the commands."""
+
+    cfg: RCPConfig
+    target: Tensor
+    probes: Tensor
+
+    def __init__(self, hparams: Mapping[str, Any], schema: type[RCPConfig]):
+        super().__init__(hparams)
+        self.cfg = cfg = schema(**hparams["config"])
+        spec = env_spec(hparams["gamename"])
+        seed_torch(hparams["seed"], "initialisation")
+        distribution = distribution_for(spec.continuous)
+        self.net = GatedLayersNet(
+            spec.obs_size,
+            distribution.output_size(spec.action_size),
+            cfg.hidden,
+            command_scale=(float(cfg.condition),),
+            command_limit=cfg.command_limit,
+            gate_scale=cfg.gate_scale,
+            output_scale=cfg.output_scale,
+        )
+        self.learner = Policy(self.net, distribution, spec.action_size)
+        self.policy = copy.deepcopy(self.learner).requires_grad_(False)
+        self.register_buffer("target", torch.zeros(4))
+        self.register_buffer("probes", torch.zeros(2))
+
+    @property
+    def aim(self) -> Target:
+        """Where the next commands come from."""
+        return Target(*self.target.tolist())
+
+    def draw(self, noise: Tensor) -> Tensor:
+        return draw_targets(self.aim, self.cfg.target_spread, noise)
+
+    def updates_per_iter(self) -> Mapping[str, int]:
+        return {"policy": self.cfg.n_updates_per_iter}
+
+    def optimisers(self) -> list[torch.optim.Optimizer]:
+        return [torch.optim.Adam(self.learner.parameters(), lr=self.cfg.learning_rate, fused=True)]
+
+    def adopt(self, weights: Mapping[str, Tensor]) -> None:
+        super().adopt(weights)
+        self.learner.load_state_dict(weights)
+
+    def label(self, batch: WindowEpoch) -> tuple[Tensor, dict[str, float]]:
+        """How well each step of the window turned out, ``[M]``, and what there is to log about it."""
+        raise NotImplementedError
+
+    def merit(self, label: Tensor, window: FlatEpisodes) -> Tensor:
+        """What the exponential weights are computed from, ``[M]``."""
+        return label
+
+    def weights(self, merit: Tensor, temperature: float) -> Tensor:
+        """Exponential weights ``[M]`` of mean 1."""
+        return exponential_weights(standardise(merit, math.inf), temperature, self.cfg.max_weight)
+
+    def as_commands(self, label: Tensor) -> Tensor:
+        """The commands ``[M]`` under which the steps are right answers."""
+        raise NotImplementedError
+
+    def first_commands(self, command: Tensor, window: FlatEpisodes) -> Tensor:
+        """Those commands that an episode could begin with."""
+        return command
+
+    def training_step(self, batch: WindowEpoch, batch_idx: int) -> None:
+        cfg, window = self.cfg, batch.window
+        label, scalars = self.label(batch)
+        label = label if cfg.label_max is None else label.clamp(max=cfg.label_max)
+        self.check_finite(f"the {self.command_names[0]} label", float(label.abs().max()))
+        command = self.as_commands(label)
+        weight = self.weights(self.merit(label, window), cfg.temperature) if cfg.exp_weights else torch.ones_like(label)
+        self.check_finite("the exponential weight", float(weight.max()))
+        index = batch.index["policy"]
+        examples = (window.obs[window.row], command.unsqueeze(-1), window.action, weight)
+        policy_loss = self.fit("train/policy_loss", self.update, zip(*(x[index] for x in examples), strict=True))
+        self.tick()
+        self.env_steps += batch.env_steps
+        self._aim(self.first_commands(command, window))
+        scalars |= {
+            "train/policy_loss": policy_loss,
+            "train/label_sd": float(label.std(correction=0)),
+            "train/effective_sample_share": float(effective_sample_share(weight)),
+            "command/target_mean": self.aim.mean,
+            "command/target_sd": self.aim.sd,
+        }
+        self.log_scalars({**batch.scalars, **scalars, **self._diagnostics(batch), **self.speed_scalars(batch.env_steps)})
+
+    def update(self, obs: Tensor, command: Tensor, action: Tensor, weight: Tensor) -> Tensor:
+        """One Adam step on the weighted negative log-likelihood of the actions really taken; the loss, detached."""
+        loss = -(weight * self.learner.distribution(obs, command).log_prob(action)).mean()
+        loss = self.descend(self.raw_optimisers()[0], loss, self.cfg.gradient_clip)
+        with torch.no_grad():
+            torch._foreach_lerp_(list(self.policy.parameters()), list(self.learner.parameters()), 1 - self.cfg.averaging)
+        return loss
+
+    def _aim(self, command: Tensor) -> None:
+        """Sets the target of the next commands and the commands that probe the policy's obedience."""
+        weight = self.weights(command, self.cfg.target_temperature)
+        self.target.copy_(torch.tensor(TARGETS[self.cfg.target](command, weight, self.cfg.target_quantile)))
+        self.probes.copy_(torch.quantile(command, torch.tensor([0.1, 0.9], device=command.device)))
+
+    def first_command(self) -> tuple[float, ...]:
+        return (self.aim.mean,)
+
+    def command_limits(self) -> tuple[float, float] | None:
+        return (self.aim.low, self.aim.high) if self.cfg.condition else None
+
+    def probe_commands(self) -> Mapping[str, tuple[float, ...]]:
+        low, high = self.probes.tolist()
+        return {"eval_low": (low,), "eval_high": (high,)} if self.cfg.condition else {}
+
+    def evaluation_scalars(self, scalars: Mapping[str, float]) -> Mapping[str, float]:
+        if not self.cfg.condition:
+            return {}
+        return {"eval/command_sensitivity": scalars["eval_high/return_mean"] - scalars["eval_low/return_mean"]}
+
+    @torch.no_grad()
+    def _diagnostics(self, batch: WindowEpoch) -> dict[str, float]:
+        obs = batch.window.obs[batch.window.row[batch.index["policy"][-1]]]
+        command = torch.full((len(obs), 1), self.aim.mean, device=obs.device)
+        return {
+            "train/entropy": float(self.policy.distribution(obs, command).entropy().mean()),
+            "train/gate_saturation": self.net.saturation(command) or 0.0,
+        }
+
+
+class RCPR(RCP):
+    """Conditioned on the return-to-go. Commands and labels are returns; the network standardises them."""
+
+    command_names = ("return",)
+    cfg: RCPRConfig
+
+    def __init__(self, hparams: Mapping[str, Any]):
+        super().__init__(hparams, RCPRConfig)
+
+    def label(self, batch: WindowEpoch) -> tuple[Tensor, dict[str, float]]:
+        window = batch.window
+        return discounted_returns(window.reward, self.cfg.discount, window.last), {}
+
+    def merit(self, label: Tensor, window: FlatEpisodes) -> Tensor:
+        return {"return_to_go": label, "episode_return": window.episode_return}[self.cfg.weight_by]
+
+    def as_commands(self, label: Tensor) -> Tensor:
+        if self.cfg.standardise:
+            scale = self.cfg.condition / (float(label.std(correction=0)) + EPSILON)
+            for policy in (self.learner, self.policy):
+                assert isinstance(policy.net, GatedLayersNet)
+                policy.net.command_shift.fill_(float(label.mean()))
+                policy.net.command_scale.fill_(scale)
+        return label
+
+    def first_commands(self, command: Tensor, window: FlatEpisodes) -> Tensor:
+        return command[window.first]
+
+    def next_command(self) -> CommandRule | None:
+        """How the command goes on after a step."""
+        return {"hold": None, "anneal": functools.partial(annealed, discount=self.cfg.discount)}[self.cfg.command]
+
+
+class RCPA(RCP):
+    """Conditioned on the advantage, in standard deviations of the window's advantages."""
+
+    command_names = ("advantage",)
+    cfg: RCPAConfig
+
+    def __init__(self, hparams: Mapping[str, Any]):
+        super().__init__(hparams, RCPAConfig)
+        self.critic = relu_mlp(env_spec(hparams["gamename"]).obs_size, self.cfg.critic_hidden, 1)
+
+    def as_commands(self, label: Tensor) -> Tensor:
+        return standardise(label, self.cfg.command_limit) if self.cfg.standardise else label
+
+    def next_command(self) -> CommandRule | None:
+        """The same advantage is asked for at every step."""
+        return None
+
+    def updates_per_iter(self) -> Mapping[str, int]:
+        return {**super().updates_per_iter(), "critic": self.cfg.n_critic_updates_per_iter}
+
+    def optimisers(self) -> list[torch.optim.Optimizer]:
+        critic = torch.optim.Adam(self.critic.parameters(), lr=self.cfg.critic_learning_rate, fused=True)
+        return [*super().optimisers(), critic]
+
+    def label(self, batch: WindowEpoch) -> tuple[Tensor, dict[str, float]]:
+        """Fits the critic to lambda-returns that stay fixed meanwhile, then sweeps the window anew."""
+        cfg, window = self.cfg, batch.window
+        target = self._returns(window, self._values(window), cfg.trace_decay) / cfg.value_scale
+        index = batch.index["critic"]
+        self.check_finite("the value target", float(target.abs().max()))
+        examples = zip(window.obs[window.row[index]], target[index], strict=True)
+        value_loss = self.fit("train/value_loss", self.update_critic, examples)
+        values = self._values(window)
+        value, returns = values[window.row], self._returns(window, values, cfg.advantage_trace_decay)
+        explained = float(explained_variance(value, self._returns(window, values, trace_decay=1.0)))
+        return returns - value, {"train/value_loss": value_loss, "train/explained_variance": explained}
+
+    @torch.no_grad()
+    def _values(self, window: FlatEpisodes) -> Tensor:
+        """Values ``[M + E]`` of the window's observations under the present critic."""
+        return self.critic(window.obs).squeeze(-1) * self.cfg.value_scale
+
+    def _returns(self, window: FlatEpisodes, values: Tensor, trace_decay: float) -> Tensor:
+        """Lambda-returns ``[M]`` of the window's steps."""
+        ended = window.terminated if self.cfg.bootstrap_truncated else window.last
+        discount = self.cfg.discount * (~ended).to(values.dtype)
+        return lambda_returns(window.reward, discount, values[window.row + 1], window.last, trace_decay)
+
+    def update_critic(self, obs: Tensor, target: Tensor) -> Tensor:
+        """One Adam step of the critic alone; the loss, detached."""
+        loss = torch.nn.functional.mse_loss(self.critic(obs).squeeze(-1), target)
+        return self.descend(self.raw_optimisers()[1], loss, self.cfg.critic_gradient_clip)
+
+
+def make_loaders(method: RCPR | RCPA, num_workers: int) -> tuple[WindowExperience, Evaluation]:
+    """The training experience and the evaluation of an RCP run."""
+    spec, seed = env_spec(method.hparams["hparams"]["gamename"]), method.hparams["hparams"]["seed"]
+    rule = method.next_command()
+    training, evaluation = (Collector(spec, method.policy, num_workers, method.cfg.chunk_size, rule) for _ in range(2))
+    experience = WindowExperience(method.cfg, method, training, method.policy, seed)
+    return experience, Evaluation(evaluation, method, seed, method.cfg.eval_episodes)

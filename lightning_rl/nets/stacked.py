@@ -1,0 +1,41 @@
+"""Objects whose tensors share a leading member axis: saving, loading and slicing them as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+
+class Stacked:
+    """State of ``N`` members in tensors ``[N, ...]``, and parts that are stacked themselves.
+
+    Row ``n`` of every tensor is all there is of member ``n``, so a selection of rows is a smaller stack.
+    """
+
+    member_tensors: tuple[str, ...] = ()
+    member_parts: tuple[str, ...] = ()
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The live tensors by name, ``[N, ...]``; those of parts as ``part.name``."""
+        state = {name: getattr(self, name).detach() for name in self.member_tensors}
+        for part in self.member_parts:
+            state |= {f"{part}.{name}": value for name, value in getattr(self, part).state_dict().items()}
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Takes copies of the tensors of ``state``, which may have another number of members."""
+        missing = self.state_dict().keys() ^ state.keys()
+        if missing:
+            raise ValueError(f"the state has other tensors than {type(self).__name__}: {', '.join(sorted(missing))}")
+        for name in self.member_tensors:
+            setattr(self, name, state[name].detach().clone())
+        for part in self.member_parts:
+            prefix = f"{part}."
+            getattr(self, part).load_state_dict(
+                {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
+            )
+
+    def keep(self, rows: Tensor) -> None:
+        """Goes on with the members ``rows`` ``[M]`` int64 alone, in that order."""
+        self.load_state_dict({name: value[rows] for name, value in self.state_dict().items()})

@@ -1,0 +1,106 @@
+"""Value networks with a member axis; parameters are blocks ``[N, D]``, as in ``members``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from lightning_rl.functional.value_learning import dueling_q
+from lightning_rl.nets.members import ActivationName, MemberMLP
+
+
+class MemberNet(Protocol):
+    """What agents ask of a network."""
+
+    @property
+    def size(self) -> int: ...
+    def init(self, generators: Sequence[torch.Generator]) -> Tensor: ...
+    def __call__(self, params: Tensor, x: Tensor) -> Tensor: ...
+    def module(self, params: Tensor) -> nn.Module: ...
+
+
+@dataclass(frozen=True)
+class DuelingNet:
+    """Features, a linear layer of them, then a head for the value and one for the advantages (arXiv 1511.06581).
+
+    Each head has one hidden layer as wide as the features. faithful: see ``dueling_q``.
+    """
+
+    in_size: int
+    hidden: tuple[int, ...]
+    num_actions: int
+    feature_size: int
+    activation: ActivationName = "relu"
+    faithful: bool = False
+
+    @cached_property
+    def parts(self) -> tuple[MemberMLP, MemberMLP, MemberMLP]:
+        """Features, value head, advantage head: columns of the block in this order."""
+        width = self.feature_size
+        return (
+            MemberMLP(self.in_size, self.hidden, width, self.activation),
+            MemberMLP(width, (width,), 1, self.activation),
+            MemberMLP(width, (width,), self.num_actions, self.activation),
+        )
+
+    @property
+    def size(self) -> int:
+        return sum(part.size for part in self.parts)
+
+    def init(self, generators: Sequence[torch.Generator]) -> Tensor:
+        """Fresh parameters ``[N, D]``."""
+        return torch.cat([part.init(generators) for part in self.parts], dim=1)
+
+    def __call__(self, params: Tensor, x: Tensor) -> Tensor:
+        """Q values ``[N, B, A]`` for observations x ``[N, B, O]``."""
+        features, value, advantage = self.parts
+        a, b, c = params.split([part.size for part in self.parts], dim=1)
+        z = features(a, x)
+        return dueling_q(value(b, z), advantage(c, z), self.faithful)
+
+    def module(self, params: Tensor) -> nn.Module:
+        """Member ``params`` ``[D]`` as a plain module."""
+        pieces = params.split([part.size for part in self.parts])
+        return DuelingModule(*(part.module(piece) for part, piece in zip(self.parts, pieces, strict=True)))
+
+
+class DuelingModule(nn.Module):
+    """One dueling network: obs ``[..., O]`` to Q values ``[..., A]``."""
+
+    def __init__(self, features: nn.Module, value: nn.Module, advantage: nn.Module):
+        super().__init__()
+        self.features, self.value, self.advantage = features, value, advantage
+
+    def forward(self, obs: Tensor) -> Tensor:
+        z = self.features(obs)
+        return dueling_q(self.value(z), self.advantage(z))
+
+
+@dataclass(frozen=True)
+class TwinCritic:
+    """Two critics of observation and action side by side: parameters ``[N, 2 D]``, run as a stack of 2 N."""
+
+    net: MemberMLP
+
+    @property
+    def size(self) -> int:
+        return 2 * self.net.size
+
+    def init(self, generators: Sequence[torch.Generator]) -> Tensor:
+        """Fresh parameters ``[N, 2 D]``."""
+        return torch.cat([self.net.init(generators), self.net.init(generators)], dim=1)
+
+    def __call__(self, params: Tensor, obs: Tensor, action: Tensor) -> Tensor:
+        """Both values ``[N, 2, B]`` of obs ``[N, B, O]`` and action ``[N, B, A]``."""
+        members = len(params)
+        x = torch.cat([obs, action], dim=-1).repeat_interleave(2, dim=0)
+        return self.net(params.reshape(2 * members, -1), x).squeeze(-1).unflatten(0, (members, 2))
+
+    def first(self, params: Tensor, obs: Tensor, action: Tensor) -> Tensor:
+        """The first critic's value ``[N, B]``."""
+        return self.net(params[:, : self.net.size], torch.cat([obs, action], dim=-1)).squeeze(-1)

@@ -1,0 +1,119 @@
+import functools
+
+import pytest
+import torch
+from member_helpers import HORIZON, Match, train
+
+from lightning_rl.agents.dqn import DDQN, DQNSettings
+from lightning_rl.agents.tabular import Tabular, TabularSettings
+from lightning_rl.agents.training import MemberTraining, evaluate_agents, mean_test_return
+from lightning_rl.agents.variation import Variation, vary
+from lightning_rl.envs.batch import FuncBatch
+from lightning_rl.envs.grids import GRID_WORLDS
+from lightning_rl.functional.stopping import solved
+from lightning_rl.nets.members import MemberMLP
+
+
+def test_q_learning_by_hand_on_the_smallest_room():
+    """alpha 0.5, gamma 0.8, no exploration: right, left (ties go right), .. worked out below."""
+    agent = Tabular(4, 4, TabularSettings(0.8, 0.5, 0.0, 0.0, 0.0), [0])
+    training = MemberTraining(agent, FuncBatch(GRID_WORLDS["emptyroom22"](), 10, [0]), 1, 0.8)
+    training.run(4)
+    # cell 0: right to 1 (q -0.005); cell 1: right, a wall (-0.005), left to 0 (-0.005 + 0: its best is 0); cell 0: left, a wall
+    table = agent.table[0]
+    assert table[0].tolist() == pytest.approx([-0.005, -0.005, 0, 0])
+    assert table[1].tolist() == pytest.approx([-0.005, -0.005, 0, 0])
+    training.run(2)  # cell 0: down to 2; cell 2: right to the goal
+    assert table[0, 2].item() == pytest.approx(-0.005)
+    assert table[2, 0].item() == pytest.approx(0.5)
+    assert training.done
+    assert training.results.returns.tolist() == [[pytest.approx(1 - 5 * 0.01)]]
+    assert training.results.env_steps.tolist() == [6]
+
+
+def test_count_bonus_enters_the_target():
+    agent = Tabular(4, 4, TabularSettings(0.8, 1.0, 0.0, 0.0, 0.0, count_beta=0.1), [0])
+    MemberTraining(agent, FuncBatch(GRID_WORLDS["emptyroom22"](), 10, [0]), 1, 0.8).run(1)
+    assert agent.table[0, 0, 0].item() == pytest.approx(-0.01 + 0.1)
+
+
+def test_q_learning_on_the_cliff_meets_minus_20_within_the_reference_steps():
+    """Learning rate 1, gamma 0.8, epsilon 0.01; the mean of the last ten greedy tests: 1,400-1,550 steps, optimum -12."""
+    env, seeds = GRID_WORLDS["cliff"](), list(range(10))
+
+    def make(seeds):
+        return FuncBatch(env, 50, seeds)
+
+    agent = Tabular(48, 4, TabularSettings(0.8, 1.0, 0.01, 0.01, 0.0), seeds)
+    rule = functools.partial(solved, window=10, threshold=-20.0)
+    training = MemberTraining(agent, make(seeds), 100, 0.8, stop=rule, score=mean_test_return(make, 1), faithful_time_limits=True)
+    training.run()
+    assert training.results.stopped.all()
+    assert training.results.env_steps.min() >= 1400
+    assert training.results.env_steps.max() <= 1550
+    returns, lengths = evaluate_agents(agent, make(seeds), 1)
+    assert returns.tolist() == [[-12.0]] * 10
+    assert lengths.tolist() == [[13]] * 10
+
+
+def test_members_end_by_their_own_returns():
+    _, training = train("ql", [1, 2, 3], episodes=60, stop=functools.partial(solved, window=3, threshold=9.0))
+    training.run()
+    r = training.results
+    assert r.stopped.all()
+    assert len(r.episodes.unique()) > 1
+    for n, count in enumerate(r.episodes.tolist()):
+        assert r.returns[n, count - 3 : count].mean() >= 9
+        assert r.returns[n, count - 4 : count - 1].mean() < 9
+        assert r.env_steps[n] == count * HORIZON == r.lengths[n].sum()
+
+
+def test_time_limits_are_stored_as_told():
+    class Spy(Tabular):
+        def learn(self, transition, over, step, active):
+            seen.append(transition.discount.item())
+
+    for faithful, last in ((False, 0.5), (True, 0.0)):
+        seen = []
+        agent = Spy(3, 3, TabularSettings(0.5, 0.1, 0.1, 0.1, 0.1), [0])
+        MemberTraining(agent, FuncBatch(Match(), HORIZON, [0]), 1, 0.5, faithful_time_limits=faithful).run()
+        assert seen == [0.5] * 9 + [last]
+
+
+def dqn(variation, net, seeds, params):
+    settings = DQNSettings(0.5, variation.learning_rates, variation.batch_sizes, 100, 0.1, 1.0, 0.1, 0.9)
+    return DDQN(net, 3, settings, seeds, params)
+
+
+def test_varied_members_equal_the_small_agents_alone():
+    """Own width, depth, batch size and learning rate. Tolerance: a padded matrix product adds up in another order."""
+    base, seeds = MemberMLP(3, (16,), 3, "tanh"), [7, 8, 9]
+    variation = Variation((1e-3, 1e-2, 3e-3), (8, 20, 32), (5, 16, 9), (1, 3, 2))
+    net = variation.net(3, 3, base)
+    generators = [torch.Generator().manual_seed(s) for s in seeds]
+    together = dqn(variation, net, seeds, variation.params(net, generators))
+    _, training = train("ddqn", seeds, agent=together)
+    training.run()
+    for n, seed in enumerate(seeds):
+        rate, batch, width, depth = (
+            x[n] for x in (variation.learning_rates, variation.batch_sizes, variation.widths, variation.depths)
+        )
+        small = MemberMLP(3, (width,) * depth, 3, "tanh")
+        start = small.init([torch.Generator().manual_seed(seed)])
+        alone = dqn(Variation((rate,), (batch,), (width,), (depth,)), small, [seed], start)
+        _, single = train("ddqn", [seed], agent=alone)
+        single.run()
+        torch.testing.assert_close(together.params[n : n + 1], net.embed(small, alone.params), rtol=1e-3, atol=1e-5)
+        assert torch.equal(training.results.returns[n], single.results.returns[0])
+
+
+def test_variation_stays_in_its_ranges_and_covers_them():
+    v = vary(1e-3, 128, 128, 2, range(2000))
+    for values, low, high in ((v.learning_rates, 1e-3 / 3, 3e-3), (v.batch_sizes, 42, 384), (v.widths, 42, 384)):
+        assert low <= min(values) <= low * 1.03
+        assert high * 0.97 <= max(values) <= high * 1.0000001
+        middle = torch.tensor(values, dtype=torch.float64).log().mean().exp().item()
+        assert middle == pytest.approx((low * high) ** 0.5, rel=0.04)  # log-uniform
+    assert set(v.depths) == {1, 2, 3}
+    assert set(vary(1e-3, 128, 128, 1, range(50)).depths) == {1, 2}
+    assert vary(1e-3, 128, 128, 2, [5]).widths == vary(1e-3, 128, 128, 2, [4, 5]).widths[1:]

@@ -1,0 +1,125 @@
+import gymnasium
+import pytest
+import torch
+
+from lightning_rl.envs.adapters import FUNC_ENVS
+from lightning_rl.envs.batch import FuncBatch, GymBatch
+from lightning_rl.envs.spec import EnvSpec, env_spec
+
+SEEDS = [11, 12, 13, 14]
+CARTPOLE = EnvSpec("cartpole-v1", "CartPole-v1", 4, 2, False, 30, 10, 500.0, None)
+
+
+def batches():
+    return [lambda seeds: FuncBatch(FUNC_ENVS["cartpole"](), 30, seeds), lambda seeds: GymBatch(CARTPOLE, seeds)]
+
+
+def play(batch, members, steps=80, keep_at=None, rows=None):
+    """Observations met by each member under actions that depend on step and member alone."""
+    obs, seen = batch.obs, []
+    for t in range(steps):
+        if t == keep_at:
+            batch.keep(torch.tensor(rows))
+            members, obs = [members[r] for r in rows], obs[rows]
+        action = torch.tensor([(t * (m + 3) // 7) % 2 for m in members])
+        step = batch.step(action)
+        over = step.terminated | step.truncated
+        seen.append({m: (step.obs[i], step.reward[i], over[i]) for i, m in enumerate(members)})
+        obs = batch.reset(over) if over.any() else step.obs
+    return seen
+
+
+@pytest.mark.parametrize("make", batches(), ids=["func", "gym"])
+def test_a_member_alone_meets_what_it_meets_in_a_stack(make):
+    together = play(make(SEEDS), [0, 1, 2, 3], keep_at=40, rows=[3, 1])
+    assert any(seen[m][2] for seen in together for m in seen)
+    for member in (1, 3):
+        alone = play(make(SEEDS[member : member + 1]), [member])
+        for here, there in zip(together, alone, strict=True):
+            assert torch.equal(here[member][0], there[member][0])
+
+
+@pytest.mark.parametrize("make", batches(), ids=["func", "gym"])
+def test_time_limit_and_reset(make):
+    batch = make(SEEDS)
+    before = obs = batch.obs.clone()
+    for _ in range(30):
+        step = batch.step((obs[:, 2] + obs[:, 3] > 0).long())  # holds the pole
+        obs = step.obs
+    assert step.truncated.tolist() == [True] * 4
+    assert step.terminated.tolist() == [False] * 4
+    obs = batch.reset(torch.tensor([True, False, True, False]))
+    assert torch.equal(obs[1], step.obs[1])
+    assert obs[0].abs().max() <= 0.05
+    assert not torch.equal(obs[0], before[0])
+
+
+@pytest.mark.parametrize("repeat", [1, 3])
+def test_func_and_gym_repeat_actions_alike(repeat):
+    """Ten decisions from a start that both can take; the fall ends the repeat early."""
+    func, gym = FuncBatch(FUNC_ENVS["cartpole"](), 30, [5], repeat), GymBatch(CARTPOLE, [5], repeat)
+    gym.envs.envs[0].unwrapped.state = func.state[0].double().numpy()
+    lengths, over = 0, False
+    while not over:
+        here, there = func.step(torch.tensor([1])), gym.step(torch.tensor([1]))
+        torch.testing.assert_close(here.obs, there.obs, rtol=1e-4, atol=1e-5)
+        for a, b in zip(here[1:], there[1:], strict=True):
+            assert a.tolist() == b.tolist()
+        assert here.reward.item() == here.length.item()
+        lengths += here.length.item()
+        over = bool(here.terminated)
+    raw = gymnasium.make("CartPole-v1").unwrapped
+    raw.reset(seed=0)
+    raw.state, count = FuncBatch(FUNC_ENVS["cartpole"](), 30, [5]).state[0].double().numpy(), 1
+    while not raw.step(1)[2]:
+        count += 1
+    assert lengths == count
+
+
+def test_a_repeat_stops_at_the_time_limit():
+    func, gym = FuncBatch(FUNC_ENVS["pendulum"](), 10, [5], repeat=4), GymBatch(pendulum(), [5], repeat=4)
+    for batch in (func, gym):
+        steps = [batch.step(torch.zeros(1, 1)) for _ in range(3)]
+        assert [s.length.item() for s in steps] == [4, 4, 2]
+        assert [s.truncated.item() for s in steps] == [False, False, True]
+
+
+def pendulum():
+    spec = env_spec("pendulum")
+    return EnvSpec("p", spec.env_id, 3, 1, True, 10, 10, 0.0, None)
+
+
+def test_processes_play_the_same_and_end():
+    here, there = GymBatch(CARTPOLE, SEEDS), GymBatch(CARTPOLE, SEEDS, processes=True)
+    try:
+        ours, theirs = (play(batch, [0, 1, 2, 3], 40, keep_at=20, rows=[0, 2]) for batch in (here, there))
+        for a, b in zip(ours, theirs, strict=True):
+            assert all(torch.equal(a[m][0], b[m][0]) for m in a)
+    finally:
+        there.close()
+
+
+@pytest.mark.parametrize("gamename", ["lunarlander", "lunarlander-continuous"])
+def test_other_environments_as_a_batch(gamename):
+    spec = env_spec(gamename)
+    batch = GymBatch(spec, [1, 2])
+    action = torch.zeros(2, spec.action_size) if spec.continuous else torch.zeros(2, dtype=torch.int64)
+    step = batch.step(action)
+    assert step.obs.shape == (2, spec.obs_size)
+    assert step.obs.dtype == torch.float32
+
+
+@pytest.mark.parametrize("make", batches(), ids=["func", "gym"])
+def test_a_snapshot_goes_on_as_before(make):
+    """Taken in the middle of episodes, with one member gone."""
+    batch, rows = make(SEEDS), torch.tensor([0, 2, 3])
+    play(batch, [0, 1, 2, 3], 37)
+    batch.keep(rows)
+    state = {name: value.clone() for name, value in batch.snapshot().items()}
+    obs = batch.reset(torch.zeros(3, dtype=torch.bool))
+    other = make(SEEDS)
+    other.keep(rows)
+    other.restore(state)
+    assert torch.equal(other.obs, obs)
+    for a, b in zip(play(batch, [0, 2, 3], 60), play(other, [0, 2, 3], 60), strict=True):
+        assert all(torch.equal(x, y) for m in a for x, y in zip(a[m], b[m], strict=True))

@@ -1,0 +1,38 @@
+import csv
+
+import pytest
+from torch.utils.tensorboard import SummaryWriter
+
+from lightning_rl.figures.table import main
+
+
+def run_with(folder, **scalars):
+    with SummaryWriter(str(folder / "logger" / "version_0")) as writer:
+        for tag, values in scalars.items():
+            for step, value in enumerate(values):
+                writer.add_scalar(tag, value, 10 * step)
+    return str(folder)
+
+
+def test_rows_by_hand(tmp_path, capsys):
+    runs = [
+        run_with(tmp_path / "game" / "exp" / "M" / "seed_2", a=[9.0, 1.0, 3.0], b=[5.0]),
+        run_with(tmp_path / "game" / "exp" / "M" / "seed_1", a=[0.0, 4.0, 8.0, 1000.0], b=[7.0]),
+        run_with(tmp_path / "game" / "other" / "M" / "seed_1", a=[2.0]),
+    ]
+    main([str(tmp_path / "t.csv"), *runs, "--tag", "a", "--tag", "b", "--last", "2", "--until", "20"])
+    rows = {(r["group"], r["run"]): r for r in csv.DictReader((tmp_path / "t.csv").open())}
+    assert rows["game/exp/M", "seed_1"] == {"group": "game/exp/M", "run": "seed_1", "env_steps": "20", "a": "6.00", "b": "7.00"}
+    assert rows["game/exp/M", "seed_2"]["a"] == "2.00"
+    assert [rows["game/exp/M", name]["a"] for name in ("mean", "sd", "min")] == ["4.00", "2.00", "2.00"]
+    assert rows["game/other/M", "mean"]["b"] == ""
+    assert "game/exp/M" in capsys.readouterr().out
+
+
+def test_errors(tmp_path, capsys):
+    run = run_with(tmp_path / "r", a=[1.0])
+    for flags, words in ((["--tag", "zzz"], "has no scalar 'zzz'"), (["--tag", "a", "--last", "0"], "--last 0 is too small")):
+        with pytest.raises(SystemExit) as leaving:
+            main([str(tmp_path / "t.csv"), run, *flags])
+        assert leaving.value.code == 2
+        assert words in capsys.readouterr().err

@@ -1,0 +1,104 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from lightning_rl.functional.reward_conditioned import (
+    TARGETS,
+    Target,
+    annealed,
+    draw_targets,
+    effective_sample_share,
+    explained_variance,
+    exponential_weights,
+    standardise,
+)
+
+
+def labels(count: int = 20_000) -> torch.Tensor:
+    return torch.randn(count, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+def test_weights_hand_worked():
+    z = torch.tensor([-1.0, -1.0, 1.0, 1.0], dtype=torch.float64)
+    low, high = math.exp(-0.5), math.exp(0.5)
+    expected = torch.tensor([low, low, high, high], dtype=torch.float64) / ((low + high) / 2)
+    torch.testing.assert_close(exponential_weights(z, 2.0, 20.0), expected)
+
+
+def test_weights_do_not_see_scale_and_offset_and_have_mean_one():
+    x = labels()
+    weight = exponential_weights(standardise(x, 5.0), 1.0, 20.0)
+    torch.testing.assert_close(weight, exponential_weights(standardise(300 * x - 50, 5.0), 1.0, 20.0), rtol=1e-3, atol=1e-3)
+    assert float(weight.mean()) == pytest.approx(1)
+    assert (weight[x.argsort()].diff() >= 0).all()
+
+
+def test_weights_are_clipped_before_they_are_scaled():
+    weight = exponential_weights(torch.tensor([0.0, 0.0, 0.0, 31.0]), 1.0, 20.0)
+    torch.testing.assert_close(weight, torch.tensor([1.0, 1.0, 1.0, 20.0]) * 4 / 23)
+
+
+@pytest.mark.parametrize("value", [0.0, -7.0, 1e8])
+def test_constant_labels_are_harmless(value):
+    x = torch.full((10,), value)
+    torch.testing.assert_close(standardise(x, 5.0), torch.zeros(10), atol=1e-6, rtol=0)
+    torch.testing.assert_close(exponential_weights(standardise(x, 5.0), 1.0, 20.0), torch.ones(10))
+    for make in TARGETS.values():
+        assert make(x, torch.ones(10), 0.9) == pytest.approx(Target(value, 0.0, value, value), abs=1e-5)
+
+
+def test_standardise_hand_worked():
+    z = standardise(torch.tensor([0.0, 0.0, 0.0, 100.0]), 1.5)
+    torch.testing.assert_close(z, torch.tensor([-0.5774, -0.5774, -0.5774, 1.5]), rtol=1e-4, atol=1e-4)
+
+
+def test_shares_hand_worked():
+    assert float(effective_sample_share(torch.ones(8))) == 1.0
+    assert float(effective_sample_share(torch.tensor([0.0, 0.0, 0.0, 5.0]))) == 0.25
+    assert float(effective_sample_share(torch.tensor([1.0, 3.0]))) == pytest.approx(16 / 20)
+
+
+def test_explained_variance_hand_worked():
+    target = torch.tensor([0.0, 2.0, 4.0])
+    assert float(explained_variance(target + 3, target)) == pytest.approx(1)  # an offset is no variance
+    assert float(explained_variance(torch.zeros(3), target)) == pytest.approx(0)
+    assert float(explained_variance(-target, target)) == pytest.approx(-3)
+    with pytest.raises(ValueError, match=r"\(3, 1\)"):
+        explained_variance(torch.zeros(3, 1), target)
+
+
+def test_tilting_a_normal_distribution_by_exp_z_moves_its_mean_by_one():
+    z = labels()
+    target = TARGETS["tilted"](z, exponential_weights(z, 1.0, 1e9), 0.0)
+    assert target.mean == pytest.approx(1, abs=0.05)
+    assert target.sd == pytest.approx(1, abs=0.05)
+
+
+def test_tilted_target_hand_worked():
+    target = TARGETS["tilted"](torch.tensor([0.0, 4.0]), torch.tensor([1.0, 3.0]), 0.0)
+    assert target == Target(3.0, pytest.approx(math.sqrt(3)), 0.0, 4.0)
+
+
+def test_quantile_and_max_hand_worked():
+    z = torch.arange(11.0)
+    assert TARGETS["quantile"](z, torch.ones(11), 0.8) == Target(8.0, pytest.approx(math.sqrt(2 / 3)), 0.0, 10.0)
+    assert TARGETS["max"](z, torch.ones(11), 0.8) == Target(10.0, pytest.approx(math.sqrt(10)), 0.0, 10.0)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("spread", [0.0, 0.5, 3.0])
+def test_commands_stay_among_labels_that_were_seen(name, spread):
+    z = labels().exp()  # skewed
+    target = TARGETS[name](z, exponential_weights(z, 1.0, 20.0), 0.9)
+    drawn = draw_targets(target, spread, labels(5000).float())
+    assert float(z.min()) * (1 - 1e-6) <= float(drawn.min())
+    assert float(drawn.max()) <= float(z.max()) * (1 + 1e-6)
+    assert target.mean > float(z.mean())
+
+
+def test_annealed_hand_worked():
+    command, reward = np.array([[10.0], [4.0]], np.float32), np.array([1.0, -2.0], np.float32)
+    assert annealed(command, reward, 1.0).tolist() == [[9.0], [6.0]]
+    assert annealed(command, reward, 0.5).tolist() == [[18.0], [12.0]]

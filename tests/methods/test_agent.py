@@ -1,0 +1,117 @@
+import pytest
+import torch
+from helpers import run_cli, run_dir
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from lightning_rl.cli import main
+from lightning_rl.evaluate import evaluate
+from lightning_rl.methods.agent import AgentMethod
+from lightning_rl.registry import IMPLEMENTATIONS
+
+# One environment in batched torch for each agent, and one of Gymnasium's for each way of acting.
+CASES = [
+    ("QL", "cliff"), ("SARSA", "cliff"), ("DDQN", "cartpole"), ("DuelingDDQN", "cartpole"), ("TD3-discrete", "cartpole"),
+    ("TD3", "pendulum"), ("PPO", "cartpole"), ("PPO", "pendulum"), ("DDQN", "lunarlander"), ("TD3", "lunarlander-continuous"),
+]  # fmt: skip
+
+
+def last(logdir, implementation, gamename, seed=25):
+    return torch.load(run_dir(logdir, gamename, seed, implementation) / "last.ckpt", weights_only=True)
+
+
+def flat(value, name=""):
+    """(name, tensor) of everything in nested dictionaries and lists."""
+    if isinstance(value, dict):
+        return [pair for key, inner in sorted(value.items()) for pair in flat(inner, f"{name}.{key}")]
+    if isinstance(value, list | tuple):
+        return [pair for i, inner in enumerate(value) for pair in flat(inner, f"{name}.{i}")]
+    return [(name, torch.as_tensor(value))]
+
+
+def assert_same_runs(a, b, exactly=True):
+    for part in ("state_dict", "epoch", "global_step"):
+        compare(flat(a[part]), flat(b[part]), exactly)
+    compare(flat(a["callbacks"]["ExperienceState"]), flat(b["callbacks"]["ExperienceState"]), exactly)
+
+
+def compare(a, b, exactly):
+    assert [name for name, _ in a] == [name for name, _ in b]
+    for (name, left), (_, right) in zip(a, b, strict=True):
+        assert left.shape == right.shape, name
+        if exactly:
+            assert torch.equal(left, right), name
+        else:
+            torch.testing.assert_close(left, right, rtol=1e-3, atol=1e-4)
+
+
+def test_the_cases_cover_every_agent():
+    assert {name for name, _ in CASES} == {
+        name for name, entry in IMPLEMENTATIONS.items() if issubclass(entry.method, AgentMethod)
+    }
+
+
+@pytest.mark.parametrize(("implementation", "gamename"), CASES)
+def test_resuming_equals_not_having_stopped(tmp_path, implementation, gamename):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert run_cli(whole, "--max_epochs", "7", implementation=implementation, gamename=gamename) == 0
+    for epochs in ("2", "5", "7"):
+        assert run_cli(parts, "--max_epochs", epochs, "--resume", implementation=implementation, gamename=gamename) == 0
+    assert_same_runs(*(last(folder, implementation, gamename) for folder in (whole, parts)))
+
+
+@pytest.mark.parametrize(
+    ("implementation", "gamename"), [("QL", "cliff"), ("DDQN", "cartpole"), ("TD3", "pendulum"), ("DDQN", "lunarlander")]
+)
+def test_a_seed_of_many_is_the_seed_alone(tmp_path, implementation, gamename):
+    """The whole checkpoint, replay memory included; stopped and resumed as a stack on the way. Tolerance: see test_agents."""
+    together, alone = tmp_path / "together", tmp_path / "alone"
+    for epochs in ("2", "5"):
+        flags = ("--max_epochs", epochs, "--num_seeds", "3", "--resume")
+        assert run_cli(together, *flags, implementation=implementation, gamename=gamename) == 0
+    assert run_cli(alone, "--max_epochs", "5", "--seed", "26", implementation=implementation, gamename=gamename) == 0
+    a, b = (last(folder, implementation, gamename, 26) for folder in (together, alone))
+    assert a["hyper_parameters"] == b["hyper_parameters"]
+    assert_same_runs(a, b, exactly=implementation != "TD3")
+
+
+def test_each_seed_of_many_has_an_ordinary_run_directory(tmp_path):
+    assert run_cli(tmp_path, "--max_epochs", "4", "--num_seeds", "3", implementation="DDQN") == 0
+    for seed in (25, 26, 27):
+        folder = run_dir(tmp_path, seed=seed, implementation="DDQN")
+        assert {"config.yaml", "last.ckpt", "logger"} <= {path.name for path in folder.iterdir()}
+        assert len(list(folder.glob("epoch=*.ckpt"))) == 1
+        events = EventAccumulator(str(folder / "logger" / "version_0"))
+        events.Reload()
+        assert {"eval/return_mean", "rollout/return_mean", "time/env_steps_per_second"} <= set(events.Tags()["scalars"])
+        assert events.Scalars("time/num_updates")[-1].step == 160
+        assert evaluate(folder / "last.ckpt", 2, None, 0)["env_steps"] == 160
+    # one of them goes on alone
+    assert run_cli(tmp_path, "--max_epochs", "5", "--seed", "26", "--resume", implementation="DDQN") == 0
+    assert last(tmp_path, "DDQN", "cartpole", 26)["global_step"] == 5
+
+
+def test_seeds_that_do_not_fit_together_are_not_resumed(tmp_path, capsys):
+    run_cli(tmp_path, "--max_epochs", "2", implementation="QL", gamename="cliff")
+    flags = ("--num_seeds", "2", "--resume", "--max_epochs", "4")
+    assert run_cli(tmp_path, *flags, implementation="QL", gamename="cliff") == 2
+    assert "seed_26' has no last.ckpt but another seed has" in capsys.readouterr().err
+    run_cli(tmp_path, "--max_epochs", "4", "--seed", "26", implementation="QL", gamename="cliff")
+    assert run_cli(tmp_path, *flags, implementation="QL", gamename="cliff") == 2
+    assert "of different epochs [1, 3]; resume them one by one" in capsys.readouterr().err
+
+
+def test_reload_is_refused(tmp_path, capsys):
+    run_cli(tmp_path, "--max_epochs", "1", implementation="QL", gamename="cliff", checkpoint_interval=1)
+    path = run_dir(tmp_path, "cliff", implementation="QL") / "last.ckpt"
+    assert run_cli(tmp_path, "--reload", str(path), "--seed", "3", implementation="QL", gamename="cliff") == 2
+    assert "--reload: a QL cannot start from weights alone" in capsys.readouterr().err
+
+
+def test_q_learning_finds_the_best_path_on_the_cliff(tmp_path):
+    """With the values of the config; the run ends by itself when the mean of ten tests reaches -20."""
+    flags = ["--implementation", "QL", "--gamename", "cliff", "--logdir", str(tmp_path), "--num_workers", "0", "--num_seeds", "3"]
+    assert main(flags) == 0
+    for seed in (25, 26, 27):
+        report = evaluate(run_dir(tmp_path, "cliff", seed, "QL") / "last.ckpt", 1, None, 0)
+        assert report["greedy"]["returns"] == [-12.0]
+        assert 1400 <= report["env_steps"] <= 1550

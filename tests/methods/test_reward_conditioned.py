@@ -1,0 +1,190 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from helpers import make_episode, run_cli, run_dir, tiny_settings
+
+from lightning_rl.config import build_config, merged_values
+from lightning_rl.data.replay import EpisodeWindow
+from lightning_rl.evaluate import evaluate
+from lightning_rl.methods.reward_conditioned import make_loaders
+from lightning_rl.methods.window import WindowEpoch
+from lightning_rl.registry import implementation
+from lightning_rl.types import UserError
+
+
+def build(name: str, gamename: str = "cartpole", **settings):
+    entry = implementation(name)
+    config = build_config(entry.config, [*merged_values(name, gamename), ("test", {**tiny_settings(name), **settings})])
+    hparams = {"implementation": name, "gamename": gamename, "seed": 3, "config": dataclasses.asdict(config)}
+    method = entry.method(hparams)
+    adams = method.optimisers()
+    method.raw_optimisers = lambda: adams
+    return method
+
+
+def window_epoch(*rewards: list[float], truncated: bool = False) -> WindowEpoch:
+    window = EpisodeWindow(1000)
+    episodes = [make_episode(r) for r in rewards]
+    window.add(dataclasses.replace(e, terminated=not truncated, truncated=truncated) for e in episodes)
+    steps = window.num_steps
+    index = {name: torch.arange(steps).repeat(2, 1) for name in ("policy", "critic")}
+    return WindowEpoch(window.flat(), index, steps, {})
+
+
+def test_return_labels_by_hand():
+    method = build("RCP-R", discount=0.5)
+    label, _ = method.label(window_epoch([1.0, 2.0, 4.0], [8.0]))
+    assert label.tolist() == [3.0, 4.0, 4.0, 8.0]
+    assert method.first_commands(label, window_epoch([1.0, 2.0, 4.0], [8.0]).window).tolist() == [3.0, 8.0]
+
+
+@pytest.mark.parametrize(("truncated", "bootstrap", "expected"), [(False, True, 4.0), (True, True, 9.0), (True, False, 4.0)])
+def test_advantages_bootstrap_where_truncated(truncated, bootstrap, expected):
+    """A critic that says 10 everywhere: the last step is worth its reward, and gamma * 10 if the episode goes on."""
+    method = build("RCP-A", discount=0.5, bootstrap_truncated=bootstrap, critic_learning_rate=1e-30, value_scale=100.0)
+    for parameter in method.critic.parameters():
+        parameter.data.zero_()
+    method.critic[-1].bias.data.fill_(0.1)
+    label, scalars = method.label(window_epoch([1.0, 4.0], truncated=truncated))
+    assert float(label[-1]) == pytest.approx(expected - 10)
+    assert np.isfinite(scalars["train/value_loss"])
+
+
+def test_lambda_changes_the_label_from_one_step_to_monte_carlo():
+    batch = window_epoch([1.0, 1.0, 1.0])
+    settings = {"discount": 1.0, "critic_learning_rate": 1e-30}
+    labels = []
+    for trace_decay in (0.0, 1.0):
+        method = build("RCP-A", advantage_trace_decay=trace_decay, **settings)
+        with torch.no_grad():
+            value = method._values(batch.window)[batch.window.row]
+        labels.append((method.label(batch)[0], value))
+    (one_step, value), (monte_carlo, _) = labels
+    following = torch.cat([value[1:], torch.zeros(1)])
+    torch.testing.assert_close(one_step, 1 + following - value)
+    torch.testing.assert_close(monte_carlo, torch.tensor([3.0, 2.0, 1.0]) - value)
+
+
+def test_critic_and_policy_do_not_touch_each_other():
+    method = build("RCP-A")
+
+    def state(module):
+        return [p.clone() for p in module.parameters()]
+
+    def equal(a, b):
+        return all(torch.equal(p, q) for p, q in zip(a, b, strict=True))
+
+    obs, policy, critic = torch.randn(16, 4), state(method.policy), state(method.critic)
+    method.update_critic(obs, torch.randn(16))
+    assert equal(policy, state(method.policy))
+    assert not equal(critic, state(method.critic))
+    critic = state(method.critic)
+    method.update(obs, torch.randn(16, 1), torch.zeros(16, dtype=torch.int64), torch.ones(16))
+    assert equal(critic, state(method.critic))
+    assert not equal(policy, state(method.policy))
+
+
+def test_commands_of_rcp_a_are_standardised_and_clipped_unless_raw():
+    label = torch.tensor([0.0, 0.0, 0.0, 100.0])
+    z = build("RCP-A", command_limit=1.5).as_commands(label)
+    torch.testing.assert_close(z, torch.tensor([-0.5774, -0.5774, -0.5774, 1.5]), rtol=1e-4, atol=1e-4)
+    assert torch.equal(build("RCP-A", standardise=False).as_commands(label), label)
+
+
+def test_the_network_of_rcp_r_standardises_returns():
+    method = build("RCP-R")
+    label = torch.tensor([100.0, 200.0, 300.0])
+    assert torch.equal(method.as_commands(label), label)
+    torch.testing.assert_close(
+        method.net.scaled(label[:, None])[:, 0], torch.tensor([-1.2247, 0.0, 1.2247]), rtol=1e-4, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("name", ["RCP-R", "RCP-A"])
+def test_without_conditioning_the_command_is_not_heard(name):
+    obs = torch.randn(50, 4)
+    for condition in (True, False):
+        method = build(name, condition=condition)
+        method.as_commands(torch.randn(50) * 10)
+        a, b = (method.policy.distribution(obs, torch.full((50, 1), c)).output for c in (-1.0, 2.0))
+        assert torch.equal(a, b) is not condition
+    assert method.probe_commands() == {}
+    assert method.command_limits() is None
+
+
+@pytest.mark.parametrize("name", ["RCP-R", "RCP-A"])
+def test_one_command_per_episode_within_what_was_seen(name):
+    method = build(name, target_spread=5.0, **({"command": "hold"} if name == "RCP-R" else {}))
+    experience, _ = make_loaders(method, 0)
+    next(iter(experience))
+    method.target.copy_(torch.tensor([1.0, 1.0, -0.5, 1.5]))
+    requests = experience.requests(7)
+    commands = [r.command[0] for r in requests]
+    assert all(-0.5 <= c <= 1.5 for c in commands)
+    experience.collector.finish()
+    for episode in experience.collector.collect(requests, method.policy.state_dict(), 7):
+        assert (episode.command == episode.request.command).all()
+
+
+def test_annealed_commands_tell_what_is_left_to_collect():
+    method = build("RCP-R", command="anneal", discount=1.0)
+    experience, _ = make_loaders(method, 0)
+    next(iter(experience))
+    experience.collector.finish()
+    (episode, *_) = experience.collector.collect(experience.requests(1), method.policy.state_dict(), 1)
+    assert (np.diff(episode.command[:, 0]) == -1).all()  # CartPole pays 1 a step
+
+
+def test_updates_follow_the_steps_that_were_played():
+    method = build("RCP-A", steps_per_iter=100, n_updates_per_iter=50, n_critic_updates_per_iter=20)
+    experience, _ = make_loaders(method, 0)
+    batch = next(iter(experience))
+    assert len(batch.index["policy"]) == round(50 * batch.env_steps / 100)
+    assert len(batch.index["critic"]) == round(20 * batch.env_steps / 100)
+    assert int(batch.index["policy"].max()) < len(batch.window)
+
+
+@pytest.mark.parametrize("name", ["RCP-R", "RCP-A"])
+def test_what_is_not_finite_is_named_and_stops_training(name):
+    method = build(name)
+    batch = window_epoch([1.0, float("nan")], [2.0])
+    with pytest.raises(UserError, match=r"(label|value target) is nan in epoch 0: training diverged"):
+        method.training_step(batch, 0)
+
+
+@pytest.mark.parametrize("name", ["RCP-R", "RCP-A"])
+def test_a_reward_that_is_not_finite_never_reaches_a_checkpoint(tmp_path, capsys, monkeypatch, name):
+    flags = {"implementation": name, "checkpoint_interval": 1, "eval_interval": 100}
+    assert run_cli(tmp_path, "--max_epochs", "1", **flags) == 0
+    last = run_dir(tmp_path, implementation=name) / "last.ckpt"
+    before = last.read_bytes()
+    flat = EpisodeWindow.flat
+
+    def poisoned(self):
+        window = flat(self)
+        window.reward[0] = float("inf")
+        return window
+
+    monkeypatch.setattr(EpisodeWindow, "flat", poisoned)
+    assert run_cli(tmp_path, "--max_epochs", "3", "--resume", **flags) == 2
+    assert "training diverged" in capsys.readouterr().err
+    assert last.read_bytes() == before
+
+
+@pytest.mark.parametrize(("name", "command"), [("RCP-R", "return"), ("RCP-A", "advantage")])
+def test_obeys_commands_on_the_identity_task(tmp_path, toy_games, name, command):
+    """Ten steps, action 1 pays 1: asked for little, it gives little; asked for much, it gives all."""
+    settings = {
+        "n_warm_up_episodes": 40, "steps_per_iter": 200, "n_updates_per_iter": 50, "batch_size": 128, "learning_rate": 0.01,
+        "hidden": [32, 32], "window_steps": 2000, "averaging": 0.9, "eval_interval": 30, "target_spread": 1.0,
+    }  # fmt: skip
+    if name == "RCP-A":
+        settings |= {"advantage_trace_decay": 0.0, "n_critic_updates_per_iter": 50, "value_scale": 10.0}
+    assert run_cli(tmp_path, "--max_epochs", "25", gamename="count", implementation=name, **settings) == 0
+    checkpoint = run_dir(tmp_path, "count", implementation=name) / "last.ckpt"
+    asked = (2, 10) if name == "RCP-R" else (-1.5, 1.0)
+    low, high = (evaluate(checkpoint, 40, f"{command}={value}", 0)["sampled"]["return"]["mean"] for value in asked)
+    assert high > 9.0
+    assert low < 6.0

@@ -1,0 +1,121 @@
+import itertools
+
+import pytest
+import torch
+from torch.func import functional_call, stack_module_state, vmap
+
+from lightning_rl.nets.members import ACTIVATIONS, MemberMLP, varied_params
+
+
+def generators(count, first=0):
+    return [torch.Generator().manual_seed(first + n) for n in range(count)]
+
+
+def gradient(net, params, x):
+    params = params.clone().requires_grad_()
+    (grad,) = torch.autograd.grad(net(params, x).square().mean((1, 2)).sum(), params)
+    return grad
+
+
+NETS = [
+    MemberMLP(3, (16, 16), 2, activation, layer_norm, skippable)
+    for activation, layer_norm, skippable in itertools.product(ACTIVATIONS, (False, True), (False, True))
+]
+
+
+@pytest.mark.parametrize("net", NETS, ids=str)
+def test_each_member_is_its_plain_network_and_its_vmap(net):
+    """Tolerance: a batched and a plain matrix product add up in another order."""
+    params, x = net.init(generators(5)), torch.randn(5, 7, 3)
+    out = net(params, x)
+    modules = [net.module(row) for row in params]
+    torch.testing.assert_close(out, torch.stack([m(x[n]) for n, m in enumerate(modules)]), rtol=1e-5, atol=1e-6)
+    weights, _ = stack_module_state(modules)
+    alone = vmap(lambda w, row: functional_call(modules[0], w, (row,)))(weights, x)
+    torch.testing.assert_close(out, alone, rtol=1e-5, atol=1e-6)
+    assert torch.equal(net.from_modules(modules), params)
+
+
+@pytest.mark.parametrize("net", NETS, ids=str)
+def test_gradients_are_those_of_the_plain_networks(net):
+    params, x = net.init(generators(4)), torch.randn(4, 9, 3)
+    grad = gradient(net, params, x)
+    for n in range(4):
+        module = net.module(params[n])
+        module(x[n]).square().mean().backward()
+        for parameter in module.parameters():
+            parameter.data = parameter.grad
+        expected = net.from_modules([module])
+        for layer in net.layers(expected):
+            if "present" in layer:
+                layer["present"].zero_()  # whether a layer is there is not learned
+        torch.testing.assert_close(grad[n : n + 1], expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("net", NETS, ids=str)
+@pytest.mark.parametrize("batch", [1, 199])
+def test_eight_stacked_equal_eight_alone_bit_by_bit(net, batch):
+    params, x = net.init(generators(8)), torch.randn(8, batch, 3)
+    out, grad = net(params, x), gradient(net, params, x)
+    for n in range(8):
+        one = slice(n, n + 1)
+        assert torch.equal(out[one], net(params[one], x[one]))
+        assert torch.equal(grad[one], gradient(net, params[one], x[one]))
+
+
+def test_members_draw_from_their_own_generators():
+    net = MemberMLP(3, (8,), 2)
+    assert torch.equal(net.init(generators(3))[2:], net.init(generators(1, first=2)))
+
+
+def test_initialisation_has_the_bounds_of_torch_linear():
+    net = MemberMLP(4, (400,), 3, "prelu")
+    first, last = net.layers(net.init(generators(6)))
+    for tensor, fan_in in ((first["weight"], 4), (first["bias"], 4), (last["weight"], 400), (last["bias"], 400)):
+        bound = fan_in**-0.5
+        assert 0.8 * bound < tensor.abs().max() <= bound
+    assert first["weight"].std().item() == pytest.approx(0.5 / 3**0.5, rel=0.05)
+    assert first["slope"].unique().tolist() == [0.25]
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_narrow_and_shallow_members_stay_themselves_through_training(activation):
+    big = MemberMLP(3, (12, 12, 12), 2, activation, skippable=True)
+    shapes = [(5, 1), (12, 3), (8, 2), (12, 1)]
+    params = varied_params(big, *zip(*shapes, strict=True), generators(4))
+    x = torch.randn(4, 6, 3)
+    small = [MemberMLP(3, (w,) * d, 2, activation) for w, d in shapes]
+    alone = [net.init([g]) for net, g in zip(small, generators(4), strict=True)]
+    for _ in range(3):
+        params = params - 0.1 * gradient(big, params, x)
+        alone = [p - 0.1 * gradient(net, p, x[n : n + 1]) for n, (net, p) in enumerate(zip(small, alone, strict=True))]
+    for n, net in enumerate(small):
+        torch.testing.assert_close(params[n : n + 1], big.embed(net, alone[n]), rtol=1e-4, atol=1e-6)
+        assert ((params[n] != 0) <= (big.embed(net, torch.ones_like(alone[n]))[0] != 0)).all()
+        torch.testing.assert_close(big.module(params[n])(x[n]), net(alone[n], x[n : n + 1])[0], rtol=1e-4, atol=1e-6)
+
+
+def test_what_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match="activation 'swish' is unknown; choose one of: relu"):
+        MemberMLP(3, (4,), 2, "swish")
+    with pytest.raises(ValueError, match="one width"):
+        MemberMLP(3, (4, 5), 2, skippable=True)
+    small = MemberMLP(3, (4,), 2)
+    for big in (MemberMLP(3, (3,), 2), MemberMLP(2, (4,), 2), MemberMLP(3, (4, 4), 2), MemberMLP(3, (4,), 2, "tanh")):
+        with pytest.raises(ValueError, match="cannot be embedded"):
+            big.embed(small, torch.zeros(1, small.size))
+    with pytest.raises(ValueError, match="layer_norm averages"):
+        MemberMLP(3, (5,), 2, layer_norm=True).embed(MemberMLP(3, (4,), 2, layer_norm=True), torch.zeros(1, 1))
+
+
+def test_tanh_is_tanh():
+    net = MemberMLP(1, (1,), 1, "tanh")
+    params = net.from_modules([torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Tanh(), torch.nn.Linear(1, 1))])
+    for layer in net.layers(params):
+        layer["weight"].fill_(1)
+        layer["bias"].zero_()
+    x = torch.cat([torch.linspace(-100, 100, 1001), torch.linspace(-1, 1, 1001)])[None, :, None].requires_grad_()
+    out = net(params, x)
+    torch.testing.assert_close(out, x.tanh(), rtol=0, atol=2e-7)
+    (grad,) = torch.autograd.grad(out.sum(), x)
+    torch.testing.assert_close(grad, 1 - x.tanh() ** 2, rtol=0, atol=5e-7)
