@@ -1,4 +1,7 @@
-"""The command line: ``python trainer.py`` or ``lightning-rl``."""
+"""The command line: ``python trainer.py``, ``lightning-rl`` or ``python -m lightning_rl``.
+
+Flags train and evaluate; a first word that is no flag names one of ``tools.TOOLS``.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from lightning_rl import __version__
+from lightning_rl.arguments import Parser, count, non_negative, run_tool
 from lightning_rl.config import has_key, parse_setting
 from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.evaluate import evaluate, print_report, print_sweep, sweep
@@ -23,27 +27,6 @@ FINAL_EVAL_EPISODES = 100
 SWEEP_EPISODES = 30  # for each of its commands
 
 
-class _Parser(argparse.ArgumentParser):
-    """Usage errors in one line; no abbreviations, so that a new flag cannot change an old command."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UserError(f"{message}; see --help")
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is too small, it must be 1 or more")
-    return value
-
-
-def _non_negative(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{value} is negative, it must be 0 or more")
-    return value
-
-
 def _interval(text: str) -> int:
     value = int(text)
     if value < 1 and value != -1:
@@ -52,7 +35,7 @@ def _interval(text: str) -> int:
 
 
 def _worker_count(text: str) -> int:
-    value, cores = _non_negative(text), len(os.sched_getaffinity(0))
+    value, cores = non_negative(text), len(os.sched_getaffinity(0))
     if value > cores:
         raise argparse.ArgumentTypeError(f"{value} workers on {cores} cores, it must be {cores} or fewer")
     return value
@@ -60,9 +43,8 @@ def _worker_count(text: str) -> int:
 
 def build_parser() -> argparse.ArgumentParser:
     """All flags, in groups."""
-    parser = _Parser(
+    parser = Parser(
         prog="trainer.py",
-        allow_abbrev=False,
         description="Train, resume and evaluate reinforcement-learning methods.",
         epilog="Everything lands under LOGDIR/GAMENAME/EXP_NAME/IMPLEMENTATION/seed_N/. Not yet available: "
         f"{', '.join(PLANNED)}.",
@@ -79,16 +61,16 @@ def build_parser() -> argparse.ArgumentParser:
         "--gamename", default="lunarlander", metavar="NAME", help=f"environment (default lunarlander): {', '.join(ENV_SPECS)}"
     )
     run.add_argument("--exp_name", default="default", metavar="NAME", help="folder of the experiment (default: default)")
-    run.add_argument("--seed", type=_non_negative, default=25, metavar="N", help="seed of the run (default 25)")
+    run.add_argument("--seed", type=non_negative, default=25, metavar="N", help="seed of the run (default 25)")
     run.add_argument(
         "--num_seeds",
-        type=_count,
+        type=count,
         default=1,
         metavar="N",
         help="agents only: train the seeds SEED .. SEED+N-1 at once, one folder each; same results as alone (default 1)",
     )
     run.add_argument("--preset", metavar="NAME", help="a block under presets: in the method's config, e.g. a paper's own values")
-    run.add_argument("--max_epochs", type=_count, metavar="N", help="same as --set max_epochs=N")
+    run.add_argument("--max_epochs", type=count, metavar="N", help="same as --set max_epochs=N")
     run.add_argument(
         "--set",
         dest="settings",
@@ -138,7 +120,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     test.add_argument(
         "--eval_episodes",
-        type=_count,
+        type=count,
         metavar="N",
         help=f"episodes per mode (default {FINAL_EVAL_EPISODES}; in training: of the config)",
     )
@@ -147,6 +129,13 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="NAME=VALUE,...",
         help="command for --eval_agent, e.g. return=250,horizon=300 or advantage=1.5, or 'sweep' for a table and picture of "
         "obtained against commanded (default: the checkpoint's)",
+    )
+    show = parser.add_argument_group("figures")
+    show.add_argument(
+        "--figure",
+        nargs=argparse.REMAINDER,
+        metavar="NAME ...",
+        help="draw a figure instead: the same as lightning-rl figures NAME ...",
     )
     return parser
 
@@ -196,7 +185,19 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
     )
 
 
-def _main(arguments: argparse.Namespace) -> int:
+def _use_tool(words: Sequence[str]) -> int:
+    from lightning_rl.tools import TOOLS  # pandas and matplotlib, which training does without
+
+    run_tool("lightning-rl", TOOLS, words)
+    return 0
+
+
+def _main(argv: Sequence[str]) -> int:
+    if argv and not argv[0].startswith("-"):
+        return _use_tool(argv)
+    arguments = build_parser().parse_args(argv)
+    if arguments.figure is not None:
+        return _use_tool(["figures", *arguments.figure])
     _refuse_unavailable(arguments)
     if arguments.eval_agent is not None:
         episodes = arguments.eval_episodes or FINAL_EVAL_EPISODES
@@ -222,7 +223,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; the exit code. Errors of the user are one line and code 2."""
     threading.excepthook = _thread_failed
     try:
-        return _main(build_parser().parse_args(argv))
+        return _main(sys.argv[1:] if argv is None else argv)
     except UserError as error:
         message = str(error)
     except KeyboardInterrupt:
