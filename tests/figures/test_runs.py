@@ -31,7 +31,8 @@ def test_a_resumed_run_is_one_curve_without_what_was_done_twice(tmp_path):
 def test_what_a_run_is(tmp_path):
     assert run_cli(tmp_path, "--max_epochs", "2") == 0
     (run,) = find_runs([tmp_path])
-    assert (run.key("gamename"), run.key("implementation"), run.key("seed"), run.key("batch_size")) == ("cartpole", "UDRL", 25, 16)
+    known = [run.key(name) for name in ("gamename", "implementation", "seed", "batch_size")]
+    assert known == ["cartpole", "UDRL", 25, 16]
     with pytest.raises(UserError, match=r"no key 'batch_sise' in its config.yaml; it has: .*batch_size"):
         run.key("batch_sise")
     (run.path / "config.yaml").unlink()  # older runs and those of other programs: what the folders say
@@ -61,8 +62,13 @@ def test_a_broken_run_never_hides_the_good_ones(tmp_path, capsys):
     assert table.groupby("seed")["value"].agg(list).to_dict() == {"1": [1.0, 2.0], "2": [1.0, 2.0]}
     lines = capsys.readouterr().err.strip().splitlines()
     assert all(line.startswith("skipped '") for line in lines)
-    for words in ("seed_3' has no scalar", "config.yaml' is damaged", "empty': there is no run at or below it",
-                  "nowhere': it does not exist", "half.csv': it lacks a column 'env_steps'; its columns: run, value"):  # fmt: skip
+    for words in (
+        "seed_3' has no scalar",
+        "config.yaml' is damaged",
+        "empty': there is no run at or below it",
+        "nowhere': it does not exist",
+        "half.csv': it lacks a column 'env_steps'; its columns: run, value",
+    ):
         assert sum(words in line for line in lines) == 1, (words, lines)
 
 

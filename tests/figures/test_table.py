@@ -1,6 +1,5 @@
 import csv
 
-import pytest
 from torch.utils.tensorboard import SummaryWriter
 
 from lightning_rl.cli import main
