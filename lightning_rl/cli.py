@@ -6,6 +6,7 @@ Flags train and evaluate; a first word that is no flag names one of ``tools.TOOL
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import errno
 import os
 import sys
@@ -16,7 +17,7 @@ from typing import Any, NoReturn
 
 from lightning_rl import __version__
 from lightning_rl.arguments import Parser, count, non_negative, run_tool
-from lightning_rl.config import has_key, parse_setting
+from lightning_rl.config import has_key, parse_setting, read_settings
 from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.evaluate import evaluate, print_report, print_sweep, sweep
 from lightning_rl.registry import ALIASES, IMPLEMENTATIONS, PLANNED, canonical, implementation
@@ -79,6 +80,9 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="override a key of the config; repeatable",
     )
+    run.add_argument(
+        "--config", type=Path, metavar="YAML", help="keys of the config from a run's config.yaml or a search's best.yaml"
+    )
     run.add_argument("--no_expo_weighting", action="store_true", help="same as --set exp_weights=false (RCP-R and RCP-A)")
     place = parser.add_argument_group("where and how")
     place.add_argument(
@@ -100,7 +104,6 @@ def build_parser() -> argparse.ArgumentParser:
     place.add_argument(
         "--executor", choices=("serial", "ray"), default="serial", help="where populations are evaluated (ray: not yet available)"
     )
-    place.add_argument("--use_tune", action="store_true", help="search hyper-parameters with Ray Tune (not yet available)")
     keep = parser.add_argument_group("checkpoints and recordings")
     keep.add_argument(
         "--resume", action="store_true", help="go on from last.ckpt in the run directory, or start if there is none"
@@ -113,6 +116,20 @@ def build_parser() -> argparse.ArgumentParser:
         default=-1,
         metavar="N",
         help="film the policy every N epochs (default -1: never)",
+    )
+    tune = parser.add_argument_group("hyper-parameter search")
+    tune.add_argument(
+        "--use_tune",
+        action="store_true",
+        help="search with Ray Tune, as the tune: block of the method's config says; see --resume",
+    )
+    tune.add_argument(
+        "--tune",
+        dest="tune_settings",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a key of the tune: block: algorithm=asha|bohb|optuna, trials, seeds, budget, reports, search; repeatable",
     )
     test = parser.add_argument_group("evaluation")
     test.add_argument(
@@ -141,12 +158,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _refuse_unavailable(arguments: argparse.Namespace) -> None:
-    for flag, used in (
-        ("--use_tune", arguments.use_tune),
-        ("--executor ray", arguments.executor == "ray"),
-    ):
-        if used:
-            raise UserError(f"{flag} is not yet available; leave it out")
+    if arguments.executor == "ray":
+        raise UserError("--executor ray is not yet available; leave it out")
+    if arguments.tune_settings and not arguments.use_tune:
+        raise UserError("--tune goes with --use_tune; leave it out for training")
     if arguments.eval_command and arguments.eval_agent is None:
         raise UserError("--eval_command goes with --eval_agent CKPT; leave it out for training")
 
@@ -176,6 +191,7 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
         preset=arguments.preset,
         num_workers=arguments.num_workers,
         logdir=arguments.logdir,
+        config={} if arguments.config is None else read_settings(arguments.config, method),
         settings=settings,
         accelerator=arguments.accelerator,
         checkpoint=not arguments.no_checkpoint,
@@ -206,7 +222,20 @@ def _main(argv: Sequence[str]) -> int:
         else:
             print_report(evaluate(arguments.eval_agent, episodes, arguments.eval_command, arguments.num_workers))
         return 0
-    return train(run_options(arguments))
+    return _search(arguments) if arguments.use_tune else train(run_options(arguments))
+
+
+def _search(arguments: argparse.Namespace) -> int:
+    from lightning_rl.tuning.search import tune
+    from lightning_rl.tuning.space import load_tune_config
+    from lightning_rl.tuning.trial import Plan
+
+    options = run_options(arguments)
+    if options.num_seeds > 1:
+        raise UserError(f"--num_seeds {options.num_seeds}: a search takes its seeds per trial from --tune seeds=N")
+    settings = dict(parse_setting(setting, "--tune", "trials=20") for setting in arguments.tune_settings)
+    config = load_tune_config(options.implementation, options.gamename, settings)
+    return tune(Plan(dataclasses.replace(options, logdir=options.logdir.resolve()), config), options.resume)
 
 
 def _disk_full(error: object) -> bool:

@@ -18,6 +18,7 @@ ONLY_IN = {
     "matplotlib": {"figures"},
     "argparse": {"arguments", "cli", "figures", "tools"},
     "pandas": {"figures"},
+    "tensorboard": {"figures"},
 }
 FILES = sorted((ROOT / "lightning_rl").rglob("*.py"))
 
