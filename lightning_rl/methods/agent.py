@@ -17,7 +17,7 @@ from lightning_rl.agents import ppo
 from lightning_rl.agents.base import Agent
 from lightning_rl.agents.training import MemberTraining, StopRule, mean_test_return
 from lightning_rl.data.loaders import Collector
-from lightning_rl.envs.adapters import FUNC_ENVS
+from lightning_rl.envs.adapters import func_env
 from lightning_rl.envs.batch import EnvBatch, FuncBatch, GymBatch
 from lightning_rl.envs.grids import GRID_WORLDS
 from lightning_rl.envs.spec import EnvSpec, env_spec
@@ -161,9 +161,8 @@ def _stop_rule(cfg: AgentConfig, spec: EnvSpec) -> StopRule | None:
 
 def make_envs(spec: EnvSpec, seeds: Sequence[int]) -> EnvBatch:
     """One environment per seed: in batched torch where there is such a one, else Gymnasium's."""
-    if spec.gamename in FUNC_ENVS:
-        return FuncBatch(FUNC_ENVS[spec.gamename](), spec.horizon, seeds)
-    return GymBatch(spec, seeds)
+    env = func_env(spec)
+    return GymBatch(spec, seeds) if env is None else FuncBatch(env, spec.horizon, seeds)
 
 
 class AgentExperience:
