@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -79,6 +79,8 @@ class ModelBasedDQN(Stacked, ABC):
         self.env, self.net, self.settings, self.seeds, self.device = env, net, settings, list(seeds), device
         self.params = net.init(self.generators("initialisation")).to(device)
         self.target = self.params.clone()
+        self._grad = torch.zeros_like(self.params[: settings.group_size])
+        self._views: dict[tuple[str, int, int], Any] = {}
         s = settings
         self.adam = LockstepAdam(self.params, s.learning_rate, s.betas, s.eps, s.decay)
         self.memory = MemberRing(len(self.seeds), s.replay_size, self.columns(), device)
@@ -95,6 +97,25 @@ class ModelBasedDQN(Stacked, ABC):
         """A stream of noise, drawn in blocks of about a hundred thousand numbers per member."""
         numbers = max(torch.Size(shape).numel(), 1)
         return MemberNoise(self.seeds, purpose, shape, kind, self.device, block=max(1, min(128, 100_000 // numbers)))
+
+    def layers(self, net: TrunkNet | WorldModel, name: str, members: slice) -> Any:
+        """The layers of ``net`` in the rows ``members`` of the block called ``name``; made once where they are views of it."""
+        key = (name, members.start, members.stop)
+        if key not in self._views:
+            layers = net.layers(getattr(self, name)[members])
+            if members.stop - members.start > 1 and isinstance(net, WorldModel):
+                return layers  # copies
+            self._views[key] = layers
+        return self._views[key]
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        super().load_state_dict(state)
+        self._views.clear()
+
+    @property
+    def everyone(self) -> slice:
+        """All members."""
+        return slice(0, len(self.seeds))
 
     @property
     def num_updates(self) -> int:
@@ -120,7 +141,7 @@ class ModelBasedDQN(Stacked, ABC):
     @torch.no_grad()
     def values(self, obs: Tensor, noise: Tensor | None) -> Tensor:
         """Q values ``[N, K, A]`` of obs ``[N, K, O]``."""
-        return self.net(self.net.layers(self.params), self.features(obs, noise))[0]
+        return self.net(self.layers(self.net, "params", self.everyone), self.features(obs, noise))[0]
 
     def encode_noise(self, step: int) -> Tensor | None:
         """Noise for the features of the observation acted on at ``step``."""
@@ -150,9 +171,9 @@ class ModelBasedDQN(Stacked, ABC):
 
     @torch.no_grad()
     def _update(self, members: slice, number: int) -> None:
-        online = RecordedPass(self.net, self.params[members])
+        online = RecordedPass(self.net, self.layers(self.net, "params", members))
         batch = self.experience(online, members, number)
-        next_q = self.net(self.net.layers(self.target[members]), batch.next_features)[0]
+        next_q = self.net(self.layers(self.net, "target", members), batch.next_features)[0]
         if self.settings.double_q:
             chosen = self.net(online.layers, batch.next_features)[0]
             goal = double_q_target(batch.reward, batch.discount, chosen, next_q)
@@ -164,7 +185,9 @@ class ModelBasedDQN(Stacked, ABC):
         self.losses[0, members] += (weighted * error).mean(-1)
         # The gradient of the mean of weight * error^2.
         grad = torch.zeros_like(batch.q).scatter_(-1, index, weighted.unsqueeze(-1) * (2 / error.shape[-1]))
-        self.adam.step(self.params, online.gradient(grad), members)
+        rows = slice(0, len(grad))
+        online.gradient(grad, self.layers(self.net, "_grad", rows))
+        self.adam.step(self.params, self._grad[rows], members)
 
     def take_losses(self) -> dict[str, Tensor]:
         """Mean losses ``[N]`` of the updates since the last call; none if there were none."""
@@ -276,7 +299,7 @@ class LearnedModelDQN(StepMemory, Imagination):
         self._acting_codes = self.noise("acting codes", (1, model.encode_noise_size), kind)
 
     def features(self, obs: Tensor, noise: Tensor | None) -> Tensor:
-        return self.model.encode(self.model.layers(self.model_params), obs, noise)
+        return self.model.encode(self.layers(self.model, "model_params", self.everyone), obs, noise)
 
     def encode_noise(self, step: int) -> Tensor | None:
         return self._acting_codes.at(step)
@@ -284,7 +307,7 @@ class LearnedModelDQN(StepMemory, Imagination):
     def experience(self, online: RecordedPass, members: slice, number: int) -> Experience:
         real, codes = self.replay(members, number), self._codes.at(number)[members]
         self._fit_model(real, codes[:, 0], members)
-        layers, dreams, steps = self.model.layers(self.model_params[members]), self._dreams.at(number)[members], []
+        layers, dreams, steps = self.layers(self.model, "model_params", members), self._dreams.at(number)[members], []
         features = self.model.encode(layers, real.obs, codes[:, 1])
         for k in range(self.settings.rollout_length):
             q = online(features)

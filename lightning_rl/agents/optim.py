@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.optim.adamw import adamw
 
 from lightning_rl.nets.stacked import Stacked
 
@@ -68,10 +67,10 @@ class LockstepAdam(Stacked):
     @torch.no_grad()
     def step(self, params: Tensor, grad: Tensor, members: slice) -> None:
         """Updates the rows ``members`` of ``params`` ``[N, D]`` in place along ``-grad`` ``[M, D]``."""
-        count = self.num_steps[members]
-        adamw(
+        count = self.num_steps[members].add_(1)
+        # What torch.optim.AdamW(fused=True) calls, without its bookkeeping, which takes three times as long.
+        torch._fused_adamw_(
             [params[members]], [grad], [self.exp_avg[members]], [self.exp_avg_sq[members]], [], [count[0].float()],
-            fused=True, amsgrad=False, maximize=False, lr=self.learning_rate, beta1=self.betas[0], beta2=self.betas[1],
-            eps=self.eps, weight_decay=self.decay / self.learning_rate,
+            lr=self.learning_rate, beta1=self.betas[0], beta2=self.betas[1], weight_decay=self.decay / self.learning_rate,
+            eps=self.eps, amsgrad=False, maximize=False,
         )  # fmt: skip
-        count += 1
