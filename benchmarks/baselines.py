@@ -11,8 +11,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.noise import NormalActionNoise
 from torch import nn
 
-from lightning_rl.envs.batch import RepeatAction
-from lightning_rl.envs.gym import Env, make_env
+from lightning_rl.envs.gym import Env, RepeatAction, make_env
 from lightning_rl.envs.spec import EnvSpec
 
 ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "leakyrelu": nn.LeakyReLU}
@@ -23,13 +22,12 @@ def environment(cfg: Any, spec: EnvSpec) -> Env:
     env = make_env(spec)
     if spec.continuous:
         env.action_space = gymnasium.spaces.Box(-1, 1, (spec.action_size,), np.float32)  # it clips, hence claims no bounds
-    repeat = getattr(cfg, "action_repeat", 1)
-    return RepeatAction(env, repeat) if repeat > 1 else env
+    return RepeatAction(env, cfg.action_repeat)
 
 
 def _first_updates(cfg: Any, spec: EnvSpec) -> int:
     """Decisions before learning starts."""
-    return max(cfg.init_episodes * spec.horizon // getattr(cfg, "action_repeat", 1), cfg.batch_size)
+    return max(cfg.init_episodes * spec.horizon // cfg.action_repeat, cfg.batch_size)
 
 
 def _net(cfg: Any) -> dict[str, Any]:

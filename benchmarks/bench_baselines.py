@@ -4,8 +4,8 @@
     OMP_NUM_THREADS=1 python benchmarks/bench_baselines.py [DDQN TD3 PPO] [--members 1 48]
 
 A member-step is all that one decision takes: acting, environment, storing, drawing, update, and for PPO its share of the
-roll-out's updates. One thread; CPU time, so that other work on the machine slows the clock less; all are measured in turn, several
-times over, and the median is shown.
+roll-out's updates. One thread; CPU time, so that other work on the machine slows the clock less; all are measured in turn,
+several times over, and the median is shown.
 """
 
 from __future__ import annotations

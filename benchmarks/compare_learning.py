@@ -21,12 +21,11 @@ from typing import Any
 
 import torch
 
-from lightning_rl.agents.base import Agent
 from lightning_rl.agents.training import MemberTraining, evaluate_agents
-from lightning_rl.envs.spec import EnvSpec, env_spec
+from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods import agent as methods
 from lightning_rl.registry import implementation
-from lightning_rl.run import RunOptions, load_config
+from lightning_rl.run import RunOptions, keep_freed_memory, load_config
 from lightning_rl.seeding import derive_seed
 
 FILE = Path(__file__).resolve().parent.parent / "results" / "members" / "learning.csv"
@@ -54,7 +53,7 @@ class Task:
 TASKS = {
     "pendulum": Task("TD3", "pendulum", 14_000, 6),
     "mountaincar": Task("TD3", "mountaincar-continuous", 50_000, 3),
-    "halfcheetah": Task("TD3", "halfcheetah", 40_000, 3, tests=5, points=8, settings={"init_episodes": 5, "replay_size": 100_000}),
+    "halfcheetah": Task("TD3", "halfcheetah", 40_000, 3, tests=5, points=8, settings={"init_episodes": 5}),
     "cartpole": Task("PPO", "cartpole", 60_000, 4),
     "lunarlander": Task("PPO", "lunarlander", 102_400, 3, points=10),
 }
@@ -84,7 +83,7 @@ def test_seeds(seed: int, count: int) -> list[int]:
 
 def train_ours(task: Task) -> Iterator[tuple[int, Point]]:
     """(seed, point) of all members, trained in one stack."""
-    cfg, spec, seeds = task.config, env_spec(task.gamename), list(range(task.seeds))
+    cfg, seeds = task.config, list(range(task.seeds))
     settings = {"implementation": task.implementation, "gamename": task.gamename, "seed": 0, "num_seeds": task.seeds}
     method: Any = implementation(task.implementation).method({**settings, "config": vars(cfg)})
     experience, _ = methods.make_loaders(method, 0)
@@ -93,15 +92,15 @@ def train_ours(task: Task) -> Iterator[tuple[int, Point]]:
     for point in range(task.points):
         training.run(task.decisions * (point + 1) // task.points - training.step)
         seconds = clock.pause() / task.seeds
-        for seed, mean in zip(seeds, test_ours(training.agent, cfg, spec, seeds, task.tests), strict=True):
+        for seed, mean in zip(seeds, test_ours(method, task.tests), strict=True):
             yield seed, (training.step, mean, seconds)
         clock.go_on()
 
 
-def test_ours(agent: Agent, cfg: Any, spec: EnvSpec, seeds: list[int], count: int) -> list[float]:
+def test_ours(method: Any, count: int) -> list[float]:
     """Mean return of each member."""
-    envs = methods.make_envs(spec, [s for seed in seeds for s in test_seeds(seed, count)], cfg.action_repeat)
-    return evaluate_agents(agent, envs, count)[0].mean(1).tolist()
+    envs = methods.make_envs(method.spec, [s for seed in method.seeds for s in test_seeds(seed, count)])
+    return evaluate_agents(method.agent, envs, count)[0].mean(1).tolist()
 
 
 def train_theirs(task: Task) -> Iterator[tuple[int, Point]]:
@@ -167,6 +166,7 @@ def main() -> None:
     parser.add_argument("library", choices=TRAINERS)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
+    keep_freed_memory()
     run(arguments.task, arguments.library)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lightning_rl.methods import agent, agent_configs, policy_gradient, reward_conditioned, upside_down
+from lightning_rl.methods import agent, agent_configs, model_based, policy_gradient, reward_conditioned, upside_down
 from lightning_rl.methods.base import Evaluation, Experience, Method, MethodConfig
 from lightning_rl.types import UserError
 
@@ -81,6 +81,28 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
         agent.TD3Discrete, agent_configs.TD3DiscreteConfig, agent.make_loaders, "TD3 with Gumbel-softmax actions"
     ),
     "PPO": Implementation(agent.PPO, agent_configs.PPOConfig, agent.make_loaders, "proximal policy optimisation"),
+    "ER": Implementation(model_based.ER, model_based.ERConfig, model_based.make_loaders, "DQN on replayed experience"),
+    "perfect-model": Implementation(
+        model_based.PerfectModel, model_based.PerfectConfig, model_based.make_loaders, "DQN on roll-outs of the environment itself"
+    ),
+    "simple-model": Implementation(
+        model_based.SimpleModelMethod,
+        model_based.SimpleConfig,
+        model_based.make_loaders,
+        "DQN on roll-outs of a learned model of observations",
+    ),
+    "categorical-latent": Implementation(
+        model_based.CategoricalLatentMethod,
+        model_based.CategoricalConfig,
+        model_based.make_loaders,
+        "DQN on roll-outs of a learned model of categorical latents",
+    ),
+    "gaussian-latent": Implementation(
+        model_based.GaussianLatentMethod,
+        model_based.GaussianConfig,
+        model_based.make_loaders,
+        "DQN on roll-outs of a learned model of Gaussian latents",
+    ),
 }
 
 ALIASES = {
@@ -92,10 +114,7 @@ ALIASES = {
 }
 """Short names; paths, configs and checkpoints carry the long ones."""
 
-PLANNED = (
-    *("SE", "RN", "MBRL"),
-    *("ER", "perfect-model", "simple-model", "categorical-latent", "gaussian-latent"),
-)
+PLANNED = ("SE", "RN", "MBRL")
 """Names that are reserved for methods still to be built."""
 
 

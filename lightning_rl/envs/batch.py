@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, SupportsFloat
@@ -13,7 +14,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from torch import Tensor
 
 from lightning_rl.envs.func_env import FuncEnv
-from lightning_rl.envs.gym import Env, make_env
+from lightning_rl.envs.gym import Env, RepeatAction, make_env
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.seeding import MemberNoise, derive_seed
 from lightning_rl.types import Array
@@ -71,11 +72,14 @@ class FuncBatch(EnvBatch):
         self.obs = env.observe(self.state)
 
     def reset(self, where: Tensor) -> Tensor:
-        fresh = self.env.reset(self._reset_noise.at(self._clock))
-        self.state = torch.where(where.unsqueeze(-1), fresh, self.state)
+        self.state = torch.where(where.unsqueeze(-1), self._fresh(), self.state)
         self.obs = torch.where(where.unsqueeze(-1), self.env.observe(self.state), self.obs)
         self.length = self.length.masked_fill(where, 0)
         return self.obs
+
+    def _fresh(self) -> Tensor:
+        """First states ``[N, S]`` for episodes that start now."""
+        return self.env.reset(self._reset_noise.at(self._clock))
 
     def step(self, action: Tensor) -> BatchStep:
         if self.repeat == 1:
@@ -114,19 +118,21 @@ class FuncBatch(EnvBatch):
         self._clock = int(state["clock"][0])
 
 
-class RepeatAction(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Takes each action ``repeat`` times, rewards summed, until the episode ends; ``info`` counts the steps."""
+class PooledBatch(FuncBatch):
+    """A ``FuncBatch`` without time limit that makes the first states of many steps at once: for costly resets, e.g. of mazes.
 
-    def __init__(self, env: Env, repeat: int):
-        super().__init__(env)
-        self.repeat = repeat
+    The states are those that a ``FuncBatch`` would make one by one.
+    """
 
-    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        total, over, count = 0.0, False, 0
-        while count < self.repeat and not over:
-            obs, reward, terminated, truncated, info = self.env.step(action)
-            total, over, count = total + float(reward), terminated or truncated, count + 1
-        return obs, total, terminated, truncated, {**info, "length": count}
+    def __init__(self, env: FuncEnv, seeds: Sequence[int], device: str = "cpu"):
+        self._number, self._pool = -1, torch.empty(0)
+        super().__init__(env, sys.maxsize, seeds, device=device)
+
+    def _fresh(self) -> Tensor:
+        number, place = divmod(self._clock, self._reset_noise.block)
+        if number != self._number:
+            self._pool, self._number = self.env.reset(self._reset_noise.whole(number)), number
+        return self._pool[place]
 
 
 class _Idle(gymnasium.Wrapper[Any, Any, Any, Any]):
