@@ -51,7 +51,7 @@ class Task:
 
 
 TASKS = {
-    "pendulum": Task("TD3", "pendulum", 14_000, 6),
+    "pendulum": Task("TD3", "pendulum", 14_000, 4),
     "mountaincar": Task("TD3", "mountaincar-continuous", 50_000, 3),
     "halfcheetah": Task("TD3", "halfcheetah", 40_000, 3, tests=5, points=8, settings={"init_episodes": 5}),
     "cartpole": Task("PPO", "cartpole", 60_000, 4),

@@ -31,6 +31,7 @@ from lightning_rl.methods.stacked import StackedMethod, scores_of
 from lightning_rl.nets.policies import Policy
 from lightning_rl.types import Episode, UserError
 
+
 class AgentMethod(StackedMethod):
     """A stack of agents and its training."""
 
