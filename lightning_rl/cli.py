@@ -15,6 +15,7 @@ from lightning_rl import __version__
 from lightning_rl.config import has_key, parse_setting
 from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.evaluate import evaluate, print_report, print_sweep, sweep
+from lightning_rl.evolution.executors import EXECUTORS
 from lightning_rl.registry import ALIASES, IMPLEMENTATIONS, PLANNED, canonical, implementation
 from lightning_rl.run import RunOptions, train
 from lightning_rl.types import UserError
@@ -116,8 +117,10 @@ def build_parser() -> argparse.ArgumentParser:
         help="where networks train (default cpu, the fastest for small ones)",
     )
     place.add_argument(
-        "--executor", choices=("serial", "ray"), default="serial", help="where populations are evaluated (ray: not yet available)"
-    )
+        "--executor", choices=tuple(EXECUTORS), default="serial",
+        help="where SE and RN evaluate their populations; same results: serial in NUM_WORKERS processes, ray on a cluster",
+    )  # fmt: skip
+    place.add_argument("--ray_address", metavar="HOST:PORT", help="of a running Ray cluster (default: one is started here)")
     place.add_argument("--use_tune", action="store_true", help="search hyper-parameters with Ray Tune (not yet available)")
     keep = parser.add_argument_group("checkpoints and recordings")
     keep.add_argument(
@@ -154,7 +157,6 @@ def build_parser() -> argparse.ArgumentParser:
 def _refuse_unavailable(arguments: argparse.Namespace) -> None:
     for flag, used in (
         ("--use_tune", arguments.use_tune),
-        ("--executor ray", arguments.executor == "ray"),
     ):
         if used:
             raise UserError(f"{flag} is not yet available; leave it out")
@@ -189,6 +191,8 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
         logdir=arguments.logdir,
         settings=settings,
         accelerator=arguments.accelerator,
+        executor=arguments.executor,
+        ray_address=arguments.ray_address,
         checkpoint=not arguments.no_checkpoint,
         recording_epoch_interval=arguments.recording_epoch_interval,
         reload=arguments.reload,

@@ -18,12 +18,16 @@ State = Tensor
 
 
 class Step(NamedTuple):
-    """What one step gives: the next state ``[..., S]`` and its observation ``[..., O]``, reward and terminated ``[...]``."""
+    """What one step gives: the next state ``[..., S]`` and its observation ``[..., O]``, reward and terminated ``[...]``.
+
+    continuation ``[...]``: of learned environments, how likely the episode goes on; None: 0 where terminated, else 1.
+    """
 
     state: State
     obs: Tensor
     reward: Tensor
     terminated: Tensor
+    continuation: Tensor | None = None
 
 
 class FuncEnv(ABC):
@@ -55,6 +59,11 @@ class FuncEnv(ABC):
     @abstractmethod
     def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
         """One step from ``state`` for uniform noise ``[..., step_noise_size]``."""
+
+    def keep(self, rows: Tensor) -> FuncEnv:
+        """The environment for the members ``rows`` ``[M]`` alone; learned ones have parameters for each member."""
+        del rows
+        return self
 
 
 def uniform_between(noise: Tensor, low: float | Tensor, high: float | Tensor) -> Tensor:
