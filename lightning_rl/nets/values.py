@@ -32,7 +32,7 @@ class MemberNet(Protocol):
 class DuelingNet:
     """Features, a linear layer of them, then a head for the value and one for the advantages (arXiv 1511.06581).
 
-    Each head has one hidden layer as wide as the features. faithful: see ``dueling_q``.
+    Each head has one hidden layer as wide as the features. faithful: see ``dueling_q``. skippable: see ``MemberMLP``.
     """
 
     in_size: int
@@ -41,13 +41,14 @@ class DuelingNet:
     feature_size: int
     activation: ActivationName = "relu"
     faithful: bool = False
+    skippable: bool = False
 
     @cached_property
     def parts(self) -> tuple[MemberMLP, MemberMLP, MemberMLP]:
         """Features, value head, advantage head: columns of the block in this order."""
         width = self.feature_size
         return (
-            MemberMLP(self.in_size, self.hidden, width, self.activation),
+            MemberMLP(self.in_size, self.hidden, width, self.activation, skippable=self.skippable),
             MemberMLP(width, (width,), 1, self.activation),
             MemberMLP(width, (width,), self.num_actions, self.activation),
         )
