@@ -1,7 +1,7 @@
 """Configs: a strict dataclass is the schema, the YAML file of the implementation the only place of values.
 
-``default:`` < the block of the gamename < the block of ``--preset`` under ``presets:`` < ``--config`` < ``--set key=value``. A preset may hold
-blocks by gamename, too; ``procmaze-3`` reads those of ``procmaze`` and then its own.
+``default:`` < the block of the gamename < the block of ``--preset`` under ``presets:`` < ``--config`` <
+``--set key=value``. A preset may hold blocks by gamename, too; ``procmaze-3`` reads those of ``procmaze`` and then its own.
 """
 
 from __future__ import annotations

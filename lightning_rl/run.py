@@ -44,6 +44,7 @@ from lightning_rl.registry import implementation
 from lightning_rl.types import UserError
 
 _PACKAGES = ("lightning_rl", "torch", "pytorch-lightning", "gymnasium", "numpy", "tensorboard")
+_EVALUATIONS = {"sampled": "eval", "greedy": "eval_greedy"}
 _MAY_CHANGE_ON_RESUME = {
     *("max_epochs", "max_env_steps", "max_episodes", "target_return"),
     *("eval_interval", "eval_episodes", "checkpoint_interval"),
@@ -69,6 +70,8 @@ class RunOptions:
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     accelerator: str = "cpu"
     checkpoint: bool = True
+    executor: str = "serial"
+    ray_address: str | None = None
     recording_epoch_interval: int = -1
     reload: Path | None = None
     resume: bool = False
@@ -89,7 +92,7 @@ def load_config(options: RunOptions) -> MethodConfig:
     schema = implementation(options.implementation).config
     env_spec(options.gamename)
     layers = merged_values(options.implementation, options.gamename, options.preset)
-    return build_config(schema, [*layers, ("--config", options.config), ("--set", options.settings)])
+    return build_config(schema, [*layers, ("--config", options.config), ("--set", options.settings)]).resolved(options.gamename)
 
 
 def train(options: RunOptions) -> int:
@@ -126,6 +129,7 @@ def train(options: RunOptions) -> int:
     method = entry.method(hparams)
     if options.reload is not None:
         load_weights(method, options.reload)
+    method.distribute(options.executor, options.num_workers, options.ray_address)
     with contextlib.ExitStack() as owned:
         for run in each:
             owned.enter_context(_owned(run.run_dir))
@@ -249,7 +253,8 @@ def load_weights(method: Method, path: Path) -> None:
     for key in ("implementation", "gamename"):
         if theirs[key] != ours[key]:
             raise UserError(f"--reload '{path}': its {key} is '{theirs[key]}', this run's is '{ours[key]}'; they must match")
-    weights = {k.removeprefix("policy."): v for k, v in checkpoint["state_dict"].items() if k.startswith("policy.")}
+    prefix = f"{method.policy_name}."
+    weights = {k.removeprefix(prefix): v for k, v in checkpoint["state_dict"].items() if k.startswith(prefix)}
     try:
         method.adopt(weights)
     except RuntimeError as error:
@@ -309,9 +314,9 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 def _summary(options: RunOptions, method: Method, trainer: Trainer, interrupted: bool) -> str:
     state = "interrupted" if interrupted else "finished"
     line = f"{state} at {int(method.env_steps):,} training steps, {int(method.eval_env_steps):,} evaluation steps"
-    if "eval/return_mean" in trainer.callback_metrics:
-        sampled, greedy = (float(trainer.callback_metrics[f"{p}/return_mean"]) for p in ("eval", "eval_greedy"))
-        line += f"; last evaluation: sampled {sampled:.1f}, greedy {greedy:.1f}"
+    found = {name: trainer.callback_metrics.get(f"{p}/return_mean") for name, p in _EVALUATIONS.items()}
+    told = ", ".join(f"{name} {float(value):.1f}" for name, value in found.items() if value is not None)
+    line += f"; last evaluation: {told}" if told else ""
     hint = f"\ngo on with --resume; run directory: {options.run_dir}" if interrupted else f"\nrun directory: {options.run_dir}"
     return line + hint
 

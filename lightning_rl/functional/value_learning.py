@@ -10,11 +10,16 @@ import torch
 from torch import Tensor
 
 
-def discount_after(terminated: Tensor, truncated: Tensor, gamma: float, faithful: bool = False) -> Tensor:
+def discount_after(
+    terminated: Tensor, truncated: Tensor, gamma: float, faithful: bool = False, continuation: Tensor | None = None
+) -> Tensor:
     """``discount`` of a step ``[...]``: a time limit is no termination (Pardo et al. 2018).
 
     faithful: as in the earlier code, which stored the time limit as a termination.
+    continuation ``[...]``: a learned probability of going on, used as it is instead of ``terminated``.
     """
+    if continuation is not None:
+        return gamma * continuation.masked_fill(truncated, 0) if faithful else gamma * continuation
     ended = terminated | truncated if faithful else terminated
     return gamma * (~ended).float()
 

@@ -142,6 +142,10 @@ class MemberMLP:
         offset = torch.cat([torch.full((size,), p.offset) for p, size in zip(self._pieces, self._sizes, strict=True)])
         return (2 * uniform - 1) * bound + offset
 
+    def columns(self, *names: str) -> Tensor:
+        """Which columns of the block ``[D]`` hold tensors of these names (``weight``, ``bias``, ``slope``, ..)."""
+        return torch.cat([torch.full((size,), p.name in names) for p, size in zip(self._pieces, self._sizes, strict=True)])
+
     def layers(self, params: Tensor) -> Iterator[dict[str, Tensor]]:
         """The tensors ``[N, rows, columns]`` of each layer, as views of ``params`` ``[N, D]``."""
         layer: dict[str, Tensor] = {}

@@ -26,13 +26,14 @@ class MemberNet(Protocol):
     def __call__(self, params: Tensor, x: Tensor) -> Tensor: ...
     def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, Pullback]: ...
     def module(self, params: Tensor) -> nn.Module: ...
+    def from_modules(self, modules: Sequence[nn.Module]) -> Tensor: ...
 
 
 @dataclass(frozen=True)
 class DuelingNet:
     """Features, a linear layer of them, then a head for the value and one for the advantages (arXiv 1511.06581).
 
-    Each head has one hidden layer as wide as the features. faithful: see ``dueling_q``.
+    Each head has one hidden layer as wide as the features. faithful: see ``dueling_q``. skippable: see ``MemberMLP``.
     """
 
     in_size: int
@@ -41,13 +42,14 @@ class DuelingNet:
     feature_size: int
     activation: ActivationName = "relu"
     faithful: bool = False
+    skippable: bool = False
 
     @cached_property
     def parts(self) -> tuple[MemberMLP, MemberMLP, MemberMLP]:
         """Features, value head, advantage head: columns of the block in this order."""
         width = self.feature_size
         return (
-            MemberMLP(self.in_size, self.hidden, width, self.activation),
+            MemberMLP(self.in_size, self.hidden, width, self.activation, skippable=self.skippable),
             MemberMLP(width, (width,), 1, self.activation),
             MemberMLP(width, (width,), self.num_actions, self.activation),
         )
@@ -76,6 +78,12 @@ class DuelingNet:
         """Member ``params`` ``[D]`` as a plain module."""
         pieces = params.split([part.size for part in self.parts])
         return DuelingModule(*(part.module(piece) for part, piece in zip(self.parts, pieces, strict=True)))
+
+    def from_modules(self, modules: Sequence[nn.Module]) -> Tensor:
+        """The block ``[N, D]`` of plain modules laid out as ``module`` lays them out."""
+        names = ("features", "value", "advantage")
+        blocks = [part.from_modules([getattr(m, name) for m in modules]) for part, name in zip(self.parts, names, strict=True)]
+        return torch.cat(blocks, dim=1)
 
 
 class DuelingModule(nn.Module):
