@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from lightning_rl.envs.proxies import read_proxy
-from lightning_rl.methods.bilevel import agent_configs
+from lightning_rl.methods.bilevel_configs import agent_configs
 from lightning_rl.methods.inner_loop import InnerLoop
 from lightning_rl.seeding import derive_seed
 

@@ -130,11 +130,12 @@ class RewardProxy(Proxy):
         return LearnedReward(gymnasium.make(_plain_id(self.spec), max_episode_steps=self.spec.horizon), self, params, keys)
 
 
-class LearnedReward(gymnasium.Wrapper[Any, Any, Any, Any]):
+class LearnedReward(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
     """The real task with the reward of a network; ``info["real_reward"]`` is the task's own."""
 
     def __init__(self, env: Env, proxy: RewardProxy, params: Tensor, info_keys: Sequence[str]):
-        super().__init__(env)
+        gymnasium.utils.RecordConstructorArgs.__init__(self, proxy=proxy, params=params, info_keys=info_keys)
+        gymnasium.Wrapper.__init__(self, env)
         self.proxy, self.params, self.info_keys = proxy, params.unsqueeze(0), tuple(info_keys)
         self._obs: Any = None
 
