@@ -24,9 +24,13 @@ def path(tmp_path):
     return tmp_path / "se.pt"
 
 
-@pytest.mark.parametrize("proxy", [SE, RN, SyntheticProxy("pendulum", (8,), "relu", 0, 9, False, "raw"),
-                                   SyntheticProxy("emptyroom22", (8,), "relu", 0, 9, True, "raw"),
-                                   SyntheticProxy("lunarlander", (8,), "relu", 0, 9, False, "raw")], ids=lambda p: f"{type(p).__name__}-{p.gamename}")  # fmt: skip
+KINDS = [
+    SE, RN, SyntheticProxy("pendulum", (8,), "relu", 0, 9, False, "raw"),
+    SyntheticProxy("emptyroom22", (8,), "relu", 0, 9, True, "raw"), SyntheticProxy("lunarlander", (8,), "relu", 0, 9, False, "raw"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("proxy", KINDS, ids=lambda proxy: f"{type(proxy).__name__}-{proxy.gamename}")
 @pytest.mark.filterwarnings("ignore")
 def test_files_come_back_as_gymnasium_environments(tmp_path, proxy):
     save_proxy(tmp_path / "p.pt", proxy, params(proxy), {"score": 1.0})

@@ -9,7 +9,7 @@ from lightning_rl.evaluate import evaluate
 
 STRATEGIES = [
     ("SE", "published", {"step_decay": 0.9, "noise_decay": 0.8}), ("SE", "openai", {"shared_agents": True}), ("SE", "snes", {}),
-    ("RN", "cmaes", {"mirrored": False}), ("RN", "published", {"weight_decay": 0.01, "num_grad_evals": 2}),
+    ("RN", "cmaes", {"mirrored": False, "population": 5}), ("RN", "published", {"weight_decay": 0.01, "num_grad_evals": 2}),
 ]  # fmt: skip
 
 
@@ -60,8 +60,8 @@ def test_a_run_leaves_its_best_proxy_and_its_metrics(tmp_path):
 
 def test_empty_room_is_solved_in_seconds(tmp_path, capsys):
     """The outer and the inner loop end to end, with the values of the config."""
-    flags = ["--implementation", "SE", "--gamename", "emptyroom22", "--logdir", str(tmp_path), "--num_workers", "0", "--seed", "1"]
-    assert main(flags) == 0
+    flags = ["--implementation", "SE", "--gamename", "emptyroom22", "--num_workers", "0", "--seed", "1"]
+    assert main([*flags, "--logdir", str(tmp_path)]) == 0
     state = last_of(run_dir(tmp_path, "emptyroom22", 1, "SE"))
     assert state["strategy.best_score"] > 0.8
 
