@@ -81,10 +81,10 @@ def main() -> None:
                     file.flush()
                     done += [dict(zip(COLUMNS, map(str, row), strict=True)) for row in rows]
     for name in arguments.agents:
-        rows = [row for row in done if row["agent"] == name]
-        returns, steps = ([float(row[key]) for row in rows] for key in ("return_mean", "train_steps"))
+        mine = [row for row in done if row["agent"] == name]
+        returns, steps = ([float(row[key]) for row in mine] for key in ("return_mean", "train_steps"))
         spread = f"+- {statistics.pstdev(returns):.1f}, median {statistics.median(returns):.1f}"
-        counts = f"{len(rows)} agents, {len({row['proxy'] for row in rows})} proxies"
+        counts = f"{len(mine)} agents, {len({row['proxy'] for row in mine})} proxies"
         print(f"{name}: {statistics.mean(returns):.2f} {spread}, {statistics.mean(steps):,.0f} steps; {counts}")
 
 

@@ -26,7 +26,8 @@ def path(tmp_path):
 
 KINDS = [
     SE, RN, SyntheticProxy("pendulum", (8,), "relu", 0, 9, False, "raw"),
-    SyntheticProxy("emptyroom22", (8,), "relu", 0, 9, True, "raw"), SyntheticProxy("lunarlander", (8,), "relu", 0, 9, False, "raw"),
+    SyntheticProxy("emptyroom22", (8,), "relu", 0, 9, True, "raw"),
+    SyntheticProxy("lunarlander", (8,), "relu", 0, 9, False, "raw"),
 ]  # fmt: skip
 
 
@@ -106,7 +107,7 @@ def test_damaged_and_foreign_files_are_refused(path, tmp_path):
     path.write_bytes(bytes(spoiled))
     with pytest.raises(UserError, match="damaged"):
         load_proxy(path)
-    with pytest.raises(UserError, match="proxy file '.*nothing.pt' does not exist; shipped ones are"):
+    with pytest.raises(UserError, match=r"proxy file '.*nothing.pt' does not exist; shipped ones are"):
         load_proxy(tmp_path / "nothing.pt")
     torch.save({"state_dict": {}}, path)
     with pytest.raises(UserError, match="is not a proxy file of this version: its content is something else"):
