@@ -22,7 +22,7 @@ from lightning_rl.functional.stopping import plateaued, solved
 from lightning_rl.methods.agent_configs import AGENTS, vary_agents
 from lightning_rl.seeding import derive_seed
 
-_STACK = 16  # varied agents in one stack: with more, all are padded to the largest; with fewer, overhead counts
+_SPREAD = 4  # varied agents in one stack are padded to its largest: up to so many times the work of its smallest
 
 
 class Outcome(NamedTuple):
@@ -131,13 +131,19 @@ class InnerLoop:
         return [outcomes[row] for row in range(len(seeds))]
 
     def _stacks(self, number: int, rows: list[int], seeds: Sequence[int]) -> list[list[int]]:
-        """Which agents train together: all; varied ones beside others of their size."""
+        """Which agents train together: all; varied ones beside others of their depth and about their size."""
         variation = vary_agents(self.agents[number][1], [seeds[row] for row in rows]) if self.vary and rows else None
         if variation is None:
             return [rows] if rows else []
         size = {r: (d, w * b) for r, d, w, b in zip(rows, variation.depths, variation.widths, variation.batch_sizes, strict=True)}
-        order = sorted(rows, key=lambda row: size[row])
-        return [order[i : i + _STACK] for i in range(0, len(order), _STACK)]
+        stacks: list[list[int]] = []
+        for row in sorted(rows, key=lambda row: size[row]):
+            (depth, work), first = size[row], size[stacks[-1][0]] if stacks else (0, 0)
+            if depth == first[0] and work <= _SPREAD * first[1]:
+                stacks[-1].append(row)
+            else:
+                stacks.append([row])
+        return stacks
 
     def train(self, number: int, params: Tensor, seeds: Sequence[int]) -> Trained:
         """Agents of kind ``number``, one for each proxy ``[N, D]`` and seed, trained and tested."""
