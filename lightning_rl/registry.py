@@ -6,7 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lightning_rl.methods import agent, agent_configs, bilevel, bilevel_configs, policy_gradient, reward_conditioned, upside_down
+from lightning_rl.methods import (
+    agent,
+    agent_configs,
+    bilevel,
+    bilevel_configs,
+    model_based,
+    policy_gradient,
+    reward_conditioned,
+    upside_down,
+)
 from lightning_rl.methods.base import Evaluation, Experience, Method, MethodConfig
 from lightning_rl.types import UserError
 
@@ -83,6 +92,28 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
     "SE": Implementation(bilevel.SE, bilevel_configs.SEConfig, bilevel.make_loaders, "Evolved synthetic environments"),
     "RN": Implementation(bilevel.RN, bilevel_configs.RNConfig, bilevel.make_loaders, "Evolved reward networks"),
     "PPO": Implementation(agent.PPO, agent_configs.PPOConfig, agent.make_loaders, "proximal policy optimisation"),
+    "ER": Implementation(model_based.ER, model_based.ERConfig, model_based.make_loaders, "DQN on replayed experience"),
+    "perfect-model": Implementation(
+        model_based.PerfectModel, model_based.PerfectConfig, model_based.make_loaders, "DQN on roll-outs of the environment itself"
+    ),
+    "simple-model": Implementation(
+        model_based.SimpleModelMethod,
+        model_based.SimpleConfig,
+        model_based.make_loaders,
+        "DQN on roll-outs of a learned model of observations",
+    ),
+    "categorical-latent": Implementation(
+        model_based.CategoricalLatentMethod,
+        model_based.CategoricalConfig,
+        model_based.make_loaders,
+        "DQN on roll-outs of a learned model of categorical latents",
+    ),
+    "gaussian-latent": Implementation(
+        model_based.GaussianLatentMethod,
+        model_based.GaussianConfig,
+        model_based.make_loaders,
+        "DQN on roll-outs of a learned model of Gaussian latents",
+    ),
 }
 
 ALIASES = {
@@ -94,10 +125,7 @@ ALIASES = {
 }
 """Short names; paths, configs and checkpoints carry the long ones."""
 
-PLANNED = (
-    "MBRL",
-    *("ER", "perfect-model", "simple-model", "categorical-latent", "gaussian-latent"),
-)
+PLANNED = ("MBRL",)
 """Names that are reserved for methods still to be built."""
 
 

@@ -52,7 +52,11 @@ _MAY_CHANGE_ON_RESUME = {
 
 @dataclasses.dataclass(frozen=True)
 class RunOptions:
-    """What the command line says about a run. settings: ``--set`` keys and values, and flags that mean the same."""
+    """What the command line says about a run.
+
+    settings: ``--set`` keys and values, and flags that mean the same; config: keys and values of ``--config``.
+    log_version: the logger's folder; None: a new one each time that the run is started.
+    """
 
     implementation: str
     gamename: str
@@ -70,6 +74,8 @@ class RunOptions:
     recording_epoch_interval: int = -1
     reload: Path | None = None
     resume: bool = False
+    config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    log_version: int | None = None
 
     @property
     def run_dir(self) -> Path:
@@ -81,11 +87,11 @@ class RunOptions:
 
 
 def load_config(options: RunOptions) -> MethodConfig:
-    """The merged and checked config: ``default`` < gamename < preset < settings."""
+    """The merged and checked config: ``default`` < gamename < preset < ``--config`` < settings."""
     schema = implementation(options.implementation).config
     env_spec(options.gamename)
     layers = merged_values(options.implementation, options.gamename, options.preset)
-    return build_config(schema, [*layers, ("--set", options.settings)]).resolved(options.gamename)
+    return build_config(schema, [*layers, ("--config", options.config), ("--set", options.settings)]).resolved(options.gamename)
 
 
 def train(options: RunOptions) -> int:
@@ -205,7 +211,8 @@ def _trainer(
         callbacks += [best_checkpoint(options.run_dir), LastCheckpoint(options.run_dir, config.checkpoint_interval)]
     callbacks.append(RunProgress(name, config.epoch_budget, config.max_env_steps))
     each = options.seeds()
-    loggers = [TensorBoardLogger(run.run_dir, name="logger", default_hp_metric=False) for run in each]
+    version = options.log_version
+    loggers = [TensorBoardLogger(run.run_dir, name="logger", version=version, default_hp_metric=False) for run in each]
     for logger, run in zip(loggers, each, strict=True):
         _log_hparams(logger, method, run.seed)
     storage = AtomicCheckpointIO() if len(each) == 1 else MemberCheckpointIO([run.run_dir for run in each])

@@ -34,6 +34,8 @@ _BILEVEL = {
     "agent": {"PPO": _INNER}, "population": 2, "center_agents": 2, "test_episodes": 1, "max_train_steps": 40, "eval_agents": 2,
     "hidden": [8], "strategy": "published", "mirrored": True, "action_repeat": 1,
 }  # fmt: skip
+_MODEL_BASED = {"steps_per_epoch": 10, "learning_starts": 10, "replay_size": 100, "target_interval": 5, "batch_size": 8}
+_IMAGINATION = {**_MODEL_BASED, "rollout_length": 3, "batch_size": 4}
 TINY: dict[str, dict[str, Any]] = {
     "UDRL": _UDRL,
     "RCP-R": _RCP,
@@ -44,6 +46,9 @@ TINY: dict[str, dict[str, Any]] = {
     **{name: {**_AGENT, "replay_size": 200, "init_episodes": 1} for name in ("TD3", "TD3-discrete")},
     "SE": {**_BILEVEL, "stop_rule": "plateau", "proxy_horizon": 20},
     "RN": {**_BILEVEL, "stop_rule": "none", "reward": "additive"},
+    "ER": _MODEL_BASED,
+    **dict.fromkeys(("perfect-model", "simple-model", "gaussian-latent"), _IMAGINATION),
+    "categorical-latent": {**_IMAGINATION, "variables": 4, "classes": 4},
     "PPO": {**_AGENT, "rollout_steps": 32, "epochs": 2},
     **dict.fromkeys(ALIASES.values(), _POLICY_GRADIENT),
 }

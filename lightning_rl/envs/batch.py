@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, SupportsFloat
@@ -75,11 +76,14 @@ class FuncBatch(EnvBatch):
         self.obs = env.observe(self.state)
 
     def reset(self, where: Tensor) -> Tensor:
-        fresh = self.env.reset(self._reset_noise.at(self._clock))
-        self.state = torch.where(where.unsqueeze(-1), fresh, self.state)
+        self.state = torch.where(where.unsqueeze(-1), self._fresh(), self.state)
         self.obs = torch.where(where.unsqueeze(-1), self.env.observe(self.state), self.obs)
         self.length = self.length.masked_fill(where, 0)
         return self.obs
+
+    def _fresh(self) -> Tensor:
+        """First states ``[N, S]`` for episodes that start now."""
+        return self.env.reset(self._reset_noise.at(self._clock))
 
     def step(self, action: Tensor) -> BatchStep:
         if self.repeat == 1:
@@ -117,6 +121,23 @@ class FuncBatch(EnvBatch):
     def restore(self, state: Mapping[str, Tensor]) -> None:
         self.state, self.obs, self.length = (state[name].to(self.obs.device) for name in ("state", "obs", "length"))
         self._clock = int(state["clock"][0])
+
+
+class PooledBatch(FuncBatch):
+    """A ``FuncBatch`` without time limit that makes the first states of many steps at once: for costly resets, e.g. of mazes.
+
+    The states are those that a ``FuncBatch`` would make one by one.
+    """
+
+    def __init__(self, env: FuncEnv, seeds: Sequence[int], device: str = "cpu"):
+        self._number, self._pool = -1, torch.empty(0)
+        super().__init__(env, sys.maxsize, seeds, device=device)
+
+    def _fresh(self) -> Tensor:
+        number, place = divmod(self._clock, self._reset_noise.block)
+        if number != self._number:
+            self._pool, self._number = self.env.reset(self._reset_noise.whole(number)), number
+        return self._pool[place]
 
 
 class RepeatAction(gymnasium.Wrapper[Any, Any, Any, Any]):

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lightning_rl.envs.adapters import FUNC_ENVS, FuncGymEnv
+from lightning_rl.envs.adapters import FuncGymEnv, func_env
 from lightning_rl.envs.batch import EnvBatch, FuncBatch, GymBatch
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.envs.grids import GRID_WORLDS
@@ -37,9 +37,8 @@ _STARTS = 256  # start states drawn from a task that only Gymnasium has
 
 def make_envs(spec: EnvSpec, seeds: Sequence[int], repeat: int = 1) -> EnvBatch:
     """The real task, one environment per seed: in batched torch where there is such a one, else Gymnasium's."""
-    if spec.gamename in FUNC_ENVS:
-        return FuncBatch(FUNC_ENVS[spec.gamename](), spec.horizon, seeds, repeat)
-    return GymBatch(spec, seeds, repeat)
+    env = func_env(spec)
+    return GymBatch(spec, seeds, repeat) if env is None else FuncBatch(env, spec.horizon, seeds, repeat)
 
 
 class Proxy(ABC):
@@ -117,9 +116,9 @@ class RewardProxy(Proxy):
         return net
 
     def batch(self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1) -> EnvBatch:
-        if self.gamename in FUNC_ENVS:
-            env = RewardEnv(self.net, params, FUNC_ENVS[self.gamename](), gamma)
-            return FuncBatch(env, self.spec.horizon, seeds, repeat)
+        task = func_env(self.spec)
+        if task is not None:
+            return FuncBatch(RewardEnv(self.net, params, task, gamma), self.spec.horizon, seeds, repeat)
         if repeat > 1:
             raise UserError(f"action_repeat {repeat}: reward networks on '{self.gamename}' see single steps only; use 1")
         keys = INFO_KEYS.get(self.gamename, ()) if self.net.rule.info else ()
@@ -160,9 +159,10 @@ PROXIES: dict[str, type[SyntheticProxy] | type[RewardProxy]] = {"SE": SyntheticP
 @functools.cache
 def _start_task(gamename: str) -> FuncEnv:
     """The task as a function, or at least its start states."""
-    if gamename in FUNC_ENVS:
-        return FUNC_ENVS[gamename]()
     spec = env_spec(gamename)
+    task = func_env(spec)
+    if task is not None:
+        return task
     env = make_env(spec)
     starts = torch.stack([torch.as_tensor(np.asarray(env.reset(seed=k)[0], np.float32)) for k in range(_STARTS)])
     env.close()

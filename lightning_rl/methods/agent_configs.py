@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -156,7 +157,7 @@ def vary_agents(cfg: AgentConfig, seeds: Sequence[int]) -> Variation | None:
 
 
 def build_tabular(
-    cfg: TabularConfig, spec: EnvSpec, seeds: Sequence[int], sarsa: bool, variation: Variation | None = None
+    cfg: TabularConfig, spec: EnvSpec, seeds: Sequence[int], variation: Variation | None = None, *, sarsa: bool
 ) -> Agent:
     """Q-learning or SARSA."""
     del variation
@@ -226,34 +227,45 @@ def build_ppo(cfg: PPOConfig, spec: EnvSpec, seeds: Sequence[int], variation: Va
     return PPO(actor, critic, spec.continuous, settings, seeds, _icm(cfg, spec, spec.continuous, seeds), starts=starts)
 
 
+Build = Callable[[Any, EnvSpec, Sequence[int], Variation | None], Agent]
+
+
+def _one_hot_only(spec: EnvSpec) -> str | None:
+    return None if spec.gamename in GRID_WORLDS else "tables need one-hot observations; use a grid world, e.g. cliff"
+
+
+def _discrete_only(spec: EnvSpec) -> str | None:
+    return "it is for discrete actions; use TD3 or PPO" if spec.continuous else None
+
+
+def _continuous_only(spec: EnvSpec) -> str | None:
+    return None if spec.continuous else "it is for continuous actions; use TD3-discrete, DDQN or PPO"
+
+
+def _any(spec: EnvSpec) -> str | None:
+    return None
+
+
 @dataclass(frozen=True)
 class AgentKind:
-    """A kind of agent: the schema of its YAML, and what builds it from (config, spec, seeds, variation)."""
+    """A kind of agent.
+
+    config: the schema of its YAML. build: makes it from (config, spec, seeds, variation). misfit: why it cannot play an
+    environment, with the remedy; None where it can.
+    """
 
     config: type[AgentConfig]
-    build: Callable[[Any, EnvSpec, Sequence[int], Variation | None], Agent]
-
-
-def _table(sarsa: bool) -> Callable[[Any, EnvSpec, Sequence[int], Variation | None], Agent]:
-    return lambda cfg, spec, seeds, variation: build_tabular(cfg, spec, seeds, sarsa, variation)
+    build: Build
+    misfit: Callable[[EnvSpec], str | None]
 
 
 AGENTS: dict[str, AgentKind] = {
-    "QL": AgentKind(TabularConfig, _table(False)),
-    "SARSA": AgentKind(TabularConfig, _table(True)),
-    "DDQN": AgentKind(DDQNConfig, build_ddqn),
-    "DuelingDDQN": AgentKind(DuelingDDQNConfig, build_ddqn),
-    "TD3": AgentKind(TD3Config, build_td3),
-    "TD3-discrete": AgentKind(TD3DiscreteConfig, build_td3),
-    "PPO": AgentKind(PPOConfig, build_ppo),
+    "QL": AgentKind(TabularConfig, functools.partial(build_tabular, sarsa=False), _one_hot_only),
+    "SARSA": AgentKind(TabularConfig, functools.partial(build_tabular, sarsa=True), _one_hot_only),
+    "DDQN": AgentKind(DDQNConfig, build_ddqn, _discrete_only),
+    "DuelingDDQN": AgentKind(DuelingDDQNConfig, build_ddqn, _discrete_only),
+    "TD3": AgentKind(TD3Config, build_td3, _continuous_only),
+    "TD3-discrete": AgentKind(TD3DiscreteConfig, build_td3, _discrete_only),
+    "PPO": AgentKind(PPOConfig, build_ppo, _any),
 }
-"""Agents by implementation, for methods that train many of them."""
-
-
-def misfit(name: str, spec: EnvSpec) -> str | None:
-    """Why the agent cannot play the environment, with the remedy; None where it can."""
-    if name in ("QL", "SARSA"):
-        return None if spec.gamename in GRID_WORLDS else "tables need one-hot observations; use a grid world, e.g. cliff"
-    if name == "TD3":
-        return None if spec.continuous else "it is for continuous actions; use TD3-discrete, DDQN or PPO"
-    return "it is for discrete actions; use TD3 or PPO" if spec.continuous and name != "PPO" else None
+"""Agents by implementation, also for methods that train many of them."""

@@ -176,13 +176,18 @@ class Method(LightningModule):
 
 def episode_scalars(prefix: str, episodes: Sequence[Episode]) -> dict[str, float]:
     """``prefix/return_mean|std|min|max`` and ``prefix/length_mean``."""
-    stats = summarise([episode.ret for episode in episodes])
+    return return_scalars(prefix, [episode.ret for episode in episodes], [episode.length for episode in episodes])
+
+
+def return_scalars(prefix: str, returns: Sequence[float], lengths: Sequence[int]) -> dict[str, float]:
+    """``prefix/return_mean|std|min|max`` and ``prefix/length_mean`` of episodes."""
+    stats = summarise(returns)
     return {
         f"{prefix}/return_mean": stats["mean"],
         f"{prefix}/return_std": stats["sd"],
         f"{prefix}/return_min": stats["min"],
         f"{prefix}/return_max": stats["max"],
-        f"{prefix}/length_mean": float(np.mean([episode.length for episode in episodes])),
+        f"{prefix}/length_mean": float(np.mean(lengths)),
     }
 
 

@@ -14,7 +14,7 @@ from lightning_rl.envs.spec import env_spec
 from lightning_rl.evolution.strategies import STRATEGIES
 from lightning_rl.functional.evolution import NEED_TWO, TRANSFORMS
 from lightning_rl.functional.reward_shaping import REWARD_FORMS
-from lightning_rl.methods.agent_configs import AGENTS, misfit
+from lightning_rl.methods.agent_configs import AGENTS
 from lightning_rl.methods.base import STRICT, MethodConfig, Share
 from lightning_rl.methods.inner_loop import OBJECTIVES
 from lightning_rl.nets.members import ActivationName
@@ -122,7 +122,7 @@ def agent_configs(
     for name in names:
         if name not in AGENTS:
             raise UserError(f"agent '{name}' is unknown; choose one of: {', '.join(AGENTS)}")
-        if (reason := misfit(name, spec)) is not None:
+        if (reason := AGENTS[name].misfit(spec)) is not None:
             raise UserError(f"agent {name} does not fit gamename '{gamename}': {reason}")
         layers = [*merged_values(name, gamename), (f"key 'agent', {name}", settings.get(name) or {})]
         found.append((name, build_config(AGENTS[name].config, layers)))

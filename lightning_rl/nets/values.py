@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from lightning_rl.functional.value_learning import dueling_q
+from lightning_rl.nets.member_passes import Pullback, vjp_by_autograd
 from lightning_rl.nets.members import ActivationName, MemberMLP
 
 
@@ -18,9 +19,12 @@ class MemberNet(Protocol):
     """What agents ask of a network."""
 
     @property
+    def hidden(self) -> tuple[int, ...]: ...
+    @property
     def size(self) -> int: ...
     def init(self, generators: Sequence[torch.Generator]) -> Tensor: ...
     def __call__(self, params: Tensor, x: Tensor) -> Tensor: ...
+    def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, Pullback]: ...
     def module(self, params: Tensor) -> nn.Module: ...
 
 
@@ -63,6 +67,11 @@ class DuelingNet:
         a, b, c = params.split([part.size for part in self.parts], dim=1)
         z = features(a, x)
         return dueling_q(value(b, z), advantage(c, z), self.faithful)
+
+    @torch.no_grad()
+    def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, Pullback]:
+        """See ``MemberMLP.vjp``."""
+        return vjp_by_autograd(self, params, x)
 
     def module(self, params: Tensor) -> nn.Module:
         """Member ``params`` ``[D]`` as a plain module."""
