@@ -45,7 +45,7 @@ def evaluate(path: Path, name: str, count: int, steps: int, tests: int, plateau:
     agents = agent_configs({name: changes}, proxy.gamename)
     cut = getattr(proxy, "horizon", 2) == 1
     rule = "plateau" if plateau else "none"
-    loop = InnerLoop(proxy, agents, True, rule, "final_return", None, 0.0, tests, 1, steps, 1, cut)
+    loop = InnerLoop(proxy, agents, True, rule, "final_return", None, 0.0, tests, 1, steps, cut)
     seeds = [derive_seed(0, "transfer", n) for n in range(count)]
     outcomes = loop.evaluate(params.expand(count, -1), seeds, range(count))
     numbers = [(round(o.test_return, 3), o.train_steps, o.episodes, o.num_updates) for o in outcomes]

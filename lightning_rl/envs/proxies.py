@@ -35,10 +35,10 @@ SHIPPED = Path(__file__).resolve().parent.parent / "proxies"
 _STARTS = 256  # start states drawn from a task that only Gymnasium has
 
 
-def make_envs(spec: EnvSpec, seeds: Sequence[int], repeat: int = 1) -> EnvBatch:
+def make_envs(spec: EnvSpec, seeds: Sequence[int]) -> EnvBatch:
     """The real task, one environment per seed: in batched torch where there is such a one, else Gymnasium's."""
     env = func_env(spec)
-    return GymBatch(spec, seeds, repeat) if env is None else FuncBatch(env, spec.horizon, seeds, repeat)
+    return GymBatch(spec, seeds) if env is None else FuncBatch(env, spec.horizon, seeds, spec.repeat)
 
 
 class Proxy(ABC):

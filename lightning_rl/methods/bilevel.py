@@ -51,7 +51,7 @@ class Bilevel(Method):
         self.inner_loop = InnerLoop(
             self.make_proxy(), agent_configs(self.cfg.agent, self.spec.gamename), self.cfg.vary, self.cfg.stop_rule,
             self.objective, self.solved_return, self.cfg.unsolved_penalty, self.cfg.test_episodes, self.cfg.judge_episodes,
-            self.cfg.max_train_steps, self.cfg.action_repeat, getattr(self.cfg, "cap_ends", False),
+            self.cfg.max_train_steps, getattr(self.cfg, "cap_ends", False),
         )  # fmt: skip
         net = self.inner_loop.proxy.net
         if self.cfg.strategy == "cmaes" and net.size > CMAES.MAX_SIZE:

@@ -33,7 +33,6 @@ class BilevelConfig(MethodConfig):
     test_episodes: PositiveInt
     judge_episodes: PositiveInt
     max_train_steps: PositiveInt
-    action_repeat: PositiveInt
     strategy: str
     population: PositiveInt
     noise_std: PositiveFloat

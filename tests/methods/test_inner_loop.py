@@ -22,7 +22,7 @@ def agent(name, **changes):
 
 
 SE = SyntheticProxy(GAME, (8,), "tanh", 0, 20, False, "raw")
-LOOP = InnerLoop(SE, (agent("DDQN"),), False, "none", "final_return", 195.0, 100.0, 2, 1, 1000, 1, False)
+LOOP = InnerLoop(SE, (agent("DDQN"),), False, "none", "final_return", 195.0, 100.0, 2, 1, 1000, False)
 
 
 def rows(count, proxy=SE):
