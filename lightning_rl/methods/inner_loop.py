@@ -24,7 +24,7 @@ from lightning_rl.functional.stopping import plateaued, solved
 from lightning_rl.methods.agent_configs import AGENTS, vary_agents
 from lightning_rl.seeding import derive_seed
 
-_SPREAD = 4  # varied agents in one stack are padded to its largest: up to so many times the work of its smallest
+_SPREAD = 8  # varied agents in one stack are padded to its largest: up to so many times the work of its smallest
 
 
 class Outcome(NamedTuple):
