@@ -6,6 +6,8 @@ import argparse
 
 from lightning_rl.arguments import Tool, run_tool
 from lightning_rl.figures.registry import FIGURES
+from lightning_rl.reports.compare import COMPARE
+from lightning_rl.reports.listing import RUNS
 
 
 def _add_words(parser: argparse.ArgumentParser) -> None:
@@ -18,4 +20,6 @@ def _draw(arguments: argparse.Namespace) -> None:
 
 TOOLS: dict[str, Tool] = {
     "figures": Tool("draw a figure from run directories or results CSVs", _add_words, _draw),
+    "runs": RUNS,
+    "compare": COMPARE,
 }

@@ -100,14 +100,14 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def add_out(parser: argparse.ArgumentParser) -> None:
+def add_out(parser: argparse.ArgumentParser, written: str = "written as OUT.png, OUT.svg and OUT.csv") -> None:
     """The argument OUT."""
-    parser.add_argument("out", type=Path, metavar="OUT", help="written as OUT.png, OUT.svg and OUT.csv")
+    parser.add_argument("out", type=Path, metavar="OUT", help=written)
 
 
-def add_sources(parser: argparse.ArgumentParser) -> None:
+def add_sources(parser: argparse.ArgumentParser, written: str = "written as OUT.png, OUT.svg and OUT.csv") -> None:
     """OUT and what is drawn."""
-    add_out(parser)
+    add_out(parser, written)
     parser.add_argument(
         "sources", nargs="+", metavar="SOURCE", help="run directory, folder above run directories, or results CSV[:LABEL]"
     )
