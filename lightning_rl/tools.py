@@ -8,6 +8,7 @@ from lightning_rl.arguments import Tool, run_tool
 from lightning_rl.figures.registry import FIGURES
 from lightning_rl.reports.compare import COMPARE
 from lightning_rl.reports.listing import RUNS
+from lightning_rl.reports.page import REPORT
 
 
 def _add_words(parser: argparse.ArgumentParser) -> None:
@@ -22,4 +23,5 @@ TOOLS: dict[str, Tool] = {
     "figures": Tool("draw a figure from run directories or results CSVs", _add_words, _draw),
     "runs": RUNS,
     "compare": COMPARE,
+    "report": REPORT,
 }

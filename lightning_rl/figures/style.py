@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -84,6 +85,14 @@ def save(figure: Figure, out: Path, table: pd.DataFrame) -> None:
     plt.close(figure)
     save_csv(Path(f"{out}.csv"), table)
     print(f"wrote {out}.png, {out}.svg and {out}.csv")
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as the bytes of a PNG."""
+    content = io.BytesIO()
+    figure.savefig(content, format="png")
+    plt.close(figure)
+    return content.getvalue()
 
 
 def save_csv(path: Path, table: pd.DataFrame) -> None:

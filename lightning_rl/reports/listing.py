@@ -96,13 +96,14 @@ def show(arguments: argparse.Namespace) -> None:
     for name in names:
         table.add_column(name, justify="right" if name in ("seed", "env_steps", "hours", "last", "best") else "left")
     for _, row in rows.iterrows():
-        table.add_row(*(_cell(name, row[name]) for name in names), style="red" if row["state"] == "failed" else None)
+        table.add_row(*(cell(name, row[name]) for name in names), style="red" if row["state"] == "failed" else None)
     Console().print(table)
     for _, row in rows[rows["reason"] != ""].iterrows():
         print(f"{row['state']}: {row['run']}: {row['reason']}")
 
 
-def _cell(name: str, value: object) -> str:
+def cell(name: str, value: object) -> str:
+    """A value of the column ``name`` for people; empty where there is none."""
     if isinstance(value, float):
         return (
             ""
