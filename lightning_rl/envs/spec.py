@@ -39,8 +39,8 @@ class EnvSpec:
     solved_return: float | None
     sparse: bool = False
     repeat: int = 1
-    min_return: float | None = None
     kwargs: tuple[tuple[str, int], ...] = ()
+    min_return: float | None = None
 
     @property
     def family(self) -> str:
