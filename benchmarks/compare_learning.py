@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 from lightning_rl.agents.training import MemberTraining, evaluate_agents
+from lightning_rl.envs.proxies import make_envs
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods import agent as methods
 from lightning_rl.registry import implementation
@@ -99,7 +100,7 @@ def train_ours(task: Task) -> Iterator[tuple[int, Point]]:
 
 def test_ours(method: Any, count: int) -> list[float]:
     """Mean return of each member."""
-    envs = methods.make_envs(method.spec, [s for seed in method.seeds for s in test_seeds(seed, count)])
+    envs = make_envs(method.spec, [s for seed in method.seeds for s in test_seeds(seed, count)])
     return evaluate_agents(method.agent, envs, count)[0].mean(1).tolist()
 
 

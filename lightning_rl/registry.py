@@ -127,9 +127,6 @@ ALIASES = {
 }
 """Short names; paths, configs and checkpoints carry the long ones."""
 
-PLANNED = ("MBRL",)
-"""Names that are reserved for methods still to be built."""
-
 
 def canonical(name: str) -> str:
     """The name that an alias stands for; any other name as it is."""
@@ -141,5 +138,4 @@ def implementation(name: str) -> Implementation:
     if name in IMPLEMENTATIONS:
         return IMPLEMENTATIONS[name]
     choice = f"choose one of: {', '.join(IMPLEMENTATIONS)}"
-    state = "is not yet available" if name in PLANNED else "is unknown"
-    raise UserError(f"implementation '{name}' {state}; {choice}")
+    raise UserError(f"implementation '{name}' is unknown; {choice}")

@@ -6,6 +6,9 @@ import argparse
 
 from lightning_rl.arguments import Tool, run_tool
 from lightning_rl.figures.registry import FIGURES
+from lightning_rl.reports.compare import COMPARE
+from lightning_rl.reports.listing import RUNS
+from lightning_rl.reports.page import REPORT
 
 
 def _add_words(parser: argparse.ArgumentParser) -> None:
@@ -18,4 +21,7 @@ def _draw(arguments: argparse.Namespace) -> None:
 
 TOOLS: dict[str, Tool] = {
     "figures": Tool("draw a figure from run directories or results CSVs", _add_words, _draw),
+    "runs": RUNS,
+    "compare": COMPARE,
+    "report": REPORT,
 }

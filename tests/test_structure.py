@@ -6,8 +6,9 @@ import pytest
 from helpers import ROOT
 
 ORDER = [
-    {"types", "seeding", "arguments", "files"}, {"functional"}, {"nets"}, {"envs", "config"}, {"data"}, {"agents"}, {"evolution"},
-    {"methods"}, {"registry"}, {"callbacks"}, {"run"}, {"evaluate", "tuning", "figures"}, {"tools"}, {"cli"},
+    {"types", "seeding", "arguments", "files"}, {"functional"}, {"nets"}, {"envs"}, {"config", "data"}, {"agents"}, {"evolution"},
+    {"methods"}, {"registry"}, {"callbacks"}, {"run_state"}, {"run"}, {"evaluate", "tuning", "figures"},
+    {"reports"}, {"tools"}, {"cli"},
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
 ONLY_IN = {
@@ -16,8 +17,8 @@ ONLY_IN = {
     "gymnasium": {"envs"},
     "ray": {"evolution", "tuning"},
     "matplotlib": {"figures"},
-    "argparse": {"arguments", "cli", "figures", "tools"},
-    "pandas": {"figures"},
+    "argparse": {"arguments", "cli", "figures", "reports", "tools"},
+    "pandas": {"figures", "reports"},
     "tensorboard": {"figures"},
 }
 FILES = sorted((ROOT / "lightning_rl").rglob("*.py"))

@@ -41,6 +41,7 @@ class AgentMethod(StackedMethod):
     """A stack of agents and its training."""
 
     kind: ClassVar[str]
+    reloadable = True
     agent: Agent
 
     def __init_subclass__(cls, **kwargs: Any):
@@ -57,6 +58,12 @@ class AgentMethod(StackedMethod):
 
     def build(self) -> Agent:
         return AGENTS[self.kind].build(self.cfg, self.spec, self.seeds, None)
+
+    def adopt(self, weights: Mapping[str, Tensor]) -> None:
+        """Every seed starts from the policy; critics, optimisers, memory and counters start anew."""
+        super().adopt(weights)
+        self.agent.adopt(self.policy.net)
+        self._take_policies(range(len(self.seeds)))
 
     def make_policy(self, row: int) -> Policy:
         return member_policy(self.agent, row, self.spec)

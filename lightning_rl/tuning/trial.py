@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import yaml
 
+from lightning_rl.config import build_config
 from lightning_rl.figures.runs import read_scalar
 from lightning_rl.registry import implementation
-from lightning_rl.run import RunOptions, load_config, train
+from lightning_rl.run import RunOptions, config_layers, train
 from lightning_rl.tuning.space import TuneConfig, spaces
 from lightning_rl.types import UserError
 
@@ -55,10 +56,11 @@ class Plan:
 
     def check(self) -> None:
         """UserError for a search that cannot run, e.g. a space beyond what a key may be."""
+        layers, schema = config_layers(self.options), implementation(self.options.implementation).config
         for space in spaces(self.tune.search):
             for value in space.bounds():
                 (run, *_) = self.runs("check", {space.key: value})
-                load_config(dataclasses.replace(run, settings={**run.settings, **self.tune.budget}))
+                build_config(schema, [*layers, ("tune search", {**run.settings, **self.tune.budget})])
 
 
 def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[dict[str, float]]:

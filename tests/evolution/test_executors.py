@@ -45,7 +45,7 @@ def test_processes_give_the_same_outcomes():
 def test_a_dead_process_is_told():
     executor = SerialExecutor(2)
     try:
-        with pytest.raises(RolloutError, match="an evaluating process died .* lower --num_workers, then --resume"):
+        with pytest.raises(RolloutError, match=r"an evaluating process died .* lower --num_workers, then --resume"):
             executor.map(lambda_free_kill, *asked())
     finally:
         executor.close()

@@ -10,7 +10,8 @@ NET = SyntheticNet(2, 3, (8,), "tanh")
 
 def data():
     torch.manual_seed(0)
-    return Data(torch.randn(5, 2), torch.eye(3)[[0, 1, 2, 0, 1]], torch.randn(5), torch.tensor([0.0, 0, 1, 0, 1]), torch.randn(5, 2))
+    ends = torch.tensor([0.0, 0, 1, 0, 1])
+    return Data(torch.randn(5, 2), torch.eye(3)[[0, 1, 2, 0, 1]], torch.randn(5), ends, torch.randn(5, 2))
 
 
 def test_losses_by_hand_and_the_swapped_inputs_of_the_published_form():

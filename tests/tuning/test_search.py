@@ -7,8 +7,8 @@ from helpers import tiny_settings
 
 from lightning_rl.cli import main
 from lightning_rl.figures.runs import read_scalar
-from lightning_rl.run import RunOptions
-from lightning_rl.tuning.results import Trial, best_trial, read_trials, state_of
+from lightning_rl.run import RunOptions, train
+from lightning_rl.tuning.results import Trial, best_trial, read_search, read_trials, state_of
 from lightning_rl.tuning.space import load_tune_config
 from lightning_rl.tuning.trial import Plan, run_trial
 from lightning_rl.types import UserError
@@ -51,8 +51,6 @@ def test_a_trial_killed_on_its_way_goes_on_to_the_same_result(tmp_path):
     half.close()
     # as if the first seed had just finished the second stretch when the machine went down
     (first, _) = broken.runs("one", settings)
-    from lightning_rl.run import train
-
     assert train(dataclasses.replace(first, settings={**first.settings, "max_env_steps": 400}, resume=True)) == 0
     assert list(run_trial(broken, "one", settings)) == expected[1:]
 
@@ -69,17 +67,17 @@ def test_the_best_is_looked_for_among_those_that_came_furthest():
 
 
 def test_a_search_from_the_command_line(tmp_path, capsys):
-    """Two tiny trials with Ray; one of them on a learning rate that diverges, which the other outlives."""
+    """Two tiny trials with Ray; one of them draws a learning rate that diverges, which the other outlives."""
     search = "search={learning_rate: {choice: [1.0e-3, 1.0e+38]}}"
-    flags = ["--implementation", "UDRL", "--gamename", "cartpole", "--logdir", str(tmp_path)]
+    flags = ["--implementation", "UDRL", "--gamename", "cartpole", "--logdir", str(tmp_path), "--seed", "1"]
     flags += [f"--set={key}={value}" for key, value in tiny_settings("UDRL").items()]
-    flags += ["--use_tune", "--tune", "trials=4", "--tune", "seeds=1", "--tune", "reports=1", "--tune", search]
+    flags += ["--use_tune", "--tune", "trials=2", "--tune", "seeds=1", "--tune", "reports=1", "--tune", search]
     assert main([*flags, "--tune", "budget={max_env_steps: 200}"]) == 0
     folder = tmp_path / "cartpole" / "default" / "UDRL" / "tune"
     rows = list(csv.DictReader((folder / "trials.csv").open()))
-    assert len(rows) == 4
+    assert len(rows) == 2
     assert rows[0]["state"] == "finished"
-    assert any(row["state"].startswith("failed: ") and "diverged" in row["state"] for row in rows)
+    assert "diverged" in rows[1]["state"]
     best = yaml.safe_load((folder / "best.yaml").read_text())
     assert best["config"]["learning_rate"] == 1e-3
     for name in ("search.png", "search.svg", "search.csv"):
@@ -88,8 +86,8 @@ def test_a_search_from_the_command_line(tmp_path, capsys):
     # a second search of the name is refused; the best settings train
     assert main([*flags, "--tune", "budget={max_env_steps: 200}"]) == 2
     assert "already holds a search; go on with --resume" in capsys.readouterr().err
-    assert main([*flags[:6], "--num_workers", "0", "--config", str(folder / "best.yaml"), "--max_epochs", "1"]) == 0
-    config = yaml.safe_load((tmp_path / "cartpole" / "default" / "UDRL" / "seed_25" / "config.yaml").read_text())["config"]
+    assert main([*flags[:8], "--num_workers", "0", "--config", str(folder / "best.yaml"), "--max_epochs", "1"]) == 0
+    config = yaml.safe_load((tmp_path / "cartpole" / "default" / "UDRL" / "seed_1" / "config.yaml").read_text())["config"]
     assert (config["learning_rate"], config["hidden"]) == (1e-3, [8, 8])
 
 
@@ -110,6 +108,4 @@ def test_what_cannot_be_searched_is_refused(tmp_path, capsys, monkeypatch):
     assert main([*base, "--use_tune", "--tune", "algorithm=bohb"]) == 2
     assert "needs hpbandster and ConfigSpace: pip install 'lightning_rl[bohb]'" in capsys.readouterr().err
     with pytest.raises(UserError, match="is not the tune/ folder of a search"):
-        from lightning_rl.tuning.results import read_search
-
         read_search(tmp_path)
