@@ -82,7 +82,7 @@ class FuncGymEnv(gymnasium.Env[Any, Any]):
         self.state = step.state
         return step.obs.numpy().copy(), float(step.reward), bool(step.terminated), False, {}
 
-    def render(self) -> Array:  # type: ignore[override]
+    def render(self) -> Array:
         """A picture of the state, uint8 ``[height, width, 3]``."""
         return self.env.draw(self.env.observe(self.state))
 
