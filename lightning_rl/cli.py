@@ -1,8 +1,12 @@
-"""The command line: ``python trainer.py`` or ``lightning-rl``."""
+"""The command line: ``python trainer.py``, ``lightning-rl`` or ``python -m lightning_rl``.
+
+Flags train and evaluate; a first word that is no flag names one of ``tools.TOOLS``.
+"""
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import errno
 import os
 import sys
@@ -12,36 +16,17 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from lightning_rl import __version__
-from lightning_rl.config import has_key, parse_setting
+from lightning_rl.arguments import Parser, count, non_negative, run_tool
+from lightning_rl.config import has_key, parse_setting, read_settings
 from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.evaluate import evaluate, print_report, print_sweep, sweep
+from lightning_rl.evolution.executors import EXECUTORS
 from lightning_rl.registry import ALIASES, IMPLEMENTATIONS, PLANNED, canonical, implementation
 from lightning_rl.run import RunOptions, train
 from lightning_rl.types import UserError
 
 FINAL_EVAL_EPISODES = 100
 SWEEP_EPISODES = 30  # for each of its commands
-
-
-class _Parser(argparse.ArgumentParser):
-    """Usage errors in one line; no abbreviations, so that a new flag cannot change an old command."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UserError(f"{message}; see --help")
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is too small, it must be 1 or more")
-    return value
-
-
-def _non_negative(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{value} is negative, it must be 0 or more")
-    return value
 
 
 def _interval(text: str) -> int:
@@ -52,7 +37,7 @@ def _interval(text: str) -> int:
 
 
 def _worker_count(text: str) -> int:
-    value, cores = _non_negative(text), len(os.sched_getaffinity(0))
+    value, cores = non_negative(text), len(os.sched_getaffinity(0))
     if value > cores:
         raise argparse.ArgumentTypeError(f"{value} workers on {cores} cores, it must be {cores} or fewer")
     return value
@@ -60,9 +45,8 @@ def _worker_count(text: str) -> int:
 
 def build_parser() -> argparse.ArgumentParser:
     """All flags, in groups."""
-    parser = _Parser(
+    parser = Parser(
         prog="trainer.py",
-        allow_abbrev=False,
         description="Train, resume and evaluate reinforcement-learning methods.",
         epilog="Everything lands under LOGDIR/GAMENAME/EXP_NAME/IMPLEMENTATION/seed_N/. Not yet available: "
         f"{', '.join(PLANNED)}.",
@@ -79,16 +63,16 @@ def build_parser() -> argparse.ArgumentParser:
         "--gamename", default="lunarlander", metavar="NAME", help=f"environment (default lunarlander): {', '.join(ENV_SPECS)}"
     )
     run.add_argument("--exp_name", default="default", metavar="NAME", help="folder of the experiment (default: default)")
-    run.add_argument("--seed", type=_non_negative, default=25, metavar="N", help="seed of the run (default 25)")
+    run.add_argument("--seed", type=non_negative, default=25, metavar="N", help="seed of the run (default 25)")
     run.add_argument(
         "--num_seeds",
-        type=_count,
+        type=count,
         default=1,
         metavar="N",
         help="agents only: train the seeds SEED .. SEED+N-1 at once, one folder each; same results as alone (default 1)",
     )
     run.add_argument("--preset", metavar="NAME", help="a block under presets: in the method's config, e.g. a paper's own values")
-    run.add_argument("--max_epochs", type=_count, metavar="N", help="same as --set max_epochs=N")
+    run.add_argument("--max_epochs", type=count, metavar="N", help="same as --set max_epochs=N")
     run.add_argument(
         "--set",
         dest="settings",
@@ -96,6 +80,9 @@ def build_parser() -> argparse.ArgumentParser:
         default=[],
         metavar="KEY=VALUE",
         help="override a key of the config; repeatable",
+    )
+    run.add_argument(
+        "--config", type=Path, metavar="YAML", help="keys of the config from a run's config.yaml or a search's best.yaml"
     )
     run.add_argument("--no_expo_weighting", action="store_true", help="same as --set exp_weights=false (RCP-R and RCP-A)")
     place = parser.add_argument_group("where and how")
@@ -116,9 +103,10 @@ def build_parser() -> argparse.ArgumentParser:
         help="where networks train (default cpu, the fastest for small ones)",
     )
     place.add_argument(
-        "--executor", choices=("serial", "ray"), default="serial", help="where populations are evaluated (ray: not yet available)"
-    )
-    place.add_argument("--use_tune", action="store_true", help="search hyper-parameters with Ray Tune (not yet available)")
+        "--executor", choices=tuple(EXECUTORS), default="serial",
+        help="where SE and RN evaluate their populations; same results: serial in NUM_WORKERS processes, ray on a cluster",
+    )  # fmt: skip
+    place.add_argument("--ray_address", metavar="HOST:PORT", help="of a running Ray cluster (default: one is started here)")
     keep = parser.add_argument_group("checkpoints and recordings")
     keep.add_argument(
         "--resume", action="store_true", help="go on from last.ckpt in the run directory, or start if there is none"
@@ -132,13 +120,27 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="film the policy every N epochs (default -1: never)",
     )
+    tune = parser.add_argument_group("hyper-parameter search")
+    tune.add_argument(
+        "--use_tune",
+        action="store_true",
+        help="search with Ray Tune, as the tune: block of the method's config says; see --resume",
+    )
+    tune.add_argument(
+        "--tune",
+        dest="tune_settings",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a key of the tune: block: algorithm=asha|bohb|optuna, trials, seeds, budget, reports, search; repeatable",
+    )
     test = parser.add_argument_group("evaluation")
     test.add_argument(
         "--eval_agent", type=Path, metavar="CKPT", help="evaluate a checkpoint: table, evaluation.json and a film beside it"
     )
     test.add_argument(
         "--eval_episodes",
-        type=_count,
+        type=count,
         metavar="N",
         help=f"episodes per mode (default {FINAL_EVAL_EPISODES}; in training: of the config)",
     )
@@ -148,16 +150,19 @@ def build_parser() -> argparse.ArgumentParser:
         help="command for --eval_agent, e.g. return=250,horizon=300 or advantage=1.5, or 'sweep' for a table and picture of "
         "obtained against commanded (default: the checkpoint's)",
     )
+    show = parser.add_argument_group("figures")
+    show.add_argument(
+        "--figure",
+        nargs=argparse.REMAINDER,
+        metavar="NAME ...",
+        help="draw a figure instead: the same as lightning-rl figures NAME ...",
+    )
     return parser
 
 
 def _refuse_unavailable(arguments: argparse.Namespace) -> None:
-    for flag, used in (
-        ("--use_tune", arguments.use_tune),
-        ("--executor ray", arguments.executor == "ray"),
-    ):
-        if used:
-            raise UserError(f"{flag} is not yet available; leave it out")
+    if arguments.tune_settings and not arguments.use_tune:
+        raise UserError("--tune goes with --use_tune; leave it out for training")
     if arguments.eval_command and arguments.eval_agent is None:
         raise UserError("--eval_command goes with --eval_agent CKPT; leave it out for training")
 
@@ -187,8 +192,11 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
         preset=arguments.preset,
         num_workers=arguments.num_workers,
         logdir=arguments.logdir,
+        config={} if arguments.config is None else read_settings(arguments.config, method),
         settings=settings,
         accelerator=arguments.accelerator,
+        executor=arguments.executor,
+        ray_address=arguments.ray_address,
         checkpoint=not arguments.no_checkpoint,
         recording_epoch_interval=arguments.recording_epoch_interval,
         reload=arguments.reload,
@@ -196,7 +204,19 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
     )
 
 
-def _main(arguments: argparse.Namespace) -> int:
+def _use_tool(words: Sequence[str]) -> int:
+    from lightning_rl.tools import TOOLS  # pandas and matplotlib, which training does without
+
+    run_tool("lightning-rl", TOOLS, words)
+    return 0
+
+
+def _main(argv: Sequence[str]) -> int:
+    if argv and not argv[0].startswith("-"):
+        return _use_tool(argv)
+    arguments = build_parser().parse_args(argv)
+    if arguments.figure is not None:
+        return _use_tool(["figures", *arguments.figure])
     _refuse_unavailable(arguments)
     if arguments.eval_agent is not None:
         episodes = arguments.eval_episodes or FINAL_EVAL_EPISODES
@@ -205,7 +225,20 @@ def _main(arguments: argparse.Namespace) -> int:
         else:
             print_report(evaluate(arguments.eval_agent, episodes, arguments.eval_command, arguments.num_workers))
         return 0
-    return train(run_options(arguments))
+    return _search(arguments) if arguments.use_tune else train(run_options(arguments))
+
+
+def _search(arguments: argparse.Namespace) -> int:
+    from lightning_rl.tuning.search import tune
+    from lightning_rl.tuning.space import load_tune_config
+    from lightning_rl.tuning.trial import Plan
+
+    options = run_options(arguments)
+    if options.num_seeds > 1:
+        raise UserError(f"--num_seeds {options.num_seeds}: a search takes its seeds per trial from --tune seeds=N")
+    settings = dict(parse_setting(setting, "--tune", "trials=20") for setting in arguments.tune_settings)
+    config = load_tune_config(options.implementation, options.gamename, settings)
+    return tune(Plan(dataclasses.replace(options, logdir=options.logdir.resolve()), config), options.resume)
 
 
 def _disk_full(error: object) -> bool:
@@ -222,7 +255,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; the exit code. Errors of the user are one line and code 2."""
     threading.excepthook = _thread_failed
     try:
-        return _main(build_parser().parse_args(argv))
+        return _main(sys.argv[1:] if argv is None else argv)
     except UserError as error:
         message = str(error)
     except KeyboardInterrupt:

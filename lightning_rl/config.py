@@ -1,7 +1,7 @@
 """Configs: a strict dataclass is the schema, the YAML file of the implementation the only place of values.
 
-``default:`` < the block of the gamename < the block of ``--preset`` under ``presets:`` < ``--set key=value``. A preset may hold
-blocks by gamename, too; ``procmaze-3`` reads those of ``procmaze`` and then its own.
+``default:`` < the block of the gamename < the block of ``--preset`` under ``presets:`` < ``--config`` <
+``--set key=value``. A preset may hold blocks by gamename, too; ``procmaze-3`` reads those of ``procmaze`` and then its own.
 """
 
 from __future__ import annotations
@@ -46,12 +46,28 @@ def config_path(implementation: str) -> Path:
     return Path(__file__).resolve().parent / "configs" / f"{implementation}.yaml"
 
 
-def parse_setting(setting: str) -> tuple[str, Any]:
+def parse_setting(setting: str, flag: str = "--set", example: str = "learning_rate=1e-3") -> tuple[str, Any]:
     """``key=value`` of ``--set``, the value read as YAML."""
     key, equals, value = setting.partition("=")
     if not equals or not key.strip():
-        raise UserError(f"--set '{setting}': expected key=value, e.g. --set learning_rate=1e-3")
-    return key.strip(), parse_yaml(value, f"--set {key}")
+        raise UserError(f"{flag} '{setting}': expected key=value, e.g. {flag} {example}")
+    return key.strip(), parse_yaml(value, f"{flag} {key}")
+
+
+def read_settings(path: Path, implementation: str) -> dict[str, Any]:
+    """Keys and values of ``--config``: a run's config.yaml, a search's best.yaml, or a plain mapping of keys."""
+    try:
+        document = parse_yaml(path.read_text(), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"--config '{path}' cannot be read: {error}; give the path of a YAML file") from error
+    if not isinstance(document, dict):
+        raise UserError(f"--config '{path}': expected a mapping of keys to values, got {document!r}")
+    if (other := document.get("implementation", implementation)) != implementation:
+        raise UserError(f"--config '{path}' is of {other}, this run's implementation is {implementation}; they must match")
+    settings = document.get("config", document)
+    if not isinstance(settings, dict):
+        raise UserError(f"--config '{path}': config: must be a mapping of keys to values, got {settings!r}")
+    return settings
 
 
 def merged_values(implementation: str, gamename: str, preset: str | None = None) -> list[tuple[str, dict[str, Any]]]:

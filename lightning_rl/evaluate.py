@@ -21,7 +21,6 @@ from rich.table import Table
 from lightning_rl.callbacks.checkpoints import read_checkpoint
 from lightning_rl.data.episodes import Player, record_episode
 from lightning_rl.envs.gym import can_film
-from lightning_rl.figures.commands import draw_sweep
 from lightning_rl.functional.statistics import summarise
 from lightning_rl.methods.base import Evaluation, Method, evaluation_requests
 from lightning_rl.registry import implementation
@@ -94,6 +93,7 @@ def _open(path: Path, num_workers: int) -> _Checkpoint:
     quiet_lightning()
     torch.set_num_threads(1)
     method = load_method(path)
+    method.prepare_evaluation()
     _, evaluation = implementation(method.hparams["hparams"]["implementation"]).make_loaders(method, num_workers)
     return _Checkpoint(path, method, evaluation)
 
@@ -141,6 +141,8 @@ def sweep(path: Path, episodes: int, num_workers: int) -> dict[str, Any]:
         "rows": [dict(zip(("commanded", "obtained_mean", "obtained_sd"), row, strict=True)) for row in rows],
         "picture": str(path.parent / "sweep.png"),
     }
+    from lightning_rl.figures.commands import draw_sweep  # matplotlib, which training does without
+
     draw_sweep(path.parent / "sweep", report)
     return report
 

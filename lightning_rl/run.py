@@ -43,6 +43,7 @@ from lightning_rl.registry import implementation
 from lightning_rl.types import UserError
 
 _PACKAGES = ("lightning_rl", "torch", "pytorch-lightning", "gymnasium", "numpy", "tensorboard")
+_EVALUATIONS = {"sampled": "eval", "greedy": "eval_greedy"}
 _MAY_CHANGE_ON_RESUME = {
     *("max_epochs", "max_env_steps", "max_episodes", "target_return"),
     *("eval_interval", "eval_episodes", "checkpoint_interval"),
@@ -51,7 +52,11 @@ _MAY_CHANGE_ON_RESUME = {
 
 @dataclasses.dataclass(frozen=True)
 class RunOptions:
-    """What the command line says about a run. settings: ``--set`` keys and values, and flags that mean the same."""
+    """What the command line says about a run.
+
+    settings: ``--set`` keys and values, and flags that mean the same; config: keys and values of ``--config``.
+    log_version: the logger's folder; None: a new one each time that the run is started.
+    """
 
     implementation: str
     gamename: str
@@ -64,9 +69,13 @@ class RunOptions:
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     accelerator: str = "cpu"
     checkpoint: bool = True
+    executor: str = "serial"
+    ray_address: str | None = None
     recording_epoch_interval: int = -1
     reload: Path | None = None
     resume: bool = False
+    config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    log_version: int | None = None
 
     @property
     def run_dir(self) -> Path:
@@ -78,11 +87,11 @@ class RunOptions:
 
 
 def load_config(options: RunOptions) -> MethodConfig:
-    """The merged and checked config: ``default`` < gamename < preset < settings."""
+    """The merged and checked config: ``default`` < gamename < preset < ``--config`` < settings."""
     schema = implementation(options.implementation).config
     env_spec(options.gamename)
     layers = merged_values(options.implementation, options.gamename, options.preset)
-    return build_config(schema, [*layers, ("--set", options.settings)])
+    return build_config(schema, [*layers, ("--config", options.config), ("--set", options.settings)]).resolved(options.gamename)
 
 
 def train(options: RunOptions) -> int:
@@ -118,6 +127,7 @@ def train(options: RunOptions) -> int:
     method = entry.method(hparams)
     if options.reload is not None:
         load_weights(method, options.reload)
+    method.distribute(options.executor, options.num_workers, options.ray_address)
     with contextlib.ExitStack() as owned:
         for run in each:
             owned.enter_context(_owned(run.run_dir))
@@ -201,7 +211,8 @@ def _trainer(
         callbacks += [best_checkpoint(options.run_dir), LastCheckpoint(options.run_dir, config.checkpoint_interval)]
     callbacks.append(RunProgress(name, config.epoch_budget, config.max_env_steps))
     each = options.seeds()
-    loggers = [TensorBoardLogger(run.run_dir, name="logger", default_hp_metric=False) for run in each]
+    version = options.log_version
+    loggers = [TensorBoardLogger(run.run_dir, name="logger", version=version, default_hp_metric=False) for run in each]
     for logger, run in zip(loggers, each, strict=True):
         _log_hparams(logger, method, run.seed)
     storage = AtomicCheckpointIO() if len(each) == 1 else MemberCheckpointIO([run.run_dir for run in each])
@@ -286,9 +297,9 @@ def _git_commit() -> str | None:
 def _summary(options: RunOptions, method: Method, trainer: Trainer, interrupted: bool) -> str:
     state = "interrupted" if interrupted else "finished"
     line = f"{state} at {int(method.env_steps):,} training steps, {int(method.eval_env_steps):,} evaluation steps"
-    if "eval/return_mean" in trainer.callback_metrics:
-        sampled, greedy = (float(trainer.callback_metrics[f"{p}/return_mean"]) for p in ("eval", "eval_greedy"))
-        line += f"; last evaluation: sampled {sampled:.1f}, greedy {greedy:.1f}"
+    found = {name: trainer.callback_metrics.get(f"{p}/return_mean") for name, p in _EVALUATIONS.items()}
+    told = ", ".join(f"{name} {float(value):.1f}" for name, value in found.items() if value is not None)
+    line += f"; last evaluation: {told}" if told else ""
     hint = f"\ngo on with --resume; run directory: {options.run_dir}" if interrupted else f"\nrun directory: {options.run_dir}"
     return line + hint
 

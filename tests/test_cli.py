@@ -47,7 +47,6 @@ def refused(capsys, code: int) -> str:
         (["--recording_epoch_interval", "0"], ["0 is not an interval", "-1 for never"]),
         (["--exp_name", "../up"], ["--exp_name '../up' is not a folder name"]),
         (["--accelerator", "abacus"], ["--accelerator", "invalid choice: 'abacus'"]),
-        (["--use_tune"], ["--use_tune is not yet available"]),
         (["--num_seeds", "3"], ["--num_seeds 3: UDRL trains one seed at a time"]),
         (["--implementation", "DDQN", "--gamename", "pendulum"], ["DDQN does not fit gamename 'pendulum'", "use TD3 or PPO"]),
         (["--implementation", "QL"], ["QL does not fit gamename 'lunarlander'", "use a grid world, e.g. cliff"]),

@@ -42,7 +42,7 @@ def test_every_preset_instantiates_and_builds_its_method(name, preset):
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)
 def test_blocks_are_of_known_environments_and_default_is_complete(name):
     document = yaml.safe_load(config_path(name).read_text())
-    assert set(document) - {"default", "presets"} <= set(ENV_SPECS)
+    assert set(document) - {"default", "presets", "tune"} <= set(ENV_SPECS)
     fields = {field.name for field in dataclasses.fields(IMPLEMENTATIONS[name].config)}
     assert set(document["default"]) == fields
 

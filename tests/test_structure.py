@@ -6,8 +6,8 @@ import pytest
 from helpers import ROOT
 
 ORDER = [
-    {"types", "seeding"}, {"functional"}, {"nets"}, {"envs"}, {"data"}, {"agents"}, {"evolution"},
-    {"methods"}, {"registry", "config"}, {"callbacks"}, {"run"}, {"evaluate", "tuning", "figures"}, {"cli"},
+    {"types", "seeding", "arguments", "files", "config"}, {"functional"}, {"nets"}, {"envs"}, {"data"}, {"agents"}, {"evolution"},
+    {"methods"}, {"registry"}, {"callbacks"}, {"run"}, {"evaluate", "tuning", "figures"}, {"tools"}, {"cli"},
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
 ONLY_IN = {
@@ -16,7 +16,9 @@ ONLY_IN = {
     "gymnasium": {"envs"},
     "ray": {"evolution", "tuning"},
     "matplotlib": {"figures"},
-    "argparse": {"cli", "figures"},
+    "argparse": {"arguments", "cli", "figures", "tools"},
+    "pandas": {"figures"},
+    "tensorboard": {"figures"},
 }
 FILES = sorted((ROOT / "lightning_rl").rglob("*.py"))
 

@@ -95,7 +95,7 @@ class PerfectModelDQN(Imagination):
         for k in range(self.settings.rollout_length):
             q = online(obs)
             action = self.choose(q, members, number, k)
-            state, obs, reward, terminated = self.env.step(state, action, chance[:, k])
+            state, obs, reward, terminated, _ = self.env.step(state, action, chance[:, k])
             steps.append((q, action, reward, (~terminated).float(), obs))
         return joined(steps, self.settings.gamma, weighted=self.env.episodic)
 

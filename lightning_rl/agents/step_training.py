@@ -105,7 +105,7 @@ def play(agent: ModelBasedDQN, seeds: Sequence[int], episodes: int, horizon: int
     for t in range(horizon):
         q = agent.values(obs, None if greedy else codes.at(t))
         action = q.argmax(-1) if greedy else agent.boltzmann(q, gumbel.at(t))
-        state, obs, reward, terminated = env.step(state, action, chance.at(t))
+        state, obs, reward, terminated, _ = env.step(state, action, chance.at(t))
         total += reward.masked_fill(over, 0)
         length += ~over
         over |= terminated

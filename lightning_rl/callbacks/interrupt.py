@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 from types import FrameType
 from typing import Any
 
@@ -23,6 +24,8 @@ class StopOnSignal(Callback):
         self._before: dict[int, Any] = {}
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return  # only the main thread may set handlers; a Ray worker trains in another
         for number in _SIGNALS:  # after Lightning has set its own handlers
             self._before[number] = signal.signal(number, self._handle)
 
@@ -55,6 +58,9 @@ class StopAtEnvSteps(Callback):
 
     def __init__(self, max_env_steps: int):
         self.max_env_steps = max_env_steps
+
+    def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
+        trainer.should_stop = int(pl_module.env_steps) >= self.max_env_steps  # resumed with nothing left to do
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, *args: Any) -> None:
         if int(pl_module.env_steps) >= self.max_env_steps:

@@ -80,7 +80,8 @@ class FuncGymEnv(gymnasium.Env[Any, Any]):
     def step(self, action: Any) -> tuple[FloatArray, float, bool, bool, dict[str, Any]]:
         step = self.env.step(self.state, torch.as_tensor(action), self._noise(self.env.step_noise_size))
         self.state = step.state
-        return step.obs.numpy().copy(), float(step.reward), bool(step.terminated), False, {}
+        info = {} if step.continuation is None else {"continuation": float(step.continuation)}
+        return step.obs.numpy().copy(), float(step.reward), bool(step.terminated), False, info
 
     def render(self) -> Array:
         """A picture of the state, uint8 ``[height, width, 3]``."""

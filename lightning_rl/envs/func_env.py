@@ -20,12 +20,16 @@ State = Tensor
 
 
 class Step(NamedTuple):
-    """What one step gives: the next state ``[..., S]`` and its observation ``[..., O]``, reward and terminated ``[...]``."""
+    """What one step gives: the next state ``[..., S]`` and its observation ``[..., O]``, reward and terminated ``[...]``.
+
+    continuation ``[...]``: of learned environments, how likely the episode goes on; None: 0 where terminated, else 1.
+    """
 
     state: State
     obs: Tensor
     reward: Tensor
     terminated: Tensor
+    continuation: Tensor | None = None
 
 
 class FuncEnv(ABC):
@@ -66,6 +70,11 @@ class FuncEnv(ABC):
     def draw(self, obs: Tensor) -> Array:
         """A picture uint8 ``[height, width, 3]`` of one observation ``[O]``, which may also be a model's: bits in 0 .. 1."""
         raise NotImplementedError(f"{type(self).__name__} has no picture")
+
+    def keep(self, rows: Tensor) -> FuncEnv:
+        """The environment for the members ``rows`` ``[M]`` alone; learned ones have parameters for each member."""
+        del rows
+        return self
 
 
 def uniform_between(noise: Tensor, low: float | Tensor, high: float | Tensor) -> Tensor:

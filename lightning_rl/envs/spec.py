@@ -24,6 +24,7 @@ class EnvSpec:
     solved_return: the return that the field calls solved, or None.
     sparse: give the sum of the rewards at the last step and 0 before.
     kwargs: arguments of the environment, e.g. its size.
+    min_return: the lowest return that an episode can have, or None where there is no bound.
     """
 
     gamename: str
@@ -36,6 +37,7 @@ class EnvSpec:
     max_return: float
     solved_return: float | None
     sparse: bool = False
+    min_return: float | None = None
     kwargs: tuple[tuple[str, int], ...] = ()
 
     @property
@@ -50,16 +52,16 @@ class EnvSpec:
 # published agents reach about 16,000.
 _LUNARLANDER = EnvSpec("lunarlander", "LunarLander-v3", 8, 4, False, 1000, 200, 320.0, 200.0)
 
-# Cells, time limit, highest and solved return of the grid worlds of the synthetic-environments paper.
+# Cells, time limit, highest, solved and lowest return of the grid worlds of the synthetic-environments paper.
 _GRIDS = (
-    ("cliff", 48, 50, -12.0, -20.0),
-    ("emptyroom22", 4, 10, 0.99, 0.8),
-    ("emptyroom23", 6, 15, 0.98, 0.8),
-    ("emptyroom33", 9, 20, 0.97, 0.8),
-    ("wallroom", 25, 30, 0.93, 0.8),
-    ("holeroom", 25, 30, 0.93, 0.8),
-    ("holeroomlarge", 35, 30, 0.91, 0.8),
-    ("holeroomlargeshifted", 35, 30, 0.83, 0.8),
+    ("cliff", 48, 50, -12.0, -20.0, -149.0),
+    ("emptyroom22", 4, 10, 0.99, 0.8, -0.1),
+    ("emptyroom23", 6, 15, 0.98, 0.8, -0.15),
+    ("emptyroom33", 9, 20, 0.97, 0.8, -0.2),
+    ("wallroom", 25, 30, 0.93, 0.8, -0.3),
+    ("holeroom", 25, 30, 0.93, 0.8, -1.29),
+    ("holeroomlarge", 35, 30, 0.91, 0.8, -1.29),
+    ("holeroomlargeshifted", 35, 30, 0.83, 0.8, -1.29),
 )
 
 _ADAPTERS = "lightning_rl.envs.adapters:lightning_rl"
@@ -97,15 +99,15 @@ ENV_SPECS: dict[str, EnvSpec] = {
         replace(_LUNARLANDER, gamename="lunarlander-sparse", sparse=True),
         EnvSpec("lunarlander-continuous", "LunarLanderContinuous-v3", 8, 2, True, 1000, 200, 320.0, 200.0),
         replace(_LUNARLANDER, gamename="beresheet", env_id="lightning_rl.envs.beresheet:Beresheet-v0", horizon=300),
-        EnvSpec("cartpole", "CartPole-v1", 4, 2, False, 500, 100, 500.0, 475.0),
-        EnvSpec("cartpole-v0", "CartPole-v0", 4, 2, False, 200, 100, 200.0, 195.0),
-        EnvSpec("acrobot", "Acrobot-v1", 6, 3, False, 500, 200, -60.0, -100.0),
-        EnvSpec("pendulum", "Pendulum-v1", 3, 1, True, 200, 200, 0.0, None),
-        EnvSpec("mountaincar-continuous", "MountainCarContinuous-v0", 2, 1, True, 999, 500, 100.0, 90.0),
+        EnvSpec("cartpole", "CartPole-v1", 4, 2, False, 500, 100, 500.0, 475.0, min_return=1.0),
+        EnvSpec("cartpole-v0", "CartPole-v0", 4, 2, False, 200, 100, 200.0, 195.0, min_return=1.0),
+        EnvSpec("acrobot", "Acrobot-v1", 6, 3, False, 500, 200, -60.0, -100.0, min_return=-500.0),
+        EnvSpec("pendulum", "Pendulum-v1", 3, 1, True, 200, 200, 0.0, None, min_return=-3254.8),
+        EnvSpec("mountaincar-continuous", "MountainCarContinuous-v0", 2, 1, True, 999, 500, 100.0, 90.0, min_return=-99.9),
         EnvSpec("halfcheetah", "HalfCheetah-v5", 17, 6, True, 1000, 1000, 16_000.0, 4800.0),
         *(
-            EnvSpec(name, f"{_ADAPTERS}/{name}-v0", cells, 4, False, cap, cap, best, solved)
-            for name, cells, cap, best, solved in _GRIDS
+            EnvSpec(name, f"{_ADAPTERS}/{name}-v0", cells, 4, False, cap, cap, best, solved, min_return=worst)
+            for name, cells, cap, best, solved, worst in _GRIDS
         ),
         *(make() for make in SIZED.values()),
     )

@@ -2,41 +2,88 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping
+import argparse
+import functools
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib
+import pandas as pd
 
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+from lightning_rl.arguments import Tool
+from lightning_rl.figures import style
+from lightning_rl.figures.runs import attempt, read_csv, split_label
+from lightning_rl.types import UserError
+
+COLUMNS = ["run", "command", "commanded", "obtained_mean", "obtained_sd"]
 
 
-def draw_sweep(out: Path, *reports: Mapping[str, Any]) -> None:
-    """``OUT.png`` and ``OUT.csv`` of sweeps: one line per checkpoint, the band is one sd over episodes."""
-    figure, axes = plt.subplots(figsize=(6.4, 4.8), dpi=120, layout="constrained")
-    name = reports[0]["command_name"]
-    rows: list[tuple[str, float, float, float]] = []
-    for report in reports:
-        points = [(row["commanded"], row["obtained_mean"], row["obtained_sd"]) for row in report["rows"]]
-        commanded, mean, sd = zip(*points, strict=True)
-        label = f"{Path(report['checkpoint']).parent.name}, {report['env_steps']:,} steps"
-        (line,) = axes.plot(commanded, mean, marker="o", markersize=4, label=label)
-        low, high = ([m + sign * s for m, s in zip(mean, sd, strict=True)] for sign in (-1, 1))
-        axes.fill_between(commanded, low, high, color=line.get_color(), alpha=0.5 / (len(reports) + 1), linewidth=0)
-        rows += [(label, *point) for point in points]
+def sweep_table(report: Mapping[str, Any]) -> pd.DataFrame:
+    """The rows of one ``--eval_command sweep``."""
+    label = f"{Path(report['checkpoint']).parent.name}, {report['env_steps']:,} steps"
+    return pd.DataFrame(report["rows"]).assign(run=label, command=report["command_name"])[COLUMNS]
+
+
+def draw_sweeps(out: Path, table: pd.DataFrame, title: str) -> None:
+    """One line per run of the sweep ``table``; the band is one sd over episodes."""
+    figure, (axes,) = style.panels(1, (6.4, 4.8))
+    name = table["command"].iloc[0]
+    runs = table.groupby("run", sort=False)
+    for index, (label, rows) in enumerate(runs):
+        x, mean, sd = (rows[column].to_numpy(float) for column in COLUMNS[2:])
+        colour = style.colour(index)
+        axes.plot(x, mean, marker="o", markersize=4, color=colour, label=label)
+        axes.fill_between(x, mean - sd, mean + sd, color=colour, alpha=0.5 / (len(runs) + 1), linewidth=0)
     if name == "return":
-        axes.axline((commanded[0], commanded[0]), slope=1, color="grey", linestyle=":", label="obtained = commanded")
-    first = reports[0]
-    title = f"{first['implementation']} on {first['gamename']}: {first['episodes']} episodes per command, actions sampled"
+        start = float(table["commanded"].iloc[0])
+        axes.axline((start, start), slope=1, color="grey", linestyle=":", label="obtained = commanded")
     units = "return" if name == "return" else f"{name} (standard deviations)"
-    axes.set(title=title, xlabel=f"commanded {units}", ylabel="obtained return, mean and sd of episodes")
-    axes.grid(alpha=0.3)
-    axes.legend(loc="lower right")
-    figure.savefig(out.with_suffix(".png"))
-    plt.close(figure)
-    with out.with_suffix(".csv").open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("run", "commanded", "obtained_mean", "obtained_sd"))
-        writer.writerows((label, *(f"{value:.3f}" for value in values)) for label, *values in rows)
+    axes.set(title=title, xlabel=f"commanded {units}", ylabel="obtained return")
+    axes.legend(loc="best")
+    style.caption(figure, f"{style.seeds_text([len(runs)]) if len(runs) > 1 else 'one run'}; mean and standard deviation of "
+                  "the episodes of each command")  # fmt: skip
+    style.save(figure, out, table)
+
+
+def draw_sweep(out: Path, report: Mapping[str, Any]) -> None:
+    """OUT.png, OUT.svg and OUT.csv of one sweep."""
+    title = f"{report['implementation']} on {report['gamename']}: {report['episodes']} episodes per command, actions sampled"
+    draw_sweeps(out, sweep_table(report), title)
+
+
+def read_sweep(source: str) -> pd.DataFrame:
+    """A ``sweep.csv``, or that of a run directory; ``CSV:LABEL`` names its runs."""
+    path, label = split_label(source)
+    table = read_csv(path / "sweep.csv" if path.is_dir() else path)
+    table = table.assign(**{name: value for name, value in (("command", "return"), ("run", path.stem)) if name not in table})
+    if missing := [name for name in COLUMNS if name not in table]:
+        raise UserError(f"it lacks the column {', '.join(missing)}")
+    own = table["run"].astype(str)
+    if label is not None:
+        own = pd.Series(label, table.index) if own.nunique() == 1 else f"{label} " + own
+    return table[COLUMNS].assign(run=own)
+
+
+def read_sweeps(sources: Sequence[str]) -> pd.DataFrame:
+    """The sweeps of all sources that have one; UserError if none has, or their commands differ."""
+    tables = [table for source in sources for table in attempt(Path(source), functools.partial(read_sweep, source))]
+    for table in tables[1:]:
+        if set(table["command"]) != set(tables[0]["command"]):
+            one, other = tables[0]["command"].iloc[0], table["command"].iloc[0]
+            raise UserError(f"sweeps of different commands ({one} and {other}) do not share an axis; draw them apart")
+    if not tables:
+        raise UserError("nothing to draw: no source has a sweep.csv; make one with --eval_agent CKPT --eval_command sweep")
+    return pd.concat(tables, ignore_index=True)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of ``commands``."""
+    style.add_sources(parser)
+
+
+def draw(arguments: argparse.Namespace) -> None:
+    """The figure that the arguments ask for."""
+    draw_sweeps(arguments.out, read_sweeps(arguments.sources), arguments.title)
+
+
+COMMANDS = Tool("commanded against obtained return or advantage, from sweeps of --eval_command sweep", add_arguments, draw)

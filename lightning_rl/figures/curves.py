@@ -1,125 +1,115 @@
-"""Learning curves over environment steps, mean over seeds, beside published ones.
-
-    python -m lightning_rl.figures.curves OUT RUN_DIR... [--tag rollout/return_mean] [--reference CSV:LABEL ...]
-
-writes ``OUT.png`` and ``OUT.csv``: columns ``run, env_steps, value``.
-"""
+"""Learning curves: every seed thin, mean, interquartile mean and 95 % band over seeds, beside published curves."""
 
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")  # no display needed
-
-import matplotlib.pyplot as plt
 import numpy as np
-import numpy.typing as npt
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+import pandas as pd
+from matplotlib.axes import Axes
 
+from lightning_rl.arguments import Tool
+from lightning_rl.figures import style
+from lightning_rl.figures.groups import LABELS, Group, add_group_arguments, read_groups
+from lightning_rl.figures.runs import AXES, Curve, Floats, read_csv, read_scalar, split_label
 from lightning_rl.types import UserError
 
-Floats = npt.NDArray[np.float64]
+__all__ = ["Curve", "read_scalar"]
 
 
 @dataclass(frozen=True)
-class Curve:
-    """Values ``[n]`` of one run at env_steps ``[n]``."""
+class Reference:
+    """A published curve."""
 
-    name: str
-    env_steps: Floats
+    label: str
+    x: Floats
     value: Floats
 
 
-def read_scalar(run_dir: Path, tag: str) -> Curve:
-    """A scalar over env_steps from all TensorBoard files of a run; after resuming, the later value of a step counts."""
-    points: dict[int, float] = {}
-    for version in sorted((run_dir / "logger").glob("version_*"), key=lambda p: int(p.name.split("_")[1])):
-        events = EventAccumulator(str(version), size_guidance={"scalars": 0})
-        events.Reload()
-        if tag in events.Tags()["scalars"]:
-            new = {event.step: event.value for event in events.Scalars(tag)}
-            first = min(new)
-            points = {step: value for step, value in points.items() if step < first} | new
-    if not points:
-        raise UserError(f"'{run_dir}' has no scalar '{tag}'; give a run directory with a logger/ folder in it")
-    steps = sorted(points)
-    return Curve(run_dir.name, np.array(steps, dtype=np.float64), np.array([points[s] for s in steps]))
+def read_reference(source: str, axis: str) -> Reference:
+    """``CSV:LABEL`` with columns ``axis`` and value."""
+    path, label = split_label(source)
+    table = read_csv(path)
+    if missing := [name for name in (axis, "value") if name not in table]:
+        raise UserError(f"--reference '{path}' lacks the column {', '.join(missing)}; it has: {', '.join(table.columns)}")
+    return Reference(label or path.stem, table[axis].to_numpy(float), table["value"].to_numpy(float))
 
 
-def binned(curve: Curve, width: float, end: float) -> tuple[Floats, Floats]:
-    """Means of the values in bins of ``width`` steps up to ``end``, at the bins' upper edges; nan where empty."""
-    edges = np.arange(width, end + width / 2, width)
-    index = np.minimum(np.ceil(curve.env_steps / width).astype(int) - 1, len(edges))
-    index = np.maximum(index, 0)
-    total = np.bincount(index, curve.value, len(edges) + 1)[: len(edges)]
-    count = np.bincount(index, minlength=len(edges) + 1)[: len(edges)]
-    with np.errstate(invalid="ignore"):
-        return edges, total / count
+def draw_group(axes: Axes, group: Group, colour: str) -> None:
+    """One group: thin lines of its runs, and over several seeds its statistics."""
+    several = len(group.seeds) > 1
+    label = f"{group.label}, {style.seeds_text([len(group.seeds)])}"
+    for values in group.values:
+        axes.plot(group.x, values, color=colour, alpha=0.3 if several else 1, linewidth=0.7 if several else 1.5)
+    axes.plot([], [], color=colour, linewidth=2.0, label=label)
+    if several and (lines := group.statistics()):
+        axes.fill_between(lines["low"][0], lines["low"][1], lines["high"][1], color=colour, alpha=0.18, linewidth=0)
+        axes.plot(*lines["mean"], color=colour, linewidth=2.0)
+        axes.plot(*lines["iqm"], color=colour, linewidth=1.2, linestyle=":")
 
 
-def read_reference(source: str) -> tuple[str, Floats, Floats]:
-    """``CSV:LABEL`` with columns env_steps and value."""
-    path, _, label = source.rpartition(":")
-    with Path(path or label).open() as file:
-        rows = list(csv.DictReader(file))
-    steps, value = ([float(row[key]) for row in rows] for key in ("env_steps", "value"))
-    return label if path else Path(label).stem, np.array(steps), np.array(value)
+def rows_of(game: str, group: Group) -> list[tuple[str, str, str, float, float]]:
+    """(gamename, group, run, x, value) of all lines of a group."""
+    lines = {f"seed_{seed}": (group.x, values) for seed, values in zip(group.seeds, group.values, strict=True)}
+    if len(group.seeds) > 1:
+        lines |= group.statistics()
+    return [
+        (game, group.label, run, float(x), float(y))
+        for run, (xs, ys) in lines.items()
+        for x, y in zip(xs, ys, strict=True)
+        if np.isfinite(y)
+    ]
 
 
-def draw(out: Path, curves: Sequence[Curve], references: Sequence[str], width: float, title: str, ylabel: str) -> Floats:
-    """The picture and its CSV; the mean over runs ``[bins]``."""
-    end = width * max(1, round(max(curve.env_steps[-1] for curve in curves) / width))
-    figure, axes = plt.subplots(figsize=(8, 4.8), dpi=120, layout="constrained")
-    rows: list[tuple[str, float, float]] = []
-    all_values = []
-    for curve in curves:
-        steps, value = binned(curve, width, end)
-        all_values.append(value)
-        rows += [(curve.name, s, v) for s, v in zip(steps, value, strict=True) if np.isfinite(v)]
-        axes.plot(steps / 1e6, value, color="tab:blue", alpha=0.35, linewidth=0.8)
-    mean = np.mean(all_values, axis=0)  # nan where a run has no data: never a mean over fewer seeds
-    rows += [("mean", s, v) for s, v in zip(steps, mean, strict=True) if np.isfinite(v)]
-    axes.plot(steps / 1e6, mean, color="tab:blue", linewidth=2.2, label=f"lightning_rl, mean of {len(curves)} seeds")
-    for source, colour in zip(references, ("black", "tab:orange", "tab:green", "tab:red"), strict=False):
-        label, x, y = read_reference(source)
-        inside = x <= end
-        axes.plot(x[inside] / 1e6, y[inside], color=colour, linestyle="--", linewidth=1.4, label=label)
-        rows += [(label, s, v) for s, v in zip(x[inside], y[inside], strict=True)]
-    axes.set(title=title, xlabel="environment steps (millions)", ylabel=ylabel)
-    axes.grid(alpha=0.3)
-    axes.legend(loc="lower right")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out.with_suffix(".png"))
-    plt.close(figure)
-    with out.with_suffix(".csv").open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("run", "env_steps", "value"))
-        writer.writerows((name, int(s), f"{v:.3f}") for name, s, v in rows)
-    return mean
+def draw(arguments: argparse.Namespace) -> None:
+    """The figure that the arguments ask for."""
+    references = [read_reference(source, arguments.x) for source in arguments.reference]
+    games, width = read_groups(arguments)
+    figure, panels = style.panels(len(games))
+    rows = []
+    for axes, (game, groups) in zip(panels, games.items(), strict=True):
+        for index, group in enumerate(groups):
+            draw_group(axes, group, style.colour(index))
+            rows += rows_of(game, group)
+        rows += draw_references(axes, game, references, groups[0].x[-1])
+        axes.set(xlabel=AXES[arguments.x].label, ylabel=arguments.ylabel or LABELS.get(arguments.tag, arguments.tag))
+        axes.set_title(game if len(games) > 1 or not arguments.title else "")
+        style.big_numbers(axes)
+        axes.legend(loc=arguments.legend)
+    if arguments.title:
+        figure.suptitle(arguments.title)
+    counts = [len(group.seeds) for groups in games.values() for group in groups]
+    what = "thin: single seeds; thick: their mean; dotted: interquartile mean; band: 95 % bootstrap interval of the mean"
+    alone = max(counts) == 1
+    style.caption(figure, f"{style.seeds_text(counts)}{'' if alone else '; ' + what}; averaged over bins of {width:,.6g}.")
+    style.save(figure, arguments.out, pd.DataFrame(rows, columns=["gamename", "group", "run", arguments.x, "value"]))
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """The command line."""
-    parser = argparse.ArgumentParser(prog="lightning_rl.figures.curves", description="Learning curves over env steps.")
-    parser.add_argument("out", type=Path, help="written as OUT.png and OUT.csv")
-    parser.add_argument("run_dirs", type=Path, nargs="+", metavar="RUN_DIR")
-    parser.add_argument("--tag", default="rollout/return_mean", help="scalar to plot (default rollout/return_mean)")
-    parser.add_argument("--reference", action="append", default=[], metavar="CSV:LABEL", help="published curve; repeatable")
-    parser.add_argument("--bin", type=float, default=50_000, metavar="STEPS", help="average over this many steps (50000)")
-    parser.add_argument("--title", default="")
-    arguments = parser.parse_args(argv)
-    try:
-        curves = [read_scalar(run_dir, arguments.tag) for run_dir in arguments.run_dirs]
-    except UserError as error:
-        parser.error(str(error))
-    draw(arguments.out, curves, arguments.reference, arguments.bin, arguments.title, f"{arguments.tag} (return)")
+def draw_references(
+    axes: Axes, game: str, references: Sequence[Reference], end: float
+) -> list[tuple[str, str, str, float, float]]:
+    """Published curves up to ``end``, dashed; their rows of the CSV."""
+    rows = []
+    for reference, colour in zip(references, style.REFERENCE_COLOURS * len(references), strict=False):
+        inside = reference.x <= end
+        x, value = reference.x[inside], reference.value[inside]
+        axes.plot(x, value, color=colour, linestyle="--", linewidth=1.4, label=reference.label)
+        rows += [(game, reference.label, "reference", float(a), float(b)) for a, b in zip(x, value, strict=True)]
+    return rows
 
 
-if __name__ == "__main__":
-    main()
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of ``curves``."""
+    style.add_sources(parser)
+    add_group_arguments(parser)
+    parser.add_argument(
+        "--reference", action="append", default=[], metavar="CSV[:LABEL]",
+        help="published curve with columns of the axis and value, drawn dashed; repeatable",
+    )  # fmt: skip
+    parser.add_argument("--ylabel", default="", help="of the vertical axis, with its unit (default: that of the scalar)")
+    parser.add_argument("--legend", default="best", metavar="PLACE", help="e.g. 'lower right' (default: best)")
+
+
+CURVES = Tool("learning curves over steps, episodes, updates or wall time, one panel per environment", add_arguments, draw)

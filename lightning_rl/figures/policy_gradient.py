@@ -1,30 +1,27 @@
 """The 2 x 2 comparison of policy-gradient methods over episodes: policy loss, baseline, entropy loss, mean return.
 
-    python -m lightning_rl.figures.policy_gradient OUT RUN_DIR... [--reference CSV] [--every EPISODES] [--title TEXT]
-
-writes ``OUT.png`` and ``OUT.csv``, one row per run and batch, and prints the best and last mean return of each run. A
-method that lacks a quantity is left out of its panel.
-Such a CSV can be given as ``--reference`` to another figure, where its runs are drawn dashed.
+The CSV has one row per run and batch; the best and last mean return of each run are printed. A method that lacks a
+quantity is left out of its panel. Such a CSV can be given as ``--reference`` to another figure, where its runs are drawn dashed.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
+import functools
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")  # no display needed
-
-import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 
-from lightning_rl.figures.curves import Floats, read_scalar
+from lightning_rl.arguments import Tool, count
+from lightning_rl.figures import style
+from lightning_rl.figures.runs import Floats, attempt, find_runs, read_scalar
+from lightning_rl.figures.runs import read_csv as read_any_csv
 from lightning_rl.methods.on_policy import RUNNING_EPISODES
 from lightning_rl.types import UserError
 
@@ -35,6 +32,8 @@ PANELS = {
     "mean_return": ("rollout/return_running_mean", "mean return of the last 100 episodes"),
 }
 """Column of the CSV: the run's scalar, and the panel's title."""
+
+METHODS = ("REINFORCE", "REINFORCE-baseline", "REINFORCE-entropy", "REINFORCE-combined", "AAC")
 
 
 @dataclass(frozen=True)
@@ -65,15 +64,13 @@ def labels(run_dirs: Sequence[Path]) -> list[str]:
 
 def read_csv(path: Path) -> list[Run]:
     """The runs of a CSV that this command has written."""
-    with path.open() as file:
-        rows = list(csv.DictReader(file))
-    if not rows or not {"method", "seed", "episode", *PANELS} <= rows[0].keys():
-        raise UserError(f"--reference '{path}': expected a CSV with columns method, seed, episode, {', '.join(PANELS)}")
+    table = read_any_csv(path)
+    if table.empty or not {"method", "seed", "episode", *PANELS} <= set(table):
+        raise UserError(f"'{path}': expected a CSV with columns method, seed, episode, {', '.join(PANELS)}")
     runs = []
-    for key in dict.fromkeys((row["method"], row["seed"]) for row in rows):
-        own = [row for row in rows if (row["method"], row["seed"]) == key]
-        quantity = {name: np.array([float(row[name]) for row in own]) for name in PANELS if own[0][name]}
-        runs.append(Run(*key, np.array([float(row["episode"]) for row in own]), quantity))
+    for (label, seed), own in table.groupby(["method", "seed"], sort=False):
+        quantity = {name: own[name].to_numpy(float) for name in PANELS if own[name].notna().all()}
+        runs.append(Run(str(label), str(seed), own["episode"].to_numpy(float), quantity))
     return runs
 
 
@@ -93,15 +90,10 @@ def summary(run: Run) -> str:
     return f"{run.label} seed {run.seed}: best {value[best]:.1f} at episode {episode[best]:.0f}, last {value[-1]:.1f}"
 
 
-def write_csv(path: Path, runs: Sequence[Run]) -> None:
+def as_table(runs: Sequence[Run]) -> pd.DataFrame:
     """One row per run and batch; what a method does not log is left empty."""
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("method", "seed", "episode", *PANELS))
-        for run in runs:
-            for i, episode in enumerate(run.episode):
-                values = (f"{run.quantity[name][i]:.4g}" if name in run.quantity else "" for name in PANELS)
-                writer.writerow((run.label, run.seed, int(episode), *values))
+    parts = [pd.DataFrame({"method": r.label, "seed": r.seed, "episode": r.episode, **r.quantity}) for r in runs]
+    return pd.concat(parts, ignore_index=True).reindex(columns=["method", "seed", "episode", *PANELS])
 
 
 def seed_mean(runs: Sequence[Run], name: str) -> tuple[Floats, Floats]:
@@ -110,55 +102,68 @@ def seed_mean(runs: Sequence[Run], name: str) -> tuple[Floats, Floats]:
     return episode, np.mean([np.interp(episode, run.episode, run.quantity[name]) for run in runs], axis=0)
 
 
-def draw_panel(axes: Axes, name: str, runs: Sequence[Run], style: str) -> None:
+def method_colour(label: str) -> str:
+    """One colour per method, published or not; ``label`` begins with its name."""
+    words = label.replace(",", " ").split()
+    return style.colour(METHODS.index(words[0])) if words and words[0] in METHODS else "#7F7F7F"
+
+
+def draw_panel(axes: Axes, name: str, runs: Sequence[Run], line: str) -> None:
     """Every run thin, their mean thick; one colour per method."""
-    for i, label in enumerate(dict.fromkeys(run.label for run in runs)):
-        own = [run for run in runs if run.label == label and name in run.quantity]
+    for label in dict.fromkeys(run.label for run in runs):
+        own, colour = [run for run in runs if run.label == label and name in run.quantity], method_colour(label)
         if not own:
             continue
         for run in own if len(own) > 1 else ():
-            axes.plot(run.episode, run.quantity[name], color=f"C{i}", alpha=0.25, linewidth=0.7, linestyle=style)
+            axes.plot(run.episode, run.quantity[name], color=colour, alpha=0.25, linewidth=0.7, linestyle=line)
         seeds = f", {len(own)} seeds" if len(own) > 1 else ""
-        axes.plot(*seed_mean(own, name), color=f"C{i}", linewidth=1.6, linestyle=style, label=label + seeds)
+        axes.plot(*seed_mean(own, name), color=colour, linewidth=1.6, linestyle=line, label=label + seeds)
 
 
-def draw(out: Path, runs: Sequence[Run], references: Sequence[Run], title: str) -> None:
+def draw_panels(out: Path, runs: Sequence[Run], references: Sequence[Run], title: str) -> None:
     """The picture and its CSV."""
-    figure, grid = plt.subplots(2, 2, figsize=(12, 8), dpi=110, sharex=True, layout="constrained")
-    for axes, (name, (_, heading)) in zip(grid.flat, PANELS.items(), strict=True):
+    figure, grid = style.panels(4, (8.0, 5.2))
+    for axes, (name, (_, heading)) in zip(grid, PANELS.items(), strict=True):
         draw_panel(axes, name, runs, "-")
         draw_panel(axes, name, references, "--")
-        axes.set_title(heading)
-        axes.grid(alpha=0.3)
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend(fontsize=7)
-    for axes in grid[-1]:
-        axes.set_xlabel("episodes")
+        axes.set(title=heading, xlabel="training episodes")
+    entries = dict(pair[::-1] for axes in grid for pair in zip(*axes.get_legend_handles_labels(), strict=True))
+    figure.legend(entries.values(), entries.keys(), loc="outside upper center", ncols=4, fontsize=8)
     figure.suptitle(title)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out.with_suffix(".png"))
-    plt.close(figure)
-    write_csv(out.with_suffix(".csv"), runs)
+    counts = [sum(run.label == label for run in runs) for label in dict.fromkeys(run.label for run in runs)]
+    dashed = "; dashed: published" if references else ""
+    style.caption(figure, f"{style.seeds_text(counts)} per method; thick: mean over seeds, thin: single seeds{dashed}.")
+    style.save(figure, out, as_table(runs))
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """The command line."""
-    parser = argparse.ArgumentParser(prog="lightning_rl.figures.policy_gradient", description="Methods over episodes, 2 x 2.")
-    parser.add_argument("out", type=Path, help="written as OUT.png and OUT.csv")
-    parser.add_argument("run_dirs", type=Path, nargs="+", metavar="RUN_DIR")
+def read_sources(sources: Sequence[str]) -> list[Run]:
+    """The runs of run directories, folders above them, and CSVs that this figure has written."""
+    folders = [run.path for run in find_runs([Path(source) for source in sources if not source.endswith(".csv")])]
+    found: list[Run] = []
+    for path, label in zip(folders, labels(folders), strict=True):
+        found += attempt(path, functools.partial(read_run, path, label))
+    for source in sources:
+        if source.endswith(".csv"):
+            found += itertools.chain(*attempt(Path(source), functools.partial(read_csv, Path(source))))
+    if not found:
+        raise UserError(f"nothing to draw: none of {', '.join(sources)} is a policy-gradient run")
+    return found
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of ``policy-gradient``."""
+    style.add_sources(parser)
     parser.add_argument("--reference", type=Path, action="append", default=[], metavar="CSV", help="dashed; repeatable")
-    parser.add_argument("--every", type=int, default=1, metavar="EPISODES", help="thin out to one point per so many (1: all)")
-    parser.add_argument("--title", default="")
-    arguments = parser.parse_args(argv)
-    try:
-        runs = [read_run(*pair) for pair in zip(arguments.run_dirs, labels(arguments.run_dirs), strict=True)]
-        references = [run for path in arguments.reference for run in read_csv(path)]
-    except UserError as error:
-        parser.error(str(error))
+    parser.add_argument("--every", type=count, default=1, metavar="EPISODES", help="thin out to one point per so many (1: all)")
+
+
+def draw(arguments: argparse.Namespace) -> None:
+    """The figure that the arguments ask for."""
+    runs = read_sources(arguments.sources)
+    references = [run for path in arguments.reference for run in read_csv(path)]
     for run in runs:
         print(summary(run))
-    draw(arguments.out, [thinned(run, max(arguments.every, 1)) for run in runs], references, arguments.title)
+    draw_panels(arguments.out, [thinned(run, arguments.every) for run in runs], references, arguments.title)
 
 
-if __name__ == "__main__":
-    main()
+POLICY_GRADIENT = Tool("policy loss, baseline, entropy loss and mean return over episodes, 2 x 2", add_arguments, draw)

@@ -1,23 +1,24 @@
 """A table of runs: the mean of each scalar's last values, one row per run and one per experiment.
 
-    python -m lightning_rl.figures.table OUT.csv RUN_DIR... [--tag eval/return_mean ...] [--last 20] [--until STEPS]
-
 Runs of one environment, experiment and implementation are one group; its row holds mean, sd (over runs) and lowest.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
+import functools
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from lightning_rl.figures.curves import Curve, read_scalar
+from lightning_rl.arguments import Tool, count
+from lightning_rl.figures import style
+from lightning_rl.figures.runs import Curve, attempt, find_runs, read_scalar
 from lightning_rl.types import UserError
 
 DEFAULT_TAGS = ("eval/return_mean", "eval_greedy/return_mean")
@@ -42,13 +43,21 @@ def table_rows(run_dirs: Sequence[Path], tags: Sequence[str], last: int, until: 
     for group, members in itertools.groupby(sorted(run_dirs, key=lambda d: (group_of(d), d.name)), key=group_of):
         values = []
         for run_dir in members:
-            first = read_scalar(run_dir, tags[0])
-            steps = int(first.env_steps[first.env_steps <= until].max(initial=0))
-            values.append([last_mean(first, last, until), *(_or_nan(run_dir, tag, last, until) for tag in tags[1:])])
-            rows.append((group, run_dir.name, str(steps), *_cells(values[-1])))
-        for name, statistic in (("mean", np.mean), ("sd", np.std), ("min", np.min)):
+            for steps, own in attempt(run_dir, functools.partial(last_means, run_dir, tags, last, until)):
+                values.append(own)
+                rows.append((group, run_dir.name, str(steps), *_cells(own)))
+        for name, statistic in (("mean", np.mean), ("sd", np.std), ("min", np.min)) if values else ():
             rows.append((group, name, "", *_cells(statistic(values, axis=0).tolist())))
+    if len(rows) == 1:
+        raise UserError(f"no table: none of {', '.join(map(str, run_dirs)) or 'the folders'} holds values of '{tags[0]}'")
     return rows
+
+
+def last_means(run_dir: Path, tags: Sequence[str], last: int, until: float) -> tuple[int, list[float]]:
+    """The run's last env_steps and the mean of each scalar; UserError where it lacks the first of them."""
+    first = read_scalar(run_dir, tags[0])
+    means = [last_mean(first, last, until), *(_or_nan(run_dir, tag, last, until) for tag in tags[1:])]
+    return int(first.env_steps[first.env_steps <= until].max()), means
 
 
 def _or_nan(run_dir: Path, tag: str, last: int, until: float) -> float:
@@ -62,29 +71,24 @@ def _cells(values: Sequence[float]) -> list[str]:
     return ["" if np.isnan(value) else f"{value:.2f}" for value in values]
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """The command line."""
-    parser = argparse.ArgumentParser(prog="lightning_rl.figures.table", description="The last values of runs.")
-    parser.add_argument("out", type=Path, help="CSV to write")
-    parser.add_argument("run_dirs", type=Path, nargs="+", metavar="RUN_DIR")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of ``table``."""
+    parser.add_argument("out", type=Path, metavar="OUT", help="written as OUT-table.csv; OUT.csv with the ending stays as it is")
+    parser.add_argument("sources", type=Path, nargs="+", metavar="SOURCE", help="run directory, or folder above some")
     parser.add_argument("--tag", action="append", help=f"scalar; repeatable (default {', '.join(DEFAULT_TAGS)})")
-    parser.add_argument("--last", type=int, default=20, metavar="N", help="how many values (20)")
+    parser.add_argument("--last", type=count, default=20, metavar="N", help="how many values (20)")
     parser.add_argument("--until", type=float, default=float("inf"), metavar="STEPS", help="only up to here")
-    arguments = parser.parse_args(argv)
-    if arguments.last < 1:
-        parser.error(f"--last {arguments.last} is too small, it must be 1 or more")
-    try:
-        rows = table_rows(arguments.run_dirs, arguments.tag or DEFAULT_TAGS, arguments.last, arguments.until)
-    except UserError as error:
-        parser.error(str(error))
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    with arguments.out.open("w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(rows)
-    table = Table(*rows[0])
-    for row in rows[1:]:
+
+
+def draw(arguments: argparse.Namespace) -> None:
+    """The table that the arguments ask for."""
+    run_dirs = [run.path for run in find_runs(arguments.sources)]
+    header, *rows = table_rows(run_dirs, arguments.tag or DEFAULT_TAGS, arguments.last, arguments.until)
+    style.save_csv(style.table_path(arguments.out), pd.DataFrame(rows, columns=list(header)))
+    table = Table(*header)
+    for row in rows:
         table.add_row(*row, end_section=row[1] == "min")
     Console().print(table)
 
 
-if __name__ == "__main__":
-    main()
+TABLE = Tool("the last values of several scalars, of every run and every experiment", add_arguments, draw)

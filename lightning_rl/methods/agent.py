@@ -16,35 +16,45 @@ from lightning_rl.agents import ppo
 from lightning_rl.agents.base import Agent
 from lightning_rl.agents.training import MemberTraining, StopRule, mean_test_return
 from lightning_rl.data.loaders import Collector
-from lightning_rl.envs.adapters import func_env
-from lightning_rl.envs.batch import EnvBatch, FuncBatch, GymBatch
-from lightning_rl.envs.grids import GRID_WORLDS
+from lightning_rl.envs.proxies import make_envs
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.deterministic import BestAction, TanhAction
 from lightning_rl.functional.distributions import Categorical, Gaussian
 from lightning_rl.functional.stopping import plateaued, solved
-from lightning_rl.methods import agent_configs as configs
-from lightning_rl.methods.agent_configs import AgentConfig
+from lightning_rl.methods.agent_configs import AGENTS, AgentConfig
 from lightning_rl.methods.base import Evaluation
 from lightning_rl.methods.stacked import StackedMethod, scores_of
 from lightning_rl.nets.policies import Policy
 from lightning_rl.types import Episode, UserError
 
 
+def member_policy(agent: Agent, row: int, spec: EnvSpec) -> Policy:
+    """One member as a plain policy."""
+    net = agent.module(row)
+    if isinstance(agent, ppo.PPO):
+        return Policy(net, Gaussian if spec.continuous else Categorical, spec.action_size)
+    return Policy(net, TanhAction if spec.continuous else BestAction, spec.action_size)
+
+
 class AgentMethod(StackedMethod):
     """A stack of agents and its training."""
 
+    kind: ClassVar[str]
     agent: Agent
+
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        cls.config_class = AGENTS[cls.kind].config
 
     @classmethod
     def misfit(cls, spec: EnvSpec) -> str | None:
-        return "it is for discrete actions; use TD3 or PPO" if spec.continuous else None
+        return AGENTS[cls.kind].misfit(spec)
+
+    def build(self) -> Agent:
+        return AGENTS[self.kind].build(self.cfg, self.spec, self.seeds, None)
 
     def make_policy(self, row: int) -> Policy:
-        net, size = self.agent.module(row), self.spec.action_size
-        if isinstance(self.agent, ppo.PPO):
-            return Policy(net, Gaussian if self.spec.continuous else Categorical, size)
-        return Policy(net, TanhAction if self.spec.continuous else BestAction, size)
+        return member_policy(self.agent, row, self.spec)
 
     def training_step(self, batch: MemberTraining, batch_idx: int) -> None:
         before, played = batch.results.episodes.clone(), batch.env_steps.sum()
@@ -105,12 +115,6 @@ def _stop_rule(cfg: AgentConfig, spec: EnvSpec) -> StopRule | None:
     return functools.partial(solved, window=cfg.early_out_num, threshold=threshold, faithful=cfg.faithful)
 
 
-def make_envs(spec: EnvSpec, seeds: Sequence[int]) -> EnvBatch:
-    """One environment per seed: in batched torch where there is such a one, else Gymnasium's."""
-    env = func_env(spec)
-    return GymBatch(spec, seeds) if env is None else FuncBatch(env, spec.horizon, seeds)
-
-
 class AgentExperience:
     """Hands the training to the method once per epoch, and carries it in checkpoints."""
 
@@ -158,68 +162,40 @@ def make_loaders(method: AgentMethod, num_workers: int) -> tuple[AgentExperience
 class QL(AgentMethod):
     """Tabular Q-learning."""
 
-    config_class = configs.TabularConfig
-
-    def build(self) -> Agent:
-        return configs.build_tabular(self.cfg, self.spec, self.seeds, sarsa=False)
-
-    @classmethod
-    def misfit(cls, spec: EnvSpec) -> str | None:
-        return None if spec.gamename in GRID_WORLDS else "tables need one-hot observations; use a grid world, e.g. cliff"
+    kind = "QL"
 
 
-class SARSA(QL):
+class SARSA(AgentMethod):
     """Tabular SARSA."""
 
-    def build(self) -> Agent:
-        return configs.build_tabular(self.cfg, self.spec, self.seeds, sarsa=True)
+    kind = "SARSA"
 
 
 class DDQN(AgentMethod):
     """Double DQN."""
 
-    config_class: ClassVar[type[AgentConfig]] = configs.DDQNConfig
-
-    def build(self) -> Agent:
-        return configs.build_ddqn(self.cfg, self.spec, self.seeds)
+    kind = "DDQN"
 
 
-class DuelingDDQN(DDQN):
+class DuelingDDQN(AgentMethod):
     """Double DQN with a dueling network."""
 
-    config_class = configs.DuelingDDQNConfig
+    kind = "DuelingDDQN"
 
 
 class TD3(AgentMethod):
     """Twin delayed deep deterministic policy gradients."""
 
-    config_class = configs.TD3Config
-
-    def build(self) -> Agent:
-        return configs.build_td3(self.cfg, self.spec, self.seeds)
-
-    @classmethod
-    def misfit(cls, spec: EnvSpec) -> str | None:
-        return None if spec.continuous else "it is for continuous actions; use TD3-discrete, DDQN or PPO"
+    kind = "TD3"
 
 
 class TD3Discrete(AgentMethod):
     """TD3 with Gumbel-softmax actions."""
 
-    config_class = configs.TD3DiscreteConfig
-
-    def build(self) -> Agent:
-        return configs.build_td3(self.cfg, self.spec, self.seeds)
+    kind = "TD3-discrete"
 
 
 class PPO(AgentMethod):
     """Proximal policy optimisation."""
 
-    config_class = configs.PPOConfig
-
-    def build(self) -> Agent:
-        return configs.build_ppo(self.cfg, self.spec, self.seeds)
-
-    @classmethod
-    def misfit(cls, spec: EnvSpec) -> str | None:
-        return None
+    kind = "PPO"

@@ -19,7 +19,7 @@ part() { # preset, title, further flags of the figure -- seeds
             runs+=("exp_dir/beresheet/$preset/$method/seed_$seed")
         done
     done
-    $python -m lightning_rl.figures.policy_gradient "$here/$preset" "${runs[@]}" --title "$title" --every 50 ${flags[@]+"${flags[@]}"} \
+    $python -m lightning_rl.figures policy-gradient "$here/$preset" "${runs[@]}" --title "$title" --every 50 ${flags[@]+"${flags[@]}"} \
         | tee "$here/$preset.txt"
 }
 

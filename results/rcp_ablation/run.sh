@@ -11,5 +11,5 @@ for preset in august original original-lambda original-standardised original-til
         --set max_env_steps=500000 --resume -- 25 27
     runs+=(exp_dir/lunarlander/ablation-$preset/RCP-A/seed_{25,26,27})
 done
-.venv/bin/python -m lightning_rl.figures.table $here/table.csv "${runs[@]}" --last 5 --tag eval/return_mean \
+.venv/bin/python -m lightning_rl.figures table $here/table.csv "${runs[@]}" --last 5 --tag eval/return_mean \
     --tag eval_greedy/return_mean --tag eval/command_sensitivity --tag train/explained_variance --tag train/entropy

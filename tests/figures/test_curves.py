@@ -1,43 +1,62 @@
-import csv
-
 import numpy as np
+import pandas as pd
 import pytest
 from helpers import run_cli, run_dir
-from torch.utils.tensorboard import SummaryWriter
 
-from lightning_rl.figures.curves import Curve, binned, main, read_scalar
-from lightning_rl.types import UserError
+from lightning_rl.cli import main
+from lightning_rl.figures.groups import Group, binned, nice_width
+
+
+def draw(*words) -> int:
+    return main(["figures", *map(str, words)])
 
 
 def test_bins_by_hand():
-    curve = Curve("r", np.array([5.0, 10.0, 11.0, 30.0, 99.0]), np.array([1.0, 3.0, 10.0, 7.0, 1000.0]))
-    edges, value = binned(curve, 10.0, 40.0)
-    assert edges.tolist() == [10.0, 20.0, 30.0, 40.0]
-    np.testing.assert_array_equal(value, [2.0, 10.0, 7.0, np.nan])  # what lies beyond the end is left out
+    x, value = np.array([5.0, 10.0, 11.0, 50.0, 99.0]), np.array([1.0, 3.0, 10.0, 4.0, 1000.0])
+    edges = np.array([10.0, 20.0, 30.0, 40.0, 50.0, 60.0])
+    # 5 and 10 in the first; 30 and 40 lie on the line from 10 to 4; beyond the last value nothing, 99 is outside
+    np.testing.assert_array_equal(binned(x, value, 10.0, edges), [2.0, 10.0, 8.0, 6.0, 4.0, np.nan])
+    np.testing.assert_array_equal(binned(np.array([99.0]), np.array([1.0]), 10.0, edges), np.full(6, np.nan))
+    assert [nice_width(end) for end in (5e6, 100, 7.3, 180)] == [50_000, 1, pytest.approx(0.1), 2]
 
 
-def test_a_resumed_run_is_one_curve_without_what_was_done_twice(tmp_path):
-    for version, points in ((0, {10: 1.0, 20: 2.0, 30: 3.0}), (1, {20: 20.0, 25: 25.0}), (10, {40: 4.0})):
-        with SummaryWriter(str(tmp_path / "logger" / f"version_{version}")) as writer:
-            for step, value in points.items():
-                writer.add_scalar("x", value, step)
-    curve = read_scalar(tmp_path, "x")
-    assert curve.env_steps.tolist() == [10, 20, 25, 40]
-    assert curve.value.tolist() == [1.0, 20.0, 25.0, 4.0]
-    with pytest.raises(UserError, match="has no scalar 'y'"):
-        read_scalar(tmp_path, "y")
+def test_statistics_end_with_the_shortest_run():
+    values = np.array([[1.0, 2.0, 3.0], [3.0, 6.0, np.nan]])
+    lines = Group("m", ["1", "2"], np.array([1.0, 2.0, 3.0]), values).statistics()
+    assert lines["mean"][0].tolist() == [1.0, 2.0]
+    assert lines["mean"][1].tolist() == [2.0, 4.0]
+    assert lines["low"][1].tolist() == [1.0, 2.0]  # of two seeds, one resample in four is one seed alone
+    assert lines["high"][1].tolist() == [3.0, 6.0]
 
 
-def test_the_csv_is_what_is_plotted(tmp_path):
+def test_the_csv_is_what_is_plotted_and_can_be_drawn_again(tmp_path, capsys):
     for seed in ("1", "2"):
         assert run_cli(tmp_path, "--max_epochs", "4", "--seed", seed) == 0
     (tmp_path / "paper.csv").write_text("env_steps,value\n100,7\n200,9\n999999,1\n")
-    runs = [str(run_dir(tmp_path, seed=s)) for s in (1, 2)]
-    main([str(tmp_path / "out"), *runs, "--bin", "100", "--reference", f"{tmp_path}/paper.csv:the paper"])
+    runs = [run_dir(tmp_path, seed=s) for s in (1, 2)]
+    assert draw("curves", tmp_path / "out", *runs, "--bin", "100", "--reference", f"{tmp_path}/paper.csv:the paper") == 0
     assert (tmp_path / "out.png").stat().st_size > 10_000
-    rows = list(csv.DictReader((tmp_path / "out.csv").open()))
-    assert {row["run"] for row in rows} == {"seed_1", "seed_2", "mean", "the paper"}
-    value = {(row["run"], row["env_steps"]): float(row["value"]) for row in rows}
-    assert value["the paper", "100"] == 7
-    assert ("the paper", "999999") not in value
-    assert value["mean", "100"] == pytest.approx((value["seed_1", "100"] + value["seed_2", "100"]) / 2, abs=1e-3)
+    assert "2 seeds" in (tmp_path / "out.svg").read_text()
+    table = pd.read_csv(tmp_path / "out.csv")
+    assert set(table["run"]) == {"seed_1", "seed_2", "mean", "iqm", "low", "high", "reference"}
+    assert set(table["gamename"]) == {"cartpole"}
+    value = {(row.run, row.env_steps): row.value for row in table.itertuples()}
+    assert value["reference", 100] == 7
+    assert ("reference", 999999) not in value
+    assert value["mean", 200] == pytest.approx((value["seed_1", 200] + value["seed_2", 200]) / 2, rel=1e-4)
+    # its own CSV is a source, and gives the same numbers
+    assert draw("curves", tmp_path / "again", f"{tmp_path}/out.csv", "--bin", "100") == 0
+    again = pd.read_csv(tmp_path / "again.csv")
+    own = table[table["run"] != "reference"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(again, own, rtol=1e-4)
+
+
+@pytest.mark.parametrize("axis", ["updates", "wall_time"])
+def test_other_axes(tmp_path, axis):
+    assert run_cli(tmp_path, "--max_epochs", "4") == 0
+    assert draw("curves", tmp_path / "out", run_dir(tmp_path), "--x", axis) == 0
+    x = pd.read_csv(tmp_path / "out.csv")[axis]
+    assert (x > 0).all()
+    assert x.is_monotonic_increasing
+    if axis == "updates":
+        assert x.max() == pytest.approx(12, rel=0.01)  # 4 epochs of 3 updates

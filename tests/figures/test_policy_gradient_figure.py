@@ -3,8 +3,8 @@ import csv
 import numpy as np
 import pytest
 
-from lightning_rl.cli import main as train
-from lightning_rl.figures.policy_gradient import PANELS, Run, labels, main, read_csv, read_run, seed_mean, summary, thinned
+from lightning_rl.cli import main
+from lightning_rl.figures.policy_gradient import PANELS, Run, labels, read_csv, read_run, seed_mean, summary, thinned
 from lightning_rl.types import UserError
 
 TINY = ["--set=n_episodes_per_iter=2", "--set=chunk_size=2", "--set=hidden=[8]", "--no_checkpoint", "--max_epochs=3"]
@@ -14,11 +14,11 @@ def test_every_method_and_seed_is_in_the_csv_and_what_is_missing_stays_empty(tmp
     runs = [("vpg", 1), ("cpg", 1), ("cpg", 2)]
     for alias, seed in runs:
         where = ["--logdir", str(tmp_path), "--gamename", "cartpole", "--num_workers", "0"]
-        assert train(["--implementation", alias, "--seed", str(seed), *where, *TINY]) == 0
+        assert main(["--implementation", alias, "--seed", str(seed), *where, *TINY]) == 0
     folder = tmp_path / "cartpole" / "default"
     names = ["REINFORCE", "REINFORCE-combined", "REINFORCE-combined"]
     dirs = [folder / name / f"seed_{seed}" for name, (_, seed) in zip(names, runs, strict=True)]
-    main([str(tmp_path / "out"), *map(str, dirs)])
+    assert main(["figures", "policy-gradient", str(tmp_path / "out"), *map(str, dirs)]) == 0
     assert (tmp_path / "out.png").stat().st_size > 10_000
     rows = list(csv.DictReader((tmp_path / "out.csv").open()))
     assert [(r["method"], r["seed"], r["episode"]) for r in rows] == [
@@ -32,7 +32,7 @@ def test_every_method_and_seed_is_in_the_csv_and_what_is_missing_stays_empty(tmp
     assert (again.label, again.seed) == ("REINFORCE-combined", "1")
     for name in PANELS:
         np.testing.assert_allclose(again.quantity[name], run.quantity[name], rtol=1e-3)
-    main([str(tmp_path / "second"), str(dirs[0]), "--reference", str(tmp_path / "out.csv")])
+    main(["figures", "policy-gradient", str(tmp_path / "second"), str(dirs[0]), "--reference", str(tmp_path / "out.csv")])
     assert len((tmp_path / "second.csv").read_text().splitlines()) == 4
 
 
@@ -63,8 +63,8 @@ def test_labels_name_the_experiment_only_where_there_are_several(tmp_path):
 
 
 def test_what_cannot_be_read_is_named(tmp_path, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        main([str(tmp_path / "out"), str(tmp_path)])
+    (tmp_path / "seed_1" / "logger").mkdir(parents=True)
+    assert main(["figures", "policy-gradient", str(tmp_path / "out"), str(tmp_path)]) == 2
     assert "has no scalar 'time/episodes'" in capsys.readouterr().err
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
     with pytest.raises(UserError, match="expected a CSV with columns method, seed, episode, policy_loss"):

@@ -1,9 +1,8 @@
 import csv
 
-import pytest
 from torch.utils.tensorboard import SummaryWriter
 
-from lightning_rl.figures.table import main
+from lightning_rl.cli import main
 
 
 def run_with(folder, **scalars):
@@ -20,7 +19,7 @@ def test_rows_by_hand(tmp_path, capsys):
         run_with(tmp_path / "game" / "exp" / "M" / "seed_1", a=[0.0, 4.0, 8.0, 1000.0], b=[7.0]),
         run_with(tmp_path / "game" / "other" / "M" / "seed_1", a=[2.0]),
     ]
-    main([str(tmp_path / "t.csv"), *runs, "--tag", "a", "--tag", "b", "--last", "2", "--until", "20"])
+    main(["figures", "table", str(tmp_path / "t.csv"), *runs, "--tag", "a", "--tag", "b", "--last", "2", "--until", "20"])
     rows = {(r["group"], r["run"]): r for r in csv.DictReader((tmp_path / "t.csv").open())}
     assert rows["game/exp/M", "seed_1"] == {"group": "game/exp/M", "run": "seed_1", "env_steps": "20", "a": "6.00", "b": "7.00"}
     assert rows["game/exp/M", "seed_2"]["a"] == "2.00"
@@ -31,8 +30,12 @@ def test_rows_by_hand(tmp_path, capsys):
 
 def test_errors(tmp_path, capsys):
     run = run_with(tmp_path / "r", a=[1.0])
-    for flags, words in ((["--tag", "zzz"], "has no scalar 'zzz'"), (["--tag", "a", "--last", "0"], "--last 0 is too small")):
-        with pytest.raises(SystemExit) as leaving:
-            main([str(tmp_path / "t.csv"), run, *flags])
-        assert leaving.value.code == 2
+    for flags, words in (
+        (["--tag", "zzz"], "has no scalar 'zzz'"),
+        (["--tag", "a", "--last", "0"], "0 is too small"),
+        (["--tag", "a", "--until", "-1"], "has no value before -1 env_steps"),
+    ):
+        assert main(["figures", "table", str(tmp_path / "t"), run, *flags]) == 2
         assert words in capsys.readouterr().err
+    assert main(["figures", "table", str(tmp_path / "t"), run, "--tag", "a"]) == 0
+    assert (tmp_path / "t-table.csv").exists()  # not where a figure of the same name has its numbers

@@ -1,0 +1,114 @@
+"""One look for all figures, and what each writes: OUT.png, OUT.svg and OUT.csv, the numbers of exactly what is shown."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")  # no display needed
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
+
+# Okabe and Ito's colours, told apart by all readers; grey and black are for published curves.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C564B", "#7F7F7F")
+REFERENCE_COLOURS = ("black", "#7F7F7F", "#8C564B", "#CC79A7")
+
+plt.rcParams.update(
+    {
+        "axes.prop_cycle": cycler(color=COLOURS), "axes.grid": True, "grid.alpha": 0.3,
+        "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 11,
+        "legend.fontsize": 8.5, "legend.framealpha": 0.8, "figure.constrained_layout.use": True,
+        "savefig.dpi": 130, "svg.hashsalt": "lightning_rl", "svg.fonttype": "none",
+    }
+)  # fmt: skip
+
+
+def panels(count: int, size: tuple[float, float] = (7.2, 4.4)) -> tuple[Figure, list[Axes]]:
+    """A figure with ``count`` panels in a grid of up to three columns; the others of the grid are left out."""
+    columns = min(count, 3) if count != 4 else 2
+    rows = -(-count // columns)
+    shrink = 1.0 if columns == 1 else 0.75
+    figure, grid = plt.subplots(rows, columns, figsize=(size[0] * columns * shrink, size[1] * rows * shrink), squeeze=False)
+    for axes in grid.flat[count:]:
+        axes.remove()
+    return figure, list(grid.flat[:count])
+
+
+def colour(index: int) -> str:
+    """The colour of the ``index``-th group."""
+    return COLOURS[index % len(COLOURS)]
+
+
+def big_numbers(axes: Axes) -> None:
+    """The x axis in 10k, 2M and so on."""
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+
+
+def caption(figure: Figure, text: str) -> None:
+    """What the lines mean, below the panels."""
+    figure.supxlabel(textwrap.fill(text, int(figure.get_figwidth() * 17)), fontsize=8, color="#444444")
+
+
+def seeds_text(counts: Sequence[int]) -> str:
+    """``5 seeds``, ``1 seed`` or ``3 - 5 seeds``."""
+    low, high = min(counts), max(counts)
+    return f"{low} seed{'s' * (low != 1)}" if low == high else f"{low} - {high} seeds"
+
+
+def stem(out: Path) -> Path:
+    """OUT without an extension that the user may have given."""
+    return out.with_suffix("") if out.suffix in (".png", ".svg", ".csv") else out
+
+
+def table_path(out: Path, name: str = "table") -> Path:
+    """Where a table goes: beside a figure of the same OUT, not over its numbers."""
+    return out if out.suffix == ".csv" else out.with_name(f"{out.name}-{name}.csv")
+
+
+def save(figure: Figure, out: Path, table: pd.DataFrame) -> None:
+    """Writes OUT.png, OUT.svg and OUT.csv and says so."""
+    out = stem(out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(f"{out}.png")
+    figure.savefig(f"{out}.svg", metadata={"Date": None})
+    plt.close(figure)
+    save_csv(Path(f"{out}.csv"), table)
+    print(f"wrote {out}.png, {out}.svg and {out}.csv")
+
+
+def save_csv(path: Path, table: pd.DataFrame) -> None:
+    """Numbers with six significant digits, whole ones as such."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table.map(_plain).to_csv(path, index=False, lineterminator="\n")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        if value != value:
+            return ""
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
+    return value
+
+
+def add_out(parser: argparse.ArgumentParser) -> None:
+    """The argument OUT."""
+    parser.add_argument("out", type=Path, metavar="OUT", help="written as OUT.png, OUT.svg and OUT.csv")
+
+
+def add_sources(parser: argparse.ArgumentParser) -> None:
+    """OUT and what is drawn."""
+    add_out(parser)
+    parser.add_argument(
+        "sources", nargs="+", metavar="SOURCE", help="run directory, folder above run directories, or results CSV[:LABEL]"
+    )
+    parser.add_argument("--title", default="", help="above the figure")

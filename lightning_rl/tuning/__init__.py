@@ -1,0 +1,1 @@
+"""Hyper-parameter search with Ray Tune: the space, one trial, the search over trials, and what came of it."""

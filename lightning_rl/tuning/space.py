@@ -1,0 +1,101 @@
+"""The ``tune:`` block of a method's YAML: what is searched, over which budget, and how."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import PositiveInt
+from pydantic.dataclasses import dataclass as config_dataclass
+
+from lightning_rl.config import build_config, config_path, parse_yaml
+from lightning_rl.methods.base import STRICT
+from lightning_rl.types import UserError
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class TuneConfig:
+    """Keys of a ``tune:`` block; ``configs/UDRL.yaml`` explains them."""
+
+    algorithm: Literal["asha", "bohb", "optuna"]
+    trials: PositiveInt
+    seeds: PositiveInt
+    metric: str
+    mode: Literal["max", "min"]
+    budget: dict[str, PositiveInt]
+    reports: PositiveInt
+    settings: dict[str, Any]
+    search: dict[str, dict[str, Any]]
+
+    def __post_init__(self) -> None:
+        if len(self.budget) != 1:
+            raise ValueError(f"tune budget {self.budget}: expected one key of the config, e.g. {{max_env_steps: 500000}}")
+        if not self.search:
+            raise ValueError("tune search is empty: name the keys to search, e.g. {learning_rate: {log: [1.0e-4, 1.0e-2]}}")
+
+
+def load_tune_config(implementation: str, gamename: str, settings: Mapping[str, Any]) -> TuneConfig:
+    """``tune: default:`` < ``tune: <gamename>:`` < settings; UserError where the method has no such block."""
+    path = config_path(implementation)
+    block = parse_yaml(path.read_text(), path.name).get("tune")
+    if block is None:
+        raise UserError(f"--use_tune: {path.name} has no tune: block; add one, UDRL.yaml explains its keys")
+    layers = [(f"{path.name}, tune block '{name}'", block.get(name) or {}) for name in ("default", gamename)]
+    return build_config(TuneConfig, [*layers, ("--tune", settings)])
+
+
+FORMS = {
+    "choice": "a list of values",
+    "uniform": "[low, high]",
+    "log": "[low, high], evenly in the logarithm",
+    "one_minus_log": "[low, high] of one minus the value, evenly in the logarithm",
+    "int": "[low, high], whole numbers, both included",
+    "log_int": "the same, evenly in the logarithm",
+}
+
+
+@dataclass(frozen=True)
+class Space:
+    """The space of one key. form: one of ``FORMS``; values: the choices, or [low, high]."""
+
+    key: str
+    form: str
+    values: list[Any]
+
+    def decode(self, drawn: Any) -> Any:
+        """The config's value for what the search algorithm drew."""
+        if self.form == "choice":
+            return self.values[self.codes().index(drawn)]
+        if self.form == "one_minus_log":
+            return 1.0 - drawn
+        return int(drawn) if "int" in self.form else float(drawn)
+
+    def codes(self) -> list[Any]:
+        """Choices as plain values: search algorithms cannot hash lists."""
+        return [value if isinstance(value, bool | int | float | str) else json.dumps(value) for value in self.values]
+
+    def bounds(self) -> list[Any]:
+        """Lowest and highest value of the key, or all its choices."""
+        return self.values if self.form == "choice" else [self.decode(value) for value in self.values]
+
+
+def spaces(search: Mapping[str, Mapping[str, Any]]) -> list[Space]:
+    """The spaces of a ``search:`` mapping; UserError for one that is none."""
+    return [_space(key, description) for key, description in search.items()]
+
+
+def _space(key: str, description: Mapping[str, Any]) -> Space:
+    if len(description) != 1 or next(iter(description)) not in FORMS:
+        known = "; ".join(f"{form}: {meaning}" for form, meaning in FORMS.items())
+        raise UserError(f"tune search '{key}': {dict(description)!r} is no space; write one of {known}")
+    ((form, values),) = description.items()
+    if not isinstance(values, list) or len(values) < (1 if form == "choice" else 2):
+        raise UserError(f"tune search '{key}': {form} needs {FORMS[form]}, got {values!r}")
+    if form != "choice":
+        numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+        if not numbers or len(values) != 2 or values[0] >= values[1] or ("log" in form and values[0] <= 0):
+            limit = " with 0 < low < high" if "log" in form else " with low < high"
+            raise UserError(f"tune search '{key}': {form} needs {FORMS[form]}{limit}, got {values!r}")
+    return Space(key, form, values)

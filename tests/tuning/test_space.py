@@ -1,0 +1,74 @@
+import pytest
+import yaml
+from helpers import fitting
+
+from lightning_rl.config import config_path
+from lightning_rl.registry import IMPLEMENTATIONS
+from lightning_rl.run import RunOptions, load_config
+from lightning_rl.tuning.space import load_tune_config, spaces
+from lightning_rl.tuning.trial import Plan
+from lightning_rl.types import UserError
+
+
+def test_what_is_drawn_becomes_what_the_config_takes():
+    search = {
+        "gamma": {"one_minus_log": [0.001, 0.1]},
+        "hidden": {"choice": [[8], [8, 16]]},
+        "batch_size": {"log_int": [4, 64]},
+        "learning_rate": {"log": [1e-4, 1e-2]},
+    }
+    gamma, hidden, batch_size, learning_rate = spaces(search)
+    assert gamma.decode(0.01) == 0.99
+    assert gamma.bounds() == [0.999, 0.9]
+    assert hidden.codes() == ["[8]", "[8, 16]"]  # search algorithms cannot hash a list
+    assert hidden.decode("[8, 16]") == [8, 16]
+    assert type(batch_size.decode(4.0)) is int
+    assert learning_rate.bounds() == [1e-4, 1e-2]
+
+
+@pytest.mark.parametrize(
+    ("description", "words"),
+    [
+        ({"lgo": [1, 2]}, "is no space; write one of choice"),
+        ({"log": [1, 2], "int": [1, 2]}, "is no space"),
+        ({"log": [0, 1]}, r"0 < low < high, got \[0, 1\]"),
+        ({"uniform": [2, 1]}, r"low < high, got \[2, 1\]"),
+        ({"uniform": ["a", 1]}, "low < high"),
+        ({"int": [1, 2, 3]}, "low < high"),
+        ({"choice": []}, r"choice needs a list of values, got \[\]"),
+        ({"choice": 3}, "choice needs a list"),
+    ],
+)
+def test_what_is_no_space_is_named(description, words):
+    with pytest.raises(UserError, match=f"tune search 'x': .*{words}"):
+        spaces({"x": description})
+
+
+def test_every_implementation_can_be_searched_wherever_it_fits(tmp_path):
+    for name, game in fitting():
+        Plan(RunOptions(name, game, logdir=tmp_path), load_tune_config(name, game, {})).check()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", IMPLEMENTATIONS)
+def test_spaces_hold_the_default_or_say_something_of_it(name):
+    """A space that the shipped value lies outside of would search somewhere else."""
+    document = yaml.safe_load(config_path(name).read_text())
+    known = load_config(RunOptions(name, fitting([name])[0][1]))
+    for space in spaces(document["tune"]["default"]["search"]):
+        assert hasattr(known, space.key)
+
+
+def test_a_search_that_cannot_run_is_refused_before_it_starts(tmp_path):
+    options = RunOptions("UDRL", "cartpole", logdir=tmp_path)
+    for settings, words in (
+        ({"search": {"batch_sise": {"int": [1, 2]}}}, "unknown key 'batch_sise'; did you mean 'batch_size'"),
+        ({"search": {"batch_size": {"int": [-5, 2]}}}, "key 'batch_size': .* got -5"),
+        ({"budget": {"max_env_step": 5}}, "unknown key 'max_env_step'"),
+        ({"budget": {"max_env_steps": 5, "max_epochs": 3}}, "expected one key of the config"),
+        ({"algorithm": "grid"}, "key 'algorithm': .*'asha', 'bohb' or 'optuna'"),
+        ({"trails": 3}, "unknown key 'trails'; did you mean 'trials'"),
+        ({"search": {}}, "tune search is empty"),
+    ):
+        with pytest.raises(UserError, match=words):
+            Plan(options, load_tune_config("UDRL", "cartpole", settings)).check()
