@@ -35,7 +35,7 @@ def curves(proxy: RewardProxy, params: Tensor, count: int, episodes: int, grid: 
     asked = {name: {**settings, "train_episodes": episodes} for name, settings in AGENTS[proxy.gamename].items()}
     agents = agent_configs(asked, proxy.gamename)
     # A stop rule that never holds: real test episodes are played, and nothing ends early.
-    loop = InnerLoop(proxy, agents, False, "solved", "final_return", float("inf"), 0.0, 1, 1, int(grid[-1]), False)
+    loop = InnerLoop(proxy, agents, False, "solved", "final_return", float("inf"), 0.0, 1, 1, int(grid[-1]))
     results = loop.train(0, params.expand(count, -1), [derive_seed(0, "curves", n) for n in range(count)]).results
     ends = results.lengths.cumsum(1)
     place = torch.stack([torch.searchsorted(ends[n], grid) for n in range(count)])

@@ -48,9 +48,8 @@ def evaluate(paths: Sequence[Path], name: str, count: int, steps: int, tests: in
     if not plateau and "train_episodes" in changes:
         changes["train_episodes"] = steps  # episodes of one step, if need be
     agents = agent_configs({name: changes}, proxy.gamename)
-    cut = getattr(proxy, "horizon", 2) == 1
     rule = "plateau" if plateau else "none"
-    loop = InnerLoop(proxy, agents, True, rule, "final_return", None, 0.0, tests, 1, steps, cut)
+    loop = InnerLoop(proxy, agents, True, rule, "final_return", None, 0.0, tests, 1, steps)
     who = [(path.stem, name, n) for path in paths for n in range(count)]
     params = torch.cat([params.expand(count, -1) for _, params, _ in read])
     outcomes = loop.evaluate(params, [derive_seed(0, "transfer", n) for _, _, n in who], range(len(who)))

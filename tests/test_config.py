@@ -103,5 +103,5 @@ def test_dots_reach_into_mappings():
     assert config.agent["DDQN"] == {"tau": 0.1}
     config = build_config(SEConfig, [*merged_values("SE", "cartpole"), ("--set", {"agent.PPO.clip": 0.3})])
     assert config.agent == {"PPO": {"clip": 0.3}}
-    with pytest.raises(UserError, match="unknown key 'agnet.QL.gamma'; did you mean 'agent'"):
+    with pytest.raises(UserError, match=r"unknown key 'agnet.QL.gamma'; did you mean 'agent'"):
         build_config(SEConfig, [*merged_values("SE", "cartpole"), ("--set", {"agnet.QL.gamma": 0.5})])
