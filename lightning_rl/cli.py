@@ -21,11 +21,13 @@ from lightning_rl.config import has_key, parse_setting, read_settings
 from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.evaluate import evaluate, print_report, print_sweep, sweep
 from lightning_rl.evolution.executors import EXECUTORS
+from lightning_rl.imagine import imagine, print_imagination
 from lightning_rl.registry import ALIASES, IMPLEMENTATIONS, PLANNED, canonical, implementation
 from lightning_rl.run import RunOptions, train
 from lightning_rl.types import UserError
 
 FINAL_EVAL_EPISODES = 100
+IMAGINED_EPISODES = 200
 SWEEP_EPISODES = 30  # for each of its commands
 
 
@@ -150,6 +152,11 @@ def build_parser() -> argparse.ArgumentParser:
         help="command for --eval_agent, e.g. return=250,horizon=300 or advantage=1.5, or 'sweep' for a table and picture of "
         "obtained against commanded (default: the checkpoint's)",
     )
+    test.add_argument(
+        "--imagine",
+        action="store_true",
+        help="of model-based checkpoints: the model's roll-outs beside the real ones, as a picture, and the error of each step",
+    )
     show = parser.add_argument_group("figures")
     show.add_argument(
         "--figure",
@@ -163,8 +170,9 @@ def build_parser() -> argparse.ArgumentParser:
 def _refuse_unavailable(arguments: argparse.Namespace) -> None:
     if arguments.tune_settings and not arguments.use_tune:
         raise UserError("--tune goes with --use_tune; leave it out for training")
-    if arguments.eval_command and arguments.eval_agent is None:
-        raise UserError("--eval_command goes with --eval_agent CKPT; leave it out for training")
+    for flag in ("eval_command", "imagine"):
+        if getattr(arguments, flag) and arguments.eval_agent is None:
+            raise UserError(f"--{flag} goes with --eval_agent CKPT; leave it out for training")
 
 
 def run_options(arguments: argparse.Namespace) -> RunOptions:
@@ -218,6 +226,9 @@ def _main(argv: Sequence[str]) -> int:
     if arguments.figure is not None:
         return _use_tool(["figures", *arguments.figure])
     _refuse_unavailable(arguments)
+    if arguments.imagine:
+        print_imagination(imagine(arguments.eval_agent, arguments.eval_episodes or IMAGINED_EPISODES))
+        return 0
     if arguments.eval_agent is not None:
         episodes = arguments.eval_episodes or FINAL_EVAL_EPISODES
         if arguments.eval_command == "sweep":

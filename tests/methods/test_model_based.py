@@ -51,6 +51,31 @@ def test_each_seed_has_a_run_directory_of_its_own(tmp_path, capsys):
         assert (folder / "evaluation.mp4").exists()
 
 
+@pytest.mark.parametrize("implementation", ["perfect-model", "simple-model", "gaussian-latent"])
+@pytest.mark.parametrize("gamename", ["procmaze-2", "panflute-3"])
+def test_imagined_roll_outs_beside_real_ones(tmp_path, capsys, implementation, gamename):
+    assert run_cli(tmp_path, "--max_epochs", "2", implementation=implementation, gamename=gamename) == 0
+    checkpoint = run_dir(tmp_path, gamename, implementation=implementation) / "last.ckpt"
+    assert main(["--eval_agent", str(checkpoint), "--imagine", "--eval_episodes", "40"]) == 0
+    assert "mean absolute errors" in capsys.readouterr().out
+    rows = checkpoint.with_name("imagination.csv").read_text().splitlines()
+    assert rows[0] == "step,bit_error,unchanged_bit_error,reward_error,termination_error"
+    assert len(rows) == 4
+    assert checkpoint.with_name("imagination.png").stat().st_size > 10_000
+    if gamename == "panflute-3" and implementation == "perfect-model":
+        assert all(float(row.split(",")[1]) < 0.2 for row in rows[1:])  # only the events differ
+
+
+def test_imagination_needs_a_model(tmp_path, capsys):
+    assert run_cli(tmp_path, "--max_epochs", "2", implementation="ER", gamename="procmaze-2") == 0
+    checkpoint = run_dir(tmp_path, "procmaze-2", implementation="ER") / "last.ckpt"
+    capsys.readouterr()
+    assert main(["--eval_agent", str(checkpoint), "--imagine"]) == 2
+    assert "is of ER, which replays and has no world model" in capsys.readouterr().err
+    assert main(["--implementation", "ER", "--imagine"]) == 2
+    assert "--imagine goes with --eval_agent CKPT" in capsys.readouterr().err
+
+
 # Step size and temperature in the high-data and the low-data regime, by agent and environment, as published.
 TUNED = {
     ("simple-model", "procmaze"): (2e-4, 0.8, 2.5e-5, 0.4), ("simple-model", "buttongrid"): (2e-4, 1.6, 5e-5, 0.4),
