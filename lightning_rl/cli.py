@@ -22,6 +22,7 @@ from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.evaluate import evaluate, print_report, print_sweep, sweep
 from lightning_rl.evolution.executors import EXECUTORS
 from lightning_rl.imagine import imagine, print_imagination
+from lightning_rl.processes import train_groups
 from lightning_rl.registry import ALIASES, IMPLEMENTATIONS, PLANNED, canonical, implementation
 from lightning_rl.run import RunOptions, train
 from lightning_rl.types import UserError
@@ -42,6 +43,13 @@ def _worker_count(text: str) -> int:
     value, cores = non_negative(text), len(os.sched_getaffinity(0))
     if value > cores:
         raise argparse.ArgumentTypeError(f"{value} workers on {cores} cores, it must be {cores} or fewer")
+    return value
+
+
+def _process_count(text: str) -> int:
+    value, cores = count(text), len(os.sched_getaffinity(0))
+    if value > cores:
+        raise argparse.ArgumentTypeError(f"{value} processes on {cores} cores, it must be {cores} or fewer")
     return value
 
 
@@ -97,6 +105,13 @@ def build_parser() -> argparse.ArgumentParser:
         default=1,
         metavar="N",
         help="roll-out processes; 0 plays in this one; same results (default 1)",
+    )
+    place.add_argument(
+        "--num_processes",
+        type=_process_count,
+        default=1,
+        metavar="N",
+        help="train the seeds of --num_seeds in N groups, a process each; same results (default 1)",
     )
     place.add_argument(
         "--accelerator",
@@ -236,7 +251,10 @@ def _main(argv: Sequence[str]) -> int:
         else:
             print_report(evaluate(arguments.eval_agent, episodes, arguments.eval_command, arguments.num_workers))
         return 0
-    return _search(arguments) if arguments.use_tune else train(run_options(arguments))
+    if arguments.use_tune:
+        return _search(arguments)
+    options = run_options(arguments)
+    return train(options) if arguments.num_processes == 1 else train_groups(options, arguments.num_processes)
 
 
 def _search(arguments: argparse.Namespace) -> int:

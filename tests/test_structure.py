@@ -7,7 +7,7 @@ from helpers import ROOT
 
 ORDER = [
     {"types", "seeding", "arguments", "files", "config"}, {"functional"}, {"nets"}, {"envs"}, {"data"}, {"agents"}, {"evolution"},
-    {"methods"}, {"registry"}, {"callbacks"}, {"run"}, {"evaluate", "tuning", "figures"}, {"imagine"}, {"tools"}, {"cli"},
+    {"methods"}, {"registry"}, {"callbacks"}, {"run"}, {"evaluate", "tuning", "figures"}, {"imagine", "processes"}, {"tools"}, {"cli"},
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
 ONLY_IN = {
