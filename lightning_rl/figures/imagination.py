@@ -22,7 +22,7 @@ def draw_imagination(
     """``OUT.png``, ``OUT.svg`` and ``OUT.csv``. draw: from an observation ``[O]`` to a picture; None: a strip of its bits."""
     shown = min(len(seen), _COLUMNS)
     figure = plt.figure(figsize=(1.15 * _COLUMNS, 6.4))
-    above, below = figure.subfigures(2, 1, height_ratios=(1, 1.2))
+    above, below = list(figure.subfigures(2, 1, squeeze=False, height_ratios=(1, 1.2)).flat)
     grid = above.add_gridspec(2, _COLUMNS)
     for row, (name, frames) in enumerate((("real", seen), ("imagined", dreamt))):
         for k, obs in enumerate(frames[:shown]):
@@ -48,6 +48,6 @@ def draw_imagination(
         axes.legend()
     figure.suptitle(f"{report['implementation']} on {report['gamename']} after {report['env_steps']:,} steps")
     text = "Above: one roll-out; below each imagined picture the mean absolute error of its bits. "
-    text += f"Curves: mean absolute errors of {report['episodes']} roll-outs; unchanged: of a model in which nothing ever happens."
+    text += f"Curves: mean absolute errors of {report['episodes']} roll-outs; unchanged: of a model in which nothing happens."
     style.caption(figure, text)
     style.save(figure, out, table)
