@@ -20,6 +20,7 @@ from lightning_rl.arguments import Parser, count, non_negative, run_tool
 from lightning_rl.config import has_key, parse_setting, read_settings
 from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.evaluate import evaluate, print_report, print_sweep, sweep
+from lightning_rl.evolution.executors import EXECUTORS
 from lightning_rl.registry import ALIASES, IMPLEMENTATIONS, PLANNED, canonical, implementation
 from lightning_rl.run import RunOptions, train
 from lightning_rl.types import UserError
@@ -102,8 +103,10 @@ def build_parser() -> argparse.ArgumentParser:
         help="where networks train (default cpu, the fastest for small ones)",
     )
     place.add_argument(
-        "--executor", choices=("serial", "ray"), default="serial", help="where populations are evaluated (ray: not yet available)"
-    )
+        "--executor", choices=tuple(EXECUTORS), default="serial",
+        help="where SE and RN evaluate their populations; same results: serial in NUM_WORKERS processes, ray on a cluster",
+    )  # fmt: skip
+    place.add_argument("--ray_address", metavar="HOST:PORT", help="of a running Ray cluster (default: one is started here)")
     keep = parser.add_argument_group("checkpoints and recordings")
     keep.add_argument(
         "--resume", action="store_true", help="go on from last.ckpt in the run directory, or start if there is none"
@@ -158,8 +161,6 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _refuse_unavailable(arguments: argparse.Namespace) -> None:
-    if arguments.executor == "ray":
-        raise UserError("--executor ray is not yet available; leave it out")
     if arguments.tune_settings and not arguments.use_tune:
         raise UserError("--tune goes with --use_tune; leave it out for training")
     if arguments.eval_command and arguments.eval_agent is None:
@@ -194,6 +195,8 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
         config={} if arguments.config is None else read_settings(arguments.config, method),
         settings=settings,
         accelerator=arguments.accelerator,
+        executor=arguments.executor,
+        ray_address=arguments.ray_address,
         checkpoint=not arguments.no_checkpoint,
         recording_epoch_interval=arguments.recording_epoch_interval,
         reload=arguments.reload,

@@ -1,6 +1,7 @@
 """Configs: a strict dataclass is the schema, the YAML file of the implementation the only place of values.
 
-``default:`` < the block of the gamename < the block of ``--preset`` under ``presets:`` < ``--config`` < ``--set key=value``.
+``default:`` < the block of the gamename < the block of ``--preset`` under ``presets:`` < ``--config`` <
+``--set key=value``. A preset may hold blocks by gamename, too; ``procmaze-3`` reads those of ``procmaze`` and then its own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 import pydantic
 import yaml
 
+from lightning_rl.envs.spec import ENV_SPECS, base_name
 from lightning_rl.types import UserError
 
 C = TypeVar("C")
@@ -70,14 +72,17 @@ def read_settings(path: Path, implementation: str) -> dict[str, Any]:
 
 def merged_values(implementation: str, gamename: str, preset: str | None = None) -> list[tuple[str, dict[str, Any]]]:
     """(where, values) of the blocks ``default``, gamename and ``presets: <preset>``, in rising order of precedence."""
+    games = list(dict.fromkeys((base_name(gamename), gamename)))
     path = config_path(implementation)
     document = parse_yaml(path.read_text(), path.name)
     presets = document.get("presets") or {}
     if preset is not None and preset not in presets:
         raise UserError(f"--preset '{preset}' is not in {path.name}; it has: {', '.join(presets) or 'none'}")
-    blocks = [(f"{path.name}, block '{name}'", document.get(name) or {}) for name in ("default", gamename)]
+    blocks = [(f"{path.name}, block '{name}'", document.get(name) or {}) for name in ("default", *games)]
     if preset is not None:
-        blocks.append((f"{path.name}, preset '{preset}'", presets[preset]))
+        where, chosen = f"{path.name}, preset '{preset}'", presets[preset] or {}
+        blocks.append((where, {key: value for key, value in chosen.items() if key not in ENV_SPECS}))
+        blocks += [(f"{where}, block '{name}'", chosen[name]) for name in games if name in chosen]
     for where, block in blocks:
         if not isinstance(block, dict):
             raise UserError(f"{where}: expected a mapping of keys to values, got {block!r}")

@@ -93,6 +93,7 @@ def _open(path: Path, num_workers: int) -> _Checkpoint:
     quiet_lightning()
     torch.set_num_threads(1)
     method = load_method(path)
+    method.prepare_evaluation()
     _, evaluation = implementation(method.hparams["hparams"]["implementation"]).make_loaders(method, num_workers)
     return _Checkpoint(path, method, evaluation)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lightning_rl.methods import agent, agent_configs, policy_gradient, reward_conditioned, upside_down
+from lightning_rl.methods import agent, agent_configs, bilevel, model_based, policy_gradient, reward_conditioned, upside_down
 from lightning_rl.methods.base import Evaluation, Experience, Method, MethodConfig
 from lightning_rl.types import UserError
 
@@ -80,7 +80,31 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
     "TD3-discrete": Implementation(
         agent.TD3Discrete, agent_configs.TD3DiscreteConfig, agent.make_loaders, "TD3 with Gumbel-softmax actions"
     ),
+    "SE": Implementation(bilevel.SE, bilevel.SEConfig, bilevel.make_loaders, "Evolved synthetic environments"),
+    "RN": Implementation(bilevel.RN, bilevel.RNConfig, bilevel.make_loaders, "Evolved reward networks"),
     "PPO": Implementation(agent.PPO, agent_configs.PPOConfig, agent.make_loaders, "proximal policy optimisation"),
+    "ER": Implementation(model_based.ER, model_based.ERConfig, model_based.make_loaders, "DQN on replayed experience"),
+    "perfect-model": Implementation(
+        model_based.PerfectModel, model_based.PerfectConfig, model_based.make_loaders, "DQN on roll-outs of the environment itself"
+    ),
+    "simple-model": Implementation(
+        model_based.SimpleModelMethod,
+        model_based.SimpleConfig,
+        model_based.make_loaders,
+        "DQN on roll-outs of a learned model of observations",
+    ),
+    "categorical-latent": Implementation(
+        model_based.CategoricalLatentMethod,
+        model_based.CategoricalConfig,
+        model_based.make_loaders,
+        "DQN on roll-outs of a learned model of categorical latents",
+    ),
+    "gaussian-latent": Implementation(
+        model_based.GaussianLatentMethod,
+        model_based.GaussianConfig,
+        model_based.make_loaders,
+        "DQN on roll-outs of a learned model of Gaussian latents",
+    ),
 }
 
 ALIASES = {
@@ -92,10 +116,7 @@ ALIASES = {
 }
 """Short names; paths, configs and checkpoints carry the long ones."""
 
-PLANNED = (
-    *("SE", "RN", "MBRL"),
-    *("ER", "perfect-model", "simple-model", "categorical-latent", "gaussian-latent"),
-)
+PLANNED = ("MBRL",)
 """Names that are reserved for methods still to be built."""
 
 

@@ -43,6 +43,7 @@ from lightning_rl.run_state import owned, write_state
 from lightning_rl.types import UserError
 
 _PACKAGES = ("lightning_rl", "torch", "pytorch-lightning", "gymnasium", "numpy", "tensorboard")
+_EVALUATIONS = {"sampled": "eval", "greedy": "eval_greedy"}
 _MAY_CHANGE_ON_RESUME = {
     *("max_epochs", "max_env_steps", "max_episodes", "target_return"),
     *("eval_interval", "eval_episodes", "checkpoint_interval"),
@@ -68,6 +69,8 @@ class RunOptions:
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     accelerator: str = "cpu"
     checkpoint: bool = True
+    executor: str = "serial"
+    ray_address: str | None = None
     recording_epoch_interval: int = -1
     reload: Path | None = None
     resume: bool = False
@@ -92,7 +95,7 @@ def config_layers(options: RunOptions) -> list[tuple[str, Mapping[str, Any]]]:
 def load_config(options: RunOptions) -> MethodConfig:
     """The merged and checked config: ``config_layers`` < settings."""
     schema = implementation(options.implementation).config
-    return build_config(schema, [*config_layers(options), ("--set", options.settings)])
+    return build_config(schema, [*config_layers(options), ("--set", options.settings)]).resolved(options.gamename)
 
 
 def train(options: RunOptions) -> int:
@@ -128,6 +131,7 @@ def train(options: RunOptions) -> int:
     method = entry.method(hparams)
     if options.reload is not None:
         load_weights(method, options.reload)
+    method.distribute(options.executor, options.num_workers, options.ray_address)
     with contextlib.ExitStack() as ours:
         for run in each:
             ours.enter_context(owned(run.run_dir))
@@ -283,9 +287,9 @@ def _git_commit() -> str | None:
 def _summary(options: RunOptions, method: Method, trainer: Trainer, interrupted: bool) -> str:
     state = "interrupted" if interrupted else "finished"
     line = f"{state} at {int(method.env_steps):,} training steps, {int(method.eval_env_steps):,} evaluation steps"
-    if "eval/return_mean" in trainer.callback_metrics:
-        sampled, greedy = (float(trainer.callback_metrics[f"{p}/return_mean"]) for p in ("eval", "eval_greedy"))
-        line += f"; last evaluation: sampled {sampled:.1f}, greedy {greedy:.1f}"
+    found = {name: trainer.callback_metrics.get(f"{p}/return_mean") for name, p in _EVALUATIONS.items()}
+    told = ", ".join(f"{name} {float(value):.1f}" for name, value in found.items() if value is not None)
+    line += f"; last evaluation: {told}" if told else ""
     hint = f"\ngo on with --resume; run directory: {options.run_dir}" if interrupted else f"\nrun directory: {options.run_dir}"
     return line + hint
 

@@ -40,7 +40,7 @@ NOISE: dict[str, Callable[[np.random.Generator, tuple[int, ...]], npt.NDArray[np
     "gumbel": lambda rng, shape: rng.gumbel(size=shape).astype(np.float32),
 }
 
-_BLOCK = 128  # steps of noise drawn at a time
+_BLOCK = 128  # steps of noise drawn at a time, unless told otherwise
 
 
 class MemberNoise:
@@ -48,29 +48,35 @@ class MemberNoise:
 
     Drawn a block of steps at a time, so that the work per member is not done at every step.
     lengths: how many of the first dimension's numbers each member draws; the rest are 0.
+    block: how many steps; the numbers depend on it.
     """
 
     def __init__(
         self, seeds: Sequence[int], purpose: str, shape: tuple[int, ...], kind: str, device: str = "cpu",
-        lengths: Sequence[int] | None = None,
+        lengths: Sequence[int] | None = None, block: int = _BLOCK,
     ):  # fmt: skip
+        self.block = block
         self.seeds, self.purpose, self.shape, self.kind, self.device = list(seeds), purpose, shape, kind, device
         self.lengths = None if lengths is None else list(lengths)
         self._number, self._block = -1, torch.empty(0)
 
     def at(self, step: int) -> torch.Tensor:
         """The noise ``[N, *shape]`` of step ``step``; cheapest in rising order. Not to be written to."""
-        number, place = divmod(step, _BLOCK)
+        number, place = divmod(step, self.block)
+        return self.whole(number)[place]
+
+    def whole(self, number: int) -> torch.Tensor:
+        """The noise ``[block, N, *shape]`` of steps ``number * block`` and on."""
         if number != self._number:
             self._block, self._number = torch.from_numpy(self._draw(number)).to(self.device), number
-        return self._block[place]
+        return self._block
 
     def _draw(self, number: int) -> npt.NDArray[np.floating]:
         draw, rngs = NOISE[self.kind], [generator(seed, self.purpose, number) for seed in self.seeds]
         if self.lengths is None:
-            return np.stack([draw(rng, (_BLOCK, *self.shape)) for rng in rngs], axis=1)
-        rows = [draw(rng, (_BLOCK, length, *self.shape[1:])) for rng, length in zip(rngs, self.lengths, strict=True)]
-        block = np.zeros((_BLOCK, len(rows), *self.shape), dtype=rows[0].dtype)
+            return np.stack([draw(rng, (self.block, *self.shape)) for rng in rngs], axis=1)
+        rows = [draw(rng, (self.block, length, *self.shape[1:])) for rng, length in zip(rngs, self.lengths, strict=True)]
+        block = np.zeros((self.block, len(rows), *self.shape), dtype=rows[0].dtype)
         for n, row in enumerate(rows):
             block[:, n, : row.shape[1]] = row
         return block

@@ -29,6 +29,8 @@ _UDRL = {
 _RCP = {"n_warm_up_episodes": 4, "steps_per_iter": 60, "n_updates_per_iter": 3, "batch_size": 16, "window_steps": 200}
 _POLICY_GRADIENT = {"n_episodes_per_iter": 4}
 _AGENT = {"steps_per_epoch": 40}
+_MODEL_BASED = {"steps_per_epoch": 10, "learning_starts": 10, "replay_size": 100, "target_interval": 5, "batch_size": 8}
+_IMAGINATION = {**_MODEL_BASED, "rollout_length": 3, "batch_size": 4}
 TINY: dict[str, dict[str, Any]] = {
     "UDRL": _UDRL,
     "RCP-R": _RCP,
@@ -37,6 +39,9 @@ TINY: dict[str, dict[str, Any]] = {
     "DDQN": {**_AGENT, "replay_size": 200},
     "DuelingDDQN": {**_AGENT, "replay_size": 200, "feature_size": 8},
     **{name: {**_AGENT, "replay_size": 200, "init_episodes": 1} for name in ("TD3", "TD3-discrete")},
+    "ER": _MODEL_BASED,
+    **dict.fromkeys(("perfect-model", "simple-model", "gaussian-latent"), _IMAGINATION),
+    "categorical-latent": {**_IMAGINATION, "variables": 4, "classes": 4},
     "PPO": {**_AGENT, "rollout_steps": 32, "epochs": 2},
     **dict.fromkeys(ALIASES.values(), _POLICY_GRADIENT),
 }

@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 import yaml
-from helpers import ROOT
+from helpers import ROOT, fitting
 
 from lightning_rl.config import build_config, config_path, merged_values, parse_setting, parse_yaml
 from lightning_rl.envs.spec import ENV_SPECS
@@ -34,8 +34,9 @@ PRESETS = [(n, p) for n in IMPLEMENTATIONS for p in yaml.safe_load(config_path(n
 @pytest.mark.parametrize(("name", "preset"), PRESETS)
 def test_every_preset_instantiates_and_builds_its_method(name, preset):
     entry = IMPLEMENTATIONS[name]
-    config = build_config(entry.config, merged_values(name, "lunarlander", preset))
-    entry.method({"implementation": name, "gamename": "lunarlander", "seed": 0, "config": dataclasses.asdict(config)})
+    for _, gamename in fitting([name]):
+        config = build_config(entry.config, merged_values(name, gamename, preset))
+        entry.method({"implementation": name, "gamename": gamename, "seed": 0, "config": dataclasses.asdict(config)})
 
 
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)

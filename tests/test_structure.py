@@ -6,8 +6,8 @@ import pytest
 from helpers import ROOT
 
 ORDER = [
-    {"types", "seeding", "arguments"}, {"functional"}, {"nets"}, {"envs"}, {"data"}, {"agents"}, {"evolution"},
-    {"methods"}, {"registry", "config"}, {"callbacks"}, {"run_state"}, {"run"}, {"evaluate", "tuning", "figures"},
+    {"types", "seeding", "arguments", "files", "config"}, {"functional"}, {"nets"}, {"envs"}, {"data"}, {"agents"}, {"evolution"},
+    {"methods"}, {"registry"}, {"callbacks"}, {"run_state"}, {"run"}, {"evaluate", "tuning", "figures"},
     {"reports"}, {"tools"}, {"cli"},
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import Agent, batch_weights, per_member, track, value_and_grad
+from lightning_rl.agents.base import Agent, batch_weights, per_member, track
 from lightning_rl.agents.icm import ICM
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.data.member_replay import MemberReplay, Transition
-from lightning_rl.functional.value_learning import double_q_target, epsilon_after, epsilon_greedy, weighted_squared_error
+from lightning_rl.functional.value_learning import double_q_target, epsilon_after, epsilon_greedy
 from lightning_rl.nets.values import MemberNet
+
+_CACHE = 2**20  # bytes
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class DDQN(Agent):
         self.replay = MemberReplay(count, settings.replay_size, obs_size, 0, device)
         self._explore = self.noise("explore", (2,), "uniform")
         self._draw = self.noise("replay", (max(sizes),), "uniform64", sizes)
+        self._at_once = max(1, _CACHE // (4 * max(sizes) * sum(net.hidden)))
         if curiosity is not None:
             self.member_parts = (*self.member_parts, "curiosity")
 
@@ -81,19 +84,31 @@ class DDQN(Agent):
         """One step on a batch ``[N, B]``; the losses ``[N]`` before it."""
         if self.curiosity is not None:
             batch = batch._replace(reward=batch.reward + self.curiosity.learn(batch, self.weight, active))
-        with torch.no_grad():
-            next_q, next_q_target = self.net(self.params, batch.next_obs), self.net(self.target, batch.next_obs)
-            target = double_q_target(batch.reward, batch.discount, next_q, next_q_target)
-        index = batch.action.unsqueeze(-1)
-
-        def loss(params: Tensor) -> Tensor:
-            q = self.net(params, batch.obs).gather(-1, index).squeeze(-1)
-            return weighted_squared_error(q, target, self.weight)
-
-        value, grad = value_and_grad(loss, self.params)
-        self.adam.step(self.params, grad, active)
+        losses, grads = [], []
+        for rows in self._blocks():
+            part = Transition(*(x[rows] for x in batch))
+            loss, grad = self._gradient(self.params[rows], self.target[rows], part, self.weight[rows])
+            losses.append(loss)
+            grads.append(grad)
+        self.adam.step(self.params, torch.cat(grads), active)
         track(self.target, self.params, self.settings.tau, active)
-        return value
+        return torch.cat(losses)
+
+    def _blocks(self) -> list[slice]:
+        """Members whose hidden layers fit the processor's cache together: elementwise work is several times faster there."""
+        return [slice(n, n + self._at_once) for n in range(0, self.num_members, self._at_once)]
+
+    @torch.no_grad()
+    def _gradient(self, params: Tensor, target_params: Tensor, batch: Transition, weight: Tensor) -> tuple[Tensor, Tensor]:
+        """Losses ``[N]`` and their gradients ``[N, D]``: by hand, as autograd costs one member alone half of its time."""
+        q, pullback = self.net.vjp(params, batch.obs)
+        next_q, next_q_target = self.net(params, batch.next_obs), self.net(target_params, batch.next_obs)
+        target = double_q_target(batch.reward, batch.discount, next_q, next_q_target)
+        index = batch.action.unsqueeze(-1)
+        error = q.gather(-1, index).squeeze(-1) - target
+        slope = weight * error
+        to_q = torch.zeros_like(q).scatter_(-1, index, 2 * slope.unsqueeze(-1))
+        return (slope * error).sum(-1), pullback(to_q)[0]
 
     def memory(self) -> MemberReplay:
         return self.replay

@@ -59,7 +59,7 @@ class MeanAndStd(nn.Module):
 
 
 class PPO(Agent):
-    """actor: an architecture to logits or, continuous, to means before the tanh; critic: to one value.
+    """actor: an architecture to logits or, continuous, to means before the tanh; critic: to one value. starts: their parameters.
 
     One block holds actor, critic and the logarithm of the standard deviations (the earlier code learned these directly).
     """
@@ -69,7 +69,7 @@ class PPO(Agent):
 
     def __init__(
         self, actor: MemberMLP, critic: MemberMLP, continuous: bool, settings: PPOSettings, seeds: Sequence[int],
-        curiosity: ICM | None = None, device: str = "cpu",
+        curiosity: ICM | None = None, device: str = "cpu", starts: tuple[Tensor, Tensor] | None = None,
     ):  # fmt: skip
         super().__init__(seeds, device)
         self.actor, self.critic, self.continuous = actor, critic, continuous
@@ -77,7 +77,7 @@ class PPO(Agent):
         count, steps, size = len(self.seeds), settings.rollout_steps, actor.out_size
         if settings.batch_size is not None and steps % settings.batch_size:
             raise ValueError(f"rollout_steps {steps} is no multiple of batch_size {settings.batch_size}")
-        blocks = [actor.init(self.generators("actor")), critic.init(self.generators("critic"))]
+        blocks = starts or (actor.init(self.generators("actor")), critic.init(self.generators("critic")))
         log_std = torch.full((count, size if continuous else 0), math.log(settings.std_init))
         self.params = torch.cat([*blocks, log_std], dim=1).to(device)
         self._sizes = [actor.size, critic.size, log_std.shape[1]]

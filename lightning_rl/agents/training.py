@@ -19,8 +19,9 @@ StopRule = Callable[[Tensor, Tensor], Tensor]
 """(returns ``[N, E]``, how many are there ``[N]``) -> whose training ends, ``[N]`` bool. See ``functional.stopping``."""
 
 
-Score = Callable[[Agent, Sequence[int]], Tensor]
-"""(members that have just ended an episode, a seed for each) -> what the stop rule shall judge, ``[M]``."""
+Score = Callable[[Agent, Sequence[int]], tuple[Tensor, Tensor]]
+"""(members that have just ended an episode, a seed for each) -> what the stop rule shall judge, and the environment steps that
+finding out took, ``[M]`` each."""
 
 
 _LOOP = ("obs", "_episode", "_return", "_length")
@@ -32,7 +33,7 @@ class Results:
 
     returns, lengths ``[N, E]`` of the training episodes (sum of rewards, environment steps), the first episodes ``[N]`` of
     which are there; scores ``[N, E]``: what the stop rule judges; env_steps ``[N]``; stopped ``[N]``: by the rule, not by
-    the budget.
+    the budget; judge_steps ``[N]``: environment steps that the scores took.
     """
 
     returns: Tensor
@@ -41,6 +42,7 @@ class Results:
     episodes: Tensor
     env_steps: Tensor
     stopped: Tensor
+    judge_steps: Tensor
 
 
 class MemberTraining:
@@ -67,7 +69,7 @@ class MemberTraining:
         zeros = torch.zeros(n, dtype=torch.int64)
         self.results = Results(
             torch.zeros(n, max_episodes), torch.zeros(n, max_episodes), torch.zeros(n, max_episodes, dtype=torch.int64),
-            zeros.clone(), zeros.clone(), torch.zeros(n, dtype=torch.bool),
+            zeros.clone(), zeros.clone(), torch.zeros(n, dtype=torch.bool), zeros.clone(),
         )  # fmt: skip
         self.obs = envs.reset(torch.zeros(n, dtype=torch.bool, device=agent.device))
         self._episode = torch.zeros(n, dtype=torch.int64, device=agent.device)
@@ -126,12 +128,19 @@ class MemberTraining:
             self.agent.load_state_dict(self.state)
             self.agent.seeds = list(self._seeds)
 
+    def finish(self) -> None:
+        """Ends the training of all members as they are, in the middle of their episodes."""
+        if not self.done:
+            self.results.env_steps[self.members] += self._length.cpu()
+            self._leave(torch.ones(len(self.members), dtype=torch.bool))
+        self.run()
+
     def _step(self) -> None:
         agent = self.agent
         action = agent.act(self.obs, self._episode, self.step)
         step = self.envs.step(agent.to_env(action))
         over = step.terminated | step.truncated
-        discount = discount_after(step.terminated, step.truncated, self.gamma, self.faithful_time_limits)
+        discount = discount_after(step.terminated, step.truncated, self.gamma, self.faithful_time_limits, step.continuation)
         transition = Transition(self.obs, action, step.reward, discount, step.obs)
         agent.learn(transition, over, self.step, self._episode >= self.init_episodes)
         self._return += step.reward
@@ -165,7 +174,9 @@ class MemberTraining:
             return self.results.returns[members, episode]
         pairs = zip(members.tolist(), episode.tolist(), strict=True)
         seeds = [derive_seed(self._seeds[n], "score", e) for n, e in pairs]
-        return self.score(self.agent.greedy_copy(over), seeds).cpu()
+        score, steps = self.score(self.agent.greedy_copy(over), seeds)
+        self.results.judge_steps[members] += steps.cpu()
+        return score.cpu()
 
     def _leave(self, finished: Tensor) -> None:
         """Stores the finished members and goes on with the others."""
@@ -236,8 +247,9 @@ def evaluate_agents(agent: Agent, envs: EnvBatch, episodes: int, noisy_as: int |
 def mean_test_return(make_envs: Callable[[Sequence[int]], EnvBatch], episodes: int) -> Score:
     """The mean return of ``episodes`` greedy test episodes in environments made for ``M * episodes`` seeds."""
 
-    def score(agent: Agent, seeds: Sequence[int]) -> Tensor:
+    def score(agent: Agent, seeds: Sequence[int]) -> tuple[Tensor, Tensor]:
         envs = make_envs([derive_seed(seed, "test", k) for seed in seeds for k in range(episodes)])
-        return evaluate_agents(agent, envs, episodes)[0].mean(1)
+        returns, lengths = evaluate_agents(agent, envs, episodes)
+        return returns.mean(1), lengths.sum(1)
 
     return score

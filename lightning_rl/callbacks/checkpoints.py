@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import os
-import pickle
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
 from lightning_fabric.plugins import TorchCheckpointIO
 from pytorch_lightning import Callback, LightningModule, Trainer
 from pytorch_lightning.callbacks import ModelCheckpoint
 
+from lightning_rl.files import read_plain, write_whole
 from lightning_rl.methods.base import Experience
 from lightning_rl.types import UserError
 
@@ -26,21 +21,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
     """Writes beside the target and renames: the file under the final name is always whole."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
-        target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        content = io.BytesIO()  # written in one go: torch hides the operating system's reason, e.g. a full disk
-        torch.save(checkpoint, content)
-        try:
-            with temporary.open("wb") as file:
-                file.write(content.getbuffer())
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise
+        write_whole(checkpoint, Path(path))
 
     def load_checkpoint(
         self, path: Any, map_location: Callable[..., Any] | None = None, weights_only: bool | None = True
@@ -50,22 +31,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
     """The checkpoint at ``path`` on the CPU; UserError if it is missing, damaged, foreign or not plain data."""
-    if not path.is_file():
-        raise UserError(f"checkpoint '{path}' does not exist; give the path of a last.ckpt or epoch=<k>.ckpt")
-    if not zipfile.is_zipfile(path):
-        raise UserError(f"checkpoint '{path}' is truncated or not a checkpoint ({path.stat().st_size} bytes); use another")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if (bad := archive.testzip()) is not None:
-                raise ValueError(f"checksum of {bad} is wrong")
-        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        raise UserError(
-            f"checkpoint '{path}' holds objects other than plain data and was refused; none of it was run. "
-            "Use checkpoints written by this program only"
-        ) from error
-    except (RuntimeError, EOFError, ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
-        raise UserError(f"checkpoint '{path}' is damaged ({str(error).splitlines()[0]}); use another") from error
+    checkpoint = read_plain(path, "checkpoint", "give the path of a last.ckpt or epoch=<k>.ckpt")
     try:
         hparams = checkpoint["hyper_parameters"]["hparams"]
         if {"implementation", "gamename", "seed", "config"} <= hparams.keys() and "state_dict" in checkpoint:

@@ -10,7 +10,7 @@ import torch
 
 from lightning_rl.agents.training import join_snapshots, member_snapshot
 from lightning_rl.callbacks.checkpoints import AtomicCheckpointIO, ExperienceState, read_checkpoint
-from lightning_rl.methods.agent import COUNTERS
+from lightning_rl.methods.stacked import COUNTERS
 from lightning_rl.types import UserError
 
 _EXPERIENCE = ExperienceState.__qualname__

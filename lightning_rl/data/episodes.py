@@ -92,7 +92,7 @@ class Player:
             c = None if command is None else torch.from_numpy(command)
             return self.policy.act(torch.from_numpy(obs), c, torch.from_numpy(noise)).numpy()
 
-        return ActionNoise(requests, self.policy.distribution_class.draw_noise, size), act
+        return ActionNoise(requests, self.policy.draw_noise, self.policy.noise_size), act
 
     def _play(self, requests: Sequence[Request], envs: Sequence[Env]) -> list[Episode]:
         log = _ChunkLog(self.spec, requests)

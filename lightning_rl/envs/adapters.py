@@ -15,12 +15,16 @@ import torch
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from lightning_rl.envs.buttongrid import ButtonGrid
 from lightning_rl.envs.classic import Acrobot, CartPole, MountainCarContinuous, Pendulum
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.envs.grids import GRID_WORLDS, Bandit
+from lightning_rl.envs.panflute import PanFlute
+from lightning_rl.envs.procmaze import ProcMaze
+from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.types import Array, FloatArray
 
-FUNC_ENVS: dict[str, Callable[[], FuncEnv]] = {
+FUNC_ENVS: dict[str, Callable[..., FuncEnv]] = {
     "cartpole": CartPole,
     "cartpole-v0": CartPole,
     "acrobot": Acrobot,
@@ -29,8 +33,17 @@ FUNC_ENVS: dict[str, Callable[[], FuncEnv]] = {
     **GRID_WORLDS,
     "bandit10": functools.partial(Bandit, 10),
     "bandit20": functools.partial(Bandit, 20),
+    "procmaze": ProcMaze,
+    "buttongrid": ButtonGrid,
+    "panflute": PanFlute,
 }
 """Environments in batched torch by gamename."""
+
+
+def func_env(spec: EnvSpec) -> FuncEnv | None:
+    """The environment of ``spec`` in batched torch, if there is such a one."""
+    make = FUNC_ENVS.get(spec.family)
+    return None if make is None else make(**dict(spec.kwargs))
 
 
 def observation_space(env: FuncEnv) -> gymnasium.spaces.Box:
@@ -51,6 +64,8 @@ class FuncGymEnv(gymnasium.Env[Any, Any]):
 
     def __init__(self, env: FuncEnv, render_mode: str | None = None):
         self.env, self.render_mode = env, render_mode
+        if env.drawable:
+            self.metadata = {"render_modes": ["rgb_array"], "render_fps": 4}
         self.observation_space, self.action_space = observation_space(env), action_space(env)
         self.state = torch.empty(0)
 
@@ -65,7 +80,12 @@ class FuncGymEnv(gymnasium.Env[Any, Any]):
     def step(self, action: Any) -> tuple[FloatArray, float, bool, bool, dict[str, Any]]:
         step = self.env.step(self.state, torch.as_tensor(action), self._noise(self.env.step_noise_size))
         self.state = step.state
-        return step.obs.numpy().copy(), float(step.reward), bool(step.terminated), False, {}
+        info = {} if step.continuation is None else {"continuation": float(step.continuation)}
+        return step.obs.numpy().copy(), float(step.reward), bool(step.terminated), False, info
+
+    def render(self) -> Array:  # type: ignore[override]
+        """A picture of the state, uint8 ``[height, width, 3]``."""
+        return self.env.draw(self.env.observe(self.state))
 
 
 class FuncVectorEnv(VectorEnv[Any, Any, Any]):
@@ -108,10 +128,13 @@ class FuncVectorEnv(VectorEnv[Any, Any, Any]):
         return self.env.observe(self.state).numpy().copy(), reward.numpy(), terminated.numpy(), truncated.numpy(), {}
 
 
-def make_func_env(gamename: str, **kwargs: Any) -> FuncGymEnv:
-    """The environment of ``FUNC_ENVS`` called ``gamename``, for Gymnasium's registry."""
-    return FuncGymEnv(FUNC_ENVS[gamename](), **kwargs)
+def make_func_env(gamename: str, render_mode: str | None = None, **kwargs: Any) -> FuncGymEnv:
+    """The environment of ``FUNC_ENVS`` called ``gamename``, for Gymnasium's registry; kwargs: its sizes."""
+    return FuncGymEnv(FUNC_ENVS[gamename](**kwargs), render_mode)
 
 
 for _name in (*GRID_WORLDS, "bandit10", "bandit20"):
     gymnasium.register(f"lightning_rl/{_name}-v0", f"{__name__}:make_func_env", kwargs={"gamename": _name})
+for _class in (ProcMaze, ButtonGrid, PanFlute):
+    _name = _class.__name__
+    gymnasium.register(f"lightning_rl/{_name}-v0", f"{__name__}:make_func_env", kwargs={"gamename": _name.lower()})

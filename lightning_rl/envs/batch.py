@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, SupportsFloat
@@ -22,6 +23,8 @@ from lightning_rl.types import Array
 class BatchStep(NamedTuple):
     """One decision of every member: the observation that really followed ``[N, O]`` (the final one where the episode ended),
     reward, terminated, truncated and length (environment steps that the decision took), each ``[N]``.
+
+    continuation ``[N]``: see ``Step``. info ``[N, I]``: the values that a ``GymBatch`` was asked for.
     """
 
     obs: Tensor
@@ -29,6 +32,8 @@ class BatchStep(NamedTuple):
     terminated: Tensor
     truncated: Tensor
     length: Tensor
+    continuation: Tensor | None = None
+    info: Tensor | None = None
 
 
 class EnvBatch(ABC):
@@ -71,11 +76,14 @@ class FuncBatch(EnvBatch):
         self.obs = env.observe(self.state)
 
     def reset(self, where: Tensor) -> Tensor:
-        fresh = self.env.reset(self._reset_noise.at(self._clock))
-        self.state = torch.where(where.unsqueeze(-1), fresh, self.state)
+        self.state = torch.where(where.unsqueeze(-1), self._fresh(), self.state)
         self.obs = torch.where(where.unsqueeze(-1), self.env.observe(self.state), self.obs)
         self.length = self.length.masked_fill(where, 0)
         return self.obs
+
+    def _fresh(self) -> Tensor:
+        """First states ``[N, S]`` for episodes that start now."""
+        return self.env.reset(self._reset_noise.at(self._clock))
 
     def step(self, action: Tensor) -> BatchStep:
         if self.repeat == 1:
@@ -91,16 +99,17 @@ class FuncBatch(EnvBatch):
             reward = reward + step.reward.masked_fill(over, 0)
             terminated = terminated | (step.terminated & ~over)
             over = over | step.terminated | step.truncated
-        return BatchStep(self.obs, reward, terminated, over & ~terminated, self.length - before)
+        return BatchStep(self.obs, reward, terminated, over & ~terminated, self.length - before, step.continuation)
 
     def _step(self, action: Tensor) -> BatchStep:
         step = self.env.step(self.state, action, self._step_noise.at(self._clock))
         self._clock += 1
         self.state, self.obs, self.length = step.state, step.obs, self.length + 1
         truncated = (self.length >= self.horizon) & ~step.terminated
-        return BatchStep(step.obs, step.reward, step.terminated, truncated, torch.ones_like(self.length))
+        return BatchStep(step.obs, step.reward, step.terminated, truncated, torch.ones_like(self.length), step.continuation)
 
     def keep(self, rows: Tensor) -> None:
+        self.env = self.env.keep(rows)
         self.state, self.obs, self.length = self.state[rows], self.obs[rows], self.length[rows]
         self._reset_noise.keep(rows)
         self._step_noise.keep(rows)
@@ -112,6 +121,23 @@ class FuncBatch(EnvBatch):
     def restore(self, state: Mapping[str, Tensor]) -> None:
         self.state, self.obs, self.length = (state[name].to(self.obs.device) for name in ("state", "obs", "length"))
         self._clock = int(state["clock"][0])
+
+
+class PooledBatch(FuncBatch):
+    """A ``FuncBatch`` without time limit that makes the first states of many steps at once: for costly resets, e.g. of mazes.
+
+    The states are those that a ``FuncBatch`` would make one by one.
+    """
+
+    def __init__(self, env: FuncEnv, seeds: Sequence[int], device: str = "cpu"):
+        self._number, self._pool = -1, torch.empty(0)
+        super().__init__(env, sys.maxsize, seeds, device=device)
+
+    def _fresh(self) -> Tensor:
+        number, place = divmod(self._clock, self._reset_noise.block)
+        if number != self._number:
+            self._pool, self._number = self.env.reset(self._reset_noise.whole(number)), number
+        return self._pool[place]
 
 
 class RepeatAction(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -145,12 +171,16 @@ class GymBatch(EnvBatch):
 
     processes: one process per environment instead of all in this one; pays where a step takes longer than about 0.1 ms.
     A vector environment cannot shrink: with processes, the environments of finished members play on unheard.
+    info_keys: entries of Gymnasium's info that each step gives, in this order.
     """
 
-    def __init__(self, spec: EnvSpec, seeds: Sequence[int], repeat: int = 1, processes: bool = False):
+    def __init__(
+        self, spec: EnvSpec, seeds: Sequence[int], repeat: int = 1, processes: bool = False, info_keys: Sequence[str] = ()
+    ):
         def make() -> Env:
             return RepeatAction(make_env(spec), repeat)
 
+        self._info_keys = tuple(info_keys)
         kind: Any = AsyncVectorEnv if processes else SyncVectorEnv
         self.envs = kind([make] * len(seeds), autoreset_mode=AutoresetMode.DISABLED)
         self._seeds, self._episodes = list(seeds), [0] * len(seeds)
@@ -189,7 +219,10 @@ class GymBatch(EnvBatch):
         cut = torch.from_numpy(truncated[self._slot].copy()) & ~ended
         length = torch.from_numpy(np.asarray(info["length"])[self._slot].astype(np.int64))
         self.obs = self._rows(obs)
-        return BatchStep(self.obs, torch.from_numpy(reward[self._slot].astype(np.float32)), ended, cut, length)
+        values = [np.asarray(info[key])[self._slot] for key in self._info_keys]
+        told = torch.from_numpy(np.stack(values, axis=1).astype(np.float32)) if values else None
+        gained = torch.from_numpy(reward[self._slot].astype(np.float32))
+        return BatchStep(self.obs, gained, ended, cut, length, info=told)
 
     def _unheard(self) -> Array:
         """Environments of finished members whose episode has ended: they must be reset like all others."""

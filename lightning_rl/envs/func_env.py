@@ -13,17 +13,23 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from lightning_rl.types import Array
+
 State = Tensor
 """``[..., S]``: all that the future depends on."""
 
 
 class Step(NamedTuple):
-    """What one step gives: the next state ``[..., S]`` and its observation ``[..., O]``, reward and terminated ``[...]``."""
+    """What one step gives: the next state ``[..., S]`` and its observation ``[..., O]``, reward and terminated ``[...]``.
+
+    continuation ``[...]``: of learned environments, how likely the episode goes on; None: 0 where terminated, else 1.
+    """
 
     state: State
     obs: Tensor
     reward: Tensor
     terminated: Tensor
+    continuation: Tensor | None = None
 
 
 class FuncEnv(ABC):
@@ -31,6 +37,8 @@ class FuncEnv(ABC):
 
     obs_low, obs_high: bounds of the observations, ``O`` each.
     reset_noise_size, step_noise_size: how many numbers of uniform noise in [0, 1) a reset and a step take.
+    episodic: episodes end by themselves; where not, what counts is the reward per step.
+    binary_obs: observations are bits. drawable: ``draw`` gives pictures.
     """
 
     obs_low: tuple[float, ...]
@@ -39,6 +47,9 @@ class FuncEnv(ABC):
     continuous: bool = False
     reset_noise_size: int = 0
     step_noise_size: int = 0
+    episodic: bool = True
+    binary_obs: bool = False
+    drawable: bool = False
 
     @property
     def obs_size(self) -> int:
@@ -55,6 +66,15 @@ class FuncEnv(ABC):
     @abstractmethod
     def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
         """One step from ``state`` for uniform noise ``[..., step_noise_size]``."""
+
+    def draw(self, obs: Tensor) -> Array:
+        """A picture uint8 ``[height, width, 3]`` of one observation ``[O]``, which may also be a model's: bits in 0 .. 1."""
+        raise NotImplementedError(f"{type(self).__name__} has no picture")
+
+    def keep(self, rows: Tensor) -> FuncEnv:
+        """The environment for the members ``rows`` ``[M]`` alone; learned ones have parameters for each member."""
+        del rows
+        return self
 
 
 def uniform_between(noise: Tensor, low: float | Tensor, high: float | Tensor) -> Tensor:

@@ -82,6 +82,7 @@ def make_env(spec: EnvSpec, render: bool = False) -> Env:
             entry,
             max_episode_steps=spec.horizon,
             disable_env_checker=True,
+            **dict(spec.kwargs),
             **({"render_mode": "rgb_array"} if render else {}),
         )
     except (gymnasium.error.Error, ImportError) as error:

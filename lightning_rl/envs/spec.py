@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from lightning_rl.envs.buttongrid import ButtonGrid
+from lightning_rl.envs.func_env import FuncEnv
+from lightning_rl.envs.panflute import PanFlute
+from lightning_rl.envs.procmaze import ProcMaze
 from lightning_rl.types import UserError
 
 
@@ -18,6 +23,8 @@ class EnvSpec:
     max_return: the highest return that can be asked for; commands are clipped to it.
     solved_return: the return that the field calls solved, or None.
     sparse: give the sum of the rewards at the last step and 0 before.
+    kwargs: arguments of the environment, e.g. its size.
+    min_return: the lowest return that an episode can have, or None where there is no bound.
     """
 
     gamename: str
@@ -30,6 +37,13 @@ class EnvSpec:
     max_return: float
     solved_return: float | None
     sparse: bool = False
+    min_return: float | None = None
+    kwargs: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def family(self) -> str:
+        """The gamename without the sizes of ``SIZED``: whose config block the environment uses, beside its own."""
+        return base_name(self.gamename)
 
 
 # Sizes, horizons and solved returns: Gymnasium's registry and documentation. LunarLander max_return 320:
@@ -38,17 +52,45 @@ class EnvSpec:
 # published agents reach about 16,000.
 _LUNARLANDER = EnvSpec("lunarlander", "LunarLander-v3", 8, 4, False, 1000, 200, 320.0, 200.0)
 
-# Cells, time limit, highest and solved return of the grid worlds of the synthetic-environments paper.
+# Cells, time limit, highest, solved and lowest return of the grid worlds of the synthetic-environments paper.
 _GRIDS = (
-    ("cliff", 48, 50, -12.0, -20.0),
-    ("emptyroom22", 4, 10, 0.99, 0.8),
-    ("emptyroom23", 6, 15, 0.98, 0.8),
-    ("emptyroom33", 9, 20, 0.97, 0.8),
-    ("wallroom", 25, 30, 0.93, 0.8),
-    ("holeroom", 25, 30, 0.93, 0.8),
-    ("holeroomlarge", 35, 30, 0.91, 0.8),
-    ("holeroomlargeshifted", 35, 30, 0.83, 0.8),
+    ("cliff", 48, 50, -12.0, -20.0, -149.0),
+    ("emptyroom22", 4, 10, 0.99, 0.8, -0.1),
+    ("emptyroom23", 6, 15, 0.98, 0.8, -0.15),
+    ("emptyroom33", 9, 20, 0.97, 0.8, -0.2),
+    ("wallroom", 25, 30, 0.93, 0.8, -0.3),
+    ("holeroom", 25, 30, 0.93, 0.8, -1.29),
+    ("holeroomlarge", 35, 30, 0.91, 0.8, -1.29),
+    ("holeroomlargeshifted", 35, 30, 0.83, 0.8, -1.29),
 )
+
+_ADAPTERS = "lightning_rl.envs.adapters:lightning_rl"
+
+
+def _sized(env: FuncEnv, name: str, mean_length: int, max_return: float, **sizes: int) -> EnvSpec:
+    """The horizon is that of the paper's evaluation."""
+    size = (env.obs_size, env.action_size)
+    env_id, kwargs = f"{_ADAPTERS}/{name}-v0", tuple(sizes.items())
+    return EnvSpec(name.lower(), env_id, *size, False, 100, mean_length, max_return, None, kwargs=kwargs)
+
+
+def _procmaze(grid_size: int = 4) -> EnvSpec:
+    return _sized(ProcMaze(grid_size), "ProcMaze", 30, -1.0, grid_size=grid_size)  # best: the start is on the goal
+
+
+def _buttongrid(grid_size: int = 5, num_buttons: int = 3) -> EnvSpec:
+    best = 100 // (num_buttons + 1)  # a move for each button, and a step to be paid
+    sizes = {"grid_size": grid_size, "num_buttons": num_buttons}
+    return _sized(ButtonGrid(grid_size, num_buttons), "ButtonGrid", 100, best, **sizes)
+
+
+def _panflute(num_pipes: int = 5) -> EnvSpec:
+    env = PanFlute(num_pipes)
+    return _sized(env, "PanFlute", 100, 200 / num_pipes, num_pipes=num_pipes)  # best: the right order, and lucky events
+
+
+SIZED: dict[str, Callable[..., EnvSpec]] = {"procmaze": _procmaze, "buttongrid": _buttongrid, "panflute": _panflute}
+"""Environments of any size: ``panflute-8`` has 8 pipes, ``buttongrid-4-2`` 4 x 4 cells and 2 buttons."""
 
 ENV_SPECS: dict[str, EnvSpec] = {
     spec.gamename: spec
@@ -57,22 +99,37 @@ ENV_SPECS: dict[str, EnvSpec] = {
         replace(_LUNARLANDER, gamename="lunarlander-sparse", sparse=True),
         EnvSpec("lunarlander-continuous", "LunarLanderContinuous-v3", 8, 2, True, 1000, 200, 320.0, 200.0),
         replace(_LUNARLANDER, gamename="beresheet", env_id="lightning_rl.envs.beresheet:Beresheet-v0", horizon=300),
-        EnvSpec("cartpole", "CartPole-v1", 4, 2, False, 500, 100, 500.0, 475.0),
-        EnvSpec("cartpole-v0", "CartPole-v0", 4, 2, False, 200, 100, 200.0, 195.0),
-        EnvSpec("acrobot", "Acrobot-v1", 6, 3, False, 500, 200, -60.0, -100.0),
-        EnvSpec("pendulum", "Pendulum-v1", 3, 1, True, 200, 200, 0.0, None),
-        EnvSpec("mountaincar-continuous", "MountainCarContinuous-v0", 2, 1, True, 999, 500, 100.0, 90.0),
+        EnvSpec("cartpole", "CartPole-v1", 4, 2, False, 500, 100, 500.0, 475.0, min_return=1.0),
+        EnvSpec("cartpole-v0", "CartPole-v0", 4, 2, False, 200, 100, 200.0, 195.0, min_return=1.0),
+        EnvSpec("acrobot", "Acrobot-v1", 6, 3, False, 500, 200, -60.0, -100.0, min_return=-500.0),
+        EnvSpec("pendulum", "Pendulum-v1", 3, 1, True, 200, 200, 0.0, None, min_return=-3254.8),
+        EnvSpec("mountaincar-continuous", "MountainCarContinuous-v0", 2, 1, True, 999, 500, 100.0, 90.0, min_return=-99.9),
         EnvSpec("halfcheetah", "HalfCheetah-v5", 17, 6, True, 1000, 1000, 16_000.0, 4800.0),
         *(
-            EnvSpec(name, f"lightning_rl.envs.adapters:lightning_rl/{name}-v0", cells, 4, False, cap, cap, best, solved)
-            for name, cells, cap, best, solved in _GRIDS
+            EnvSpec(name, f"{_ADAPTERS}/{name}-v0", cells, 4, False, cap, cap, best, solved, min_return=worst)
+            for name, cells, cap, best, solved, worst in _GRIDS
         ),
+        *(make() for make in SIZED.values()),
     )
 }
 
 
+def base_name(gamename: str) -> str:
+    """``procmaze`` of ``procmaze-3``; other names as they are."""
+    name = gamename.partition("-")[0]
+    return name if name in SIZED else gamename
+
+
 def env_spec(gamename: str) -> EnvSpec:
-    """The spec of ``gamename``; UserError for an unknown one."""
-    if gamename not in ENV_SPECS:
+    """The spec of ``gamename``, which may say a size where ``SIZED`` knows it; UserError for an unknown one."""
+    if gamename in ENV_SPECS:
+        return ENV_SPECS[gamename]
+    name = base_name(gamename)
+    if name not in SIZED:
         raise UserError(f"unknown gamename '{gamename}'; choose one of: {', '.join(ENV_SPECS)}")
-    return ENV_SPECS[gamename]
+    sizes = gamename.split("-")[1:]
+    known = ENV_SPECS[name].kwargs
+    if not all(size.isdecimal() for size in sizes) or len(sizes) > len(known):
+        example = "-".join([name, *(str(value) for _, value in known)])
+        raise UserError(f"gamename '{gamename}': sizes are whole numbers, {' and '.join(key for key, _ in known)}, e.g. {example}")
+    return replace(SIZED[name](*map(int, sizes)), gamename=gamename)

@@ -8,81 +8,53 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from lightning_rl.agents import ppo
 from lightning_rl.agents.base import Agent
 from lightning_rl.agents.training import MemberTraining, StopRule, mean_test_return
 from lightning_rl.data.loaders import Collector
-from lightning_rl.envs.adapters import FUNC_ENVS
-from lightning_rl.envs.batch import EnvBatch, FuncBatch, GymBatch
-from lightning_rl.envs.grids import GRID_WORLDS
-from lightning_rl.envs.spec import EnvSpec, env_spec
+from lightning_rl.envs.proxies import make_envs
+from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.deterministic import BestAction, TanhAction
 from lightning_rl.functional.distributions import Categorical, Gaussian
 from lightning_rl.functional.stopping import plateaued, solved
-from lightning_rl.methods import agent_configs as configs
-from lightning_rl.methods.agent_configs import AgentConfig
-from lightning_rl.methods.base import Evaluation, Method, episode_scalars
+from lightning_rl.methods.agent_configs import AGENTS, AgentConfig
+from lightning_rl.methods.base import Evaluation
+from lightning_rl.methods.stacked import StackedMethod, scores_of
 from lightning_rl.nets.policies import Policy
 from lightning_rl.types import Episode, UserError
 
-COUNTERS = ("env_steps", "num_updates", "eval_env_steps")
-"""Columns of ``member_counters``; the plain counters are their maximum over the members."""
+
+def member_policy(agent: Agent, row: int, spec: EnvSpec) -> Policy:
+    """One member as a plain policy."""
+    net = agent.module(row)
+    if isinstance(agent, ppo.PPO):
+        return Policy(net, Gaussian if spec.continuous else Categorical, spec.action_size)
+    return Policy(net, TanhAction if spec.continuous else BestAction, spec.action_size)
 
 
-class AgentMethod(Method):
-    """A stack of agents and its training; ``policies[n]`` is member n as a plain network.
+class AgentMethod(StackedMethod):
+    """A stack of agents and its training."""
 
-    hparams may say ``num_seeds``: members with the seeds seed, seed + 1, ..
-    """
+    kind: ClassVar[str]
+    agent: Agent
 
-    config_class: ClassVar[type[AgentConfig]]
-    stackable, reloadable = True, False
-    member_counters: Tensor
-
-    def __init__(self, hparams: Mapping[str, Any]):
-        super().__init__(hparams)
-        self.cfg: Any = self.config_class(**hparams["config"])
-        self.spec = env_spec(hparams["gamename"])
-        if (reason := self.misfit(self.spec)) is not None:
-            raise UserError(f"{hparams['implementation']} does not fit gamename '{self.spec.gamename}': {reason}")
-        self.seeds = [hparams["seed"] + n for n in range(hparams.get("num_seeds", 1))]
-        self.agent = self.build()
-        members = [self._policy(n) for n in range(len(self.seeds))]
-        self.policies = cast(list[Policy], nn.ModuleList(members))
-        self.register_buffer("member_counters", torch.zeros(len(self.seeds), len(COUNTERS), dtype=torch.int64))
-
-    def build(self) -> Agent:
-        """The members that the config asks for."""
-        raise NotImplementedError
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        cls.config_class = AGENTS[cls.kind].config
 
     @classmethod
     def misfit(cls, spec: EnvSpec) -> str | None:
-        return "it is for discrete actions; use TD3 or PPO" if spec.continuous else None
+        return AGENTS[cls.kind].misfit(spec)
 
-    def _policy(self, row: int) -> Policy:
-        net, size = self.agent.module(row), self.spec.action_size
-        if isinstance(self.agent, ppo.PPO):
-            return Policy(net, Gaussian if self.spec.continuous else Categorical, size)
-        return Policy(net, TanhAction if self.spec.continuous else BestAction, size)
+    def build(self) -> Agent:
+        return AGENTS[self.kind].build(self.cfg, self.spec, self.seeds, None)
 
-    @property
-    def policy(self) -> Policy:  # type: ignore[override]
-        return self.policies[0]
-
-    def optimisers(self) -> list[torch.optim.Optimizer]:
-        return []
-
-    def tick(self) -> None:
-        self.optimizers().step()  # type: ignore[union-attr]  # Lightning gives the clock alone, not in a list
-
-    def on_fit_start(self) -> None:
-        if self.device.type != "cpu":
-            raise UserError(f"{type(self).__name__} trains on the CPU only, got {self.device.type}; use --accelerator cpu")
+    def make_policy(self, row: int) -> Policy:
+        return member_policy(self.agent, row, self.spec)
 
     def training_step(self, batch: MemberTraining, batch_idx: int) -> None:
         before, played = batch.results.episodes.clone(), batch.env_steps.sum()
@@ -92,42 +64,25 @@ class AgentMethod(Method):
         self.member_counters[:, 0] = batch.env_steps
         self.member_counters[rows, 1] = self.agent.num_updates
         self._take_policies(rows)
-        self._sum_up()
+        self.sum_up()
         speed = self.speed_scalars(int(batch.env_steps.sum() - played))
         self.log_members([{**rollout_scalars(batch, before, n), **speed} for n in range(len(self.seeds))])
         if batch.done:
             self.trainer.should_stop = True
 
-    def _sum_up(self) -> None:
-        for name, value in zip(COUNTERS, self.member_counters.amax(0), strict=True):
-            getattr(self, name).copy_(value)
-
-    def log_members(self, scalars: Sequence[Mapping[str, float]]) -> None:
-        """Writes each member's scalars to its own logger, over its own env_steps."""
-        for logger, counters, values in zip(self.loggers, self.member_counters.tolist(), scalars, strict=False):
-            logger.log_metrics({**values, "time/num_updates": float(counters[1])}, step=counters[0])
-
     def validation_step(self, evaluated: Mapping[str, list[Episode]], batch_idx: int) -> None:
-        """Each member's own evaluation; the best checkpoint is chosen by the mean over the members."""
-        members: list[dict[str, float]] = [{} for _ in self.seeds]
-        for prefix, episodes in evaluated.items():
-            count = len(episodes) // len(members)
-            for n, scalars in enumerate(members):
-                mine = episodes[n * count : (n + 1) * count]
-                self.member_counters[n, 2] += sum(episode.length for episode in mine)
-                scalars |= episode_scalars(prefix, mine)
-                scalars["time/eval_env_steps"] = float(self.member_counters[n, 2])
-            name = f"{prefix}/return_mean"
-            self.log(name, sum(scalars[name] for scalars in members) / len(members), batch_size=len(episodes), logger=False)
-        self._sum_up()
-        self.log_members(members)
+        count = len(self.seeds)
+        shares = {prefix: len(episodes) // count for prefix, episodes in evaluated.items()}
+        self.take_evaluation(
+            [{p: scores_of(episodes[n * shares[p] : (n + 1) * shares[p]]) for p, episodes in evaluated.items()} for n in range(count)]
+        )
 
     def _take_policies(self, members: Sequence[int]) -> None:
         """Copies the agent's rows, which are these members, into the plain networks."""
         for row, member in enumerate(members):
             state = self.agent.module(row).state_dict()
             total = sum(float(value.sum()) for value in state.values())
-            self.check_finite(f"a network parameter of seed {self.seeds[member]}", total)
+            self.check_member(member, total)
             self.policies[member].net.load_state_dict(state)
 
 
@@ -157,13 +112,6 @@ def _stop_rule(cfg: AgentConfig, spec: EnvSpec) -> StopRule | None:
     if threshold is None:
         raise UserError(f"stop_rule solved: gamename '{spec.gamename}' has no solved return; give --set solved_return=...")
     return functools.partial(solved, window=cfg.early_out_num, threshold=threshold, faithful=cfg.faithful)
-
-
-def make_envs(spec: EnvSpec, seeds: Sequence[int]) -> EnvBatch:
-    """One environment per seed: in batched torch where there is such a one, else Gymnasium's."""
-    if spec.gamename in FUNC_ENVS:
-        return FuncBatch(FUNC_ENVS[spec.gamename](), spec.horizon, seeds)
-    return GymBatch(spec, seeds)
 
 
 class AgentExperience:
@@ -213,68 +161,40 @@ def make_loaders(method: AgentMethod, num_workers: int) -> tuple[AgentExperience
 class QL(AgentMethod):
     """Tabular Q-learning."""
 
-    config_class = configs.TabularConfig
-
-    def build(self) -> Agent:
-        return configs.build_tabular(self.cfg, self.spec, self.seeds, sarsa=False)
-
-    @classmethod
-    def misfit(cls, spec: EnvSpec) -> str | None:
-        return None if spec.gamename in GRID_WORLDS else "tables need one-hot observations; use a grid world, e.g. cliff"
+    kind = "QL"
 
 
-class SARSA(QL):
+class SARSA(AgentMethod):
     """Tabular SARSA."""
 
-    def build(self) -> Agent:
-        return configs.build_tabular(self.cfg, self.spec, self.seeds, sarsa=True)
+    kind = "SARSA"
 
 
 class DDQN(AgentMethod):
     """Double DQN."""
 
-    config_class: ClassVar[type[AgentConfig]] = configs.DDQNConfig
-
-    def build(self) -> Agent:
-        return configs.build_ddqn(self.cfg, self.spec, self.seeds)
+    kind = "DDQN"
 
 
-class DuelingDDQN(DDQN):
+class DuelingDDQN(AgentMethod):
     """Double DQN with a dueling network."""
 
-    config_class = configs.DuelingDDQNConfig
+    kind = "DuelingDDQN"
 
 
 class TD3(AgentMethod):
     """Twin delayed deep deterministic policy gradients."""
 
-    config_class = configs.TD3Config
-
-    def build(self) -> Agent:
-        return configs.build_td3(self.cfg, self.spec, self.seeds)
-
-    @classmethod
-    def misfit(cls, spec: EnvSpec) -> str | None:
-        return None if spec.continuous else "it is for continuous actions; use TD3-discrete, DDQN or PPO"
+    kind = "TD3"
 
 
 class TD3Discrete(AgentMethod):
     """TD3 with Gumbel-softmax actions."""
 
-    config_class = configs.TD3DiscreteConfig
-
-    def build(self) -> Agent:
-        return configs.build_td3(self.cfg, self.spec, self.seeds)
+    kind = "TD3-discrete"
 
 
 class PPO(AgentMethod):
     """Proximal policy optimisation."""
 
-    config_class = configs.PPOConfig
-
-    def build(self) -> Agent:
-        return configs.build_ppo(self.cfg, self.spec, self.seeds)
-
-    @classmethod
-    def misfit(cls, spec: EnvSpec) -> str | None:
-        return None
+    kind = "PPO"

@@ -42,6 +42,11 @@ class MethodConfig:
         """Epochs until the budget is spent; a method may count its budget in other units."""
         return self.max_epochs
 
+    def resolved(self, gamename: str) -> MethodConfig:
+        """The config with all that it takes from elsewhere written out, as the run's record shall have it."""
+        del gamename
+        return self
+
 
 class Method(LightningModule):
     """A learning method. Environments, buffers and parsing stay outside.
@@ -79,6 +84,16 @@ class Method(LightningModule):
     def configure_optimizers(self) -> list[torch.optim.Optimizer]:
         """A clock first: Lightning counts optimiser steps, so one tick per training_step makes global_step count those."""
         return [torch.optim.SGD([self._clock_hand], lr=0.0), *self.optimisers()]
+
+    def distribute(self, executor: str, num_workers: int, ray_address: str | None) -> None:
+        """Says where a population is evaluated; UserError for methods that have none."""
+        del num_workers
+        for flag, used in ((f"--executor {executor}", executor != "serial"), ("--ray_address", ray_address is not None)):
+            if used:
+                raise UserError(f"{flag}: {type(self).__name__} evaluates no population; leave it out (SE and RN do)")
+
+    def prepare_evaluation(self) -> None:
+        """What a checkpoint's method has to do before its policy can be evaluated."""
 
     def adopt(self, weights: Mapping[str, Tensor]) -> None:
         """Takes over the weights of another run's policy; RuntimeError if they do not fit."""
@@ -144,7 +159,7 @@ class Method(LightningModule):
         """Further commands to evaluate during training, by the prefix of their metrics; actions sampled."""
         return {}
 
-    def validation_step(self, evaluated: Mapping[str, list[Episode]], batch_idx: int) -> None:
+    def validation_step(self, evaluated: Mapping[str, list[Any]], batch_idx: int) -> None:
         """Evaluation during training: the sampled mean return is what the best checkpoint is chosen by."""
         self.eval_env_steps += sum(episode.length for episodes in evaluated.values() for episode in episodes)
         scalars = {"time/eval_env_steps": float(self.eval_env_steps)}
@@ -161,13 +176,18 @@ class Method(LightningModule):
 
 def episode_scalars(prefix: str, episodes: Sequence[Episode]) -> dict[str, float]:
     """``prefix/return_mean|std|min|max`` and ``prefix/length_mean``."""
-    stats = summarise([episode.ret for episode in episodes])
+    return return_scalars(prefix, [episode.ret for episode in episodes], [episode.length for episode in episodes])
+
+
+def return_scalars(prefix: str, returns: Sequence[float], lengths: Sequence[int]) -> dict[str, float]:
+    """``prefix/return_mean|std|min|max`` and ``prefix/length_mean`` of episodes."""
+    stats = summarise(returns)
     return {
         f"{prefix}/return_mean": stats["mean"],
         f"{prefix}/return_std": stats["sd"],
         f"{prefix}/return_min": stats["min"],
         f"{prefix}/return_max": stats["max"],
-        f"{prefix}/length_mean": float(np.mean([episode.length for episode in episodes])),
+        f"{prefix}/length_mean": float(np.mean(lengths)),
     }
 
 

@@ -12,11 +12,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from lightning_rl.nets.member_passes import ACTIVATIONS as HAND_WRITTEN
+from lightning_rl.nets.member_passes import Activation, Layer, MLPFunction, Pullback, backward, forward, vjp_by_autograd
 
 
 class _Tanh(torch.autograd.Function):
@@ -139,6 +142,10 @@ class MemberMLP:
         offset = torch.cat([torch.full((size,), p.offset) for p, size in zip(self._pieces, self._sizes, strict=True)])
         return (2 * uniform - 1) * bound + offset
 
+    def columns(self, *names: str) -> Tensor:
+        """Which columns of the block ``[D]`` hold tensors of these names (``weight``, ``bias``, ``slope``, ..)."""
+        return torch.cat([torch.full((size,), p.name in names) for p, size in zip(self._pieces, self._sizes, strict=True)])
+
     def layers(self, params: Tensor) -> Iterator[dict[str, Tensor]]:
         """The tensors ``[N, rows, columns]`` of each layer, as views of ``params`` ``[N, D]``."""
         layer: dict[str, Tensor] = {}
@@ -151,8 +158,42 @@ class MemberMLP:
             layer[piece.name] = columns.unflatten(-1, piece.shape)
         yield layer
 
+    @cached_property
+    def _activation(self) -> Activation | None:
+        """Where forward and backward pass are written by hand; None where autograd has to do it."""
+        special = self.layer_norm or self.skippable
+        return None if special else HAND_WRITTEN.get(self.activation)
+
+    def _plain_layers(self, params: Tensor) -> list[Layer]:
+        """``layers`` where each has a weight and a bias alone."""
+        pieces = params.split(self._sizes, dim=1)
+        shaped = [piece.unflatten(1, p.shape) for piece, p in zip(pieces, self._pieces, strict=True)]
+        return list(zip(shaped[::2], shaped[1::2], strict=True))
+
     def __call__(self, params: Tensor, x: Tensor) -> Tensor:
         """Member ``n`` applied to its own inputs: params ``[N, D]``, x ``[N, B, in_size]`` -> ``[N, B, out_size]``."""
+        if self._activation is None:
+            return self._by_autograd(params, x)
+        if torch.is_grad_enabled() and (params.requires_grad or x.requires_grad):
+            return cast(Tensor, MLPFunction.apply(params, x, self._plain_layers, self._activation))
+        return forward(self._plain_layers(params), self._activation, x.mT)[0].mT
+
+    @torch.no_grad()
+    def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, Pullback]:
+        """The output, and what turns the gradient to it into those to params and to x (vector-Jacobian product)."""
+        activation = self._activation
+        if activation is None:
+            return vjp_by_autograd(self._by_autograd, params, x)
+        layers = self._plain_layers(params)
+        out, hidden = forward(layers, activation, x.mT)
+
+        def pullback(grad: Tensor, want_x: bool = False) -> tuple[Tensor, Tensor | None]:
+            to_params, to_x = backward(layers, activation, x.mT, hidden, grad.mT, True, want_x)
+            return cast(Tensor, to_params), None if to_x is None else to_x.mT
+
+        return out.mT, pullback
+
+    def _by_autograd(self, params: Tensor, x: Tensor) -> Tensor:
         *hidden, last = self.layers(params)
         for layer in hidden:
             x = self._hidden(layer, x)

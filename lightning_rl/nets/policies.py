@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 from torch import Tensor, nn
 
 from lightning_rl.functional.distributions import Distribution
+from lightning_rl.types import FloatArray
 
 
 class Policy(nn.Module):
@@ -23,3 +25,12 @@ class Policy(nn.Module):
     def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
         """Actions for noise ``[..., A]``; zero noise gives the greedy action."""
         return self.distribution(obs, command).sample(noise)
+
+    @property
+    def noise_size(self) -> int:
+        """Numbers of noise that ``act`` takes for one action."""
+        return self.action_size
+
+    def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        """Noise for ``act``; ``shape`` ends with ``noise_size``."""
+        return self.distribution_class.draw_noise(rng, shape)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from lightning_rl.functional.value_learning import dueling_q
+from lightning_rl.nets.member_passes import Pullback, vjp_by_autograd
 from lightning_rl.nets.members import ActivationName, MemberMLP
 
 
@@ -18,9 +19,12 @@ class MemberNet(Protocol):
     """What agents ask of a network."""
 
     @property
+    def hidden(self) -> tuple[int, ...]: ...
+    @property
     def size(self) -> int: ...
     def init(self, generators: Sequence[torch.Generator]) -> Tensor: ...
     def __call__(self, params: Tensor, x: Tensor) -> Tensor: ...
+    def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, Pullback]: ...
     def module(self, params: Tensor) -> nn.Module: ...
 
 
@@ -28,7 +32,7 @@ class MemberNet(Protocol):
 class DuelingNet:
     """Features, a linear layer of them, then a head for the value and one for the advantages (arXiv 1511.06581).
 
-    Each head has one hidden layer as wide as the features. faithful: see ``dueling_q``.
+    Each head has one hidden layer as wide as the features. faithful: see ``dueling_q``. skippable: see ``MemberMLP``.
     """
 
     in_size: int
@@ -37,13 +41,14 @@ class DuelingNet:
     feature_size: int
     activation: ActivationName = "relu"
     faithful: bool = False
+    skippable: bool = False
 
     @cached_property
     def parts(self) -> tuple[MemberMLP, MemberMLP, MemberMLP]:
         """Features, value head, advantage head: columns of the block in this order."""
         width = self.feature_size
         return (
-            MemberMLP(self.in_size, self.hidden, width, self.activation),
+            MemberMLP(self.in_size, self.hidden, width, self.activation, skippable=self.skippable),
             MemberMLP(width, (width,), 1, self.activation),
             MemberMLP(width, (width,), self.num_actions, self.activation),
         )
@@ -62,6 +67,11 @@ class DuelingNet:
         a, b, c = params.split([part.size for part in self.parts], dim=1)
         z = features(a, x)
         return dueling_q(value(b, z), advantage(c, z), self.faithful)
+
+    @torch.no_grad()
+    def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, Pullback]:
+        """See ``MemberMLP.vjp``."""
+        return vjp_by_autograd(self, params, x)
 
     def module(self, params: Tensor) -> nn.Module:
         """Member ``params`` ``[D]`` as a plain module."""

@@ -8,6 +8,7 @@ from member_helpers import AGENTS, HORIZON, env_for, train
 
 from lightning_rl.agents.training import evaluate_agents
 from lightning_rl.envs.batch import FuncBatch
+from lightning_rl.functional.value_learning import double_q_target, weighted_squared_error
 
 SEEDS = [3, 1, 4, 15, 9, 2, 6, 5]
 
@@ -136,3 +137,30 @@ def test_a_member_as_a_plain_module_acts_alike(name):
         else:
             action = out.argmax(-1)
         torch.testing.assert_close(action, agent.greedy(obs)[n], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["ddqn", "dueling"])
+def test_the_gradient_by_hand_is_that_of_the_loss(name):
+    agent, training = train(name, SEEDS[:3], episodes=6)
+    training.run()
+    batch = agent.replay.sample(torch.rand(3, 32, dtype=torch.float64))
+    leaf = agent.params.clone().requires_grad_()
+    with torch.no_grad():
+        target = double_q_target(
+            batch.reward, batch.discount, agent.net(agent.params, batch.next_obs), agent.net(agent.target, batch.next_obs)
+        )
+    q = agent.net(leaf, batch.obs).gather(-1, batch.action.unsqueeze(-1)).squeeze(-1)
+    loss = weighted_squared_error(q, target, agent.weight)
+    (grad,) = torch.autograd.grad(loss.sum(), leaf)
+    by_hand = agent._gradient(agent.params, agent.target, batch, agent.weight)
+    torch.testing.assert_close(by_hand[0], loss.detach())
+    torch.testing.assert_close(by_hand[1], grad, rtol=1e-4, atol=1e-6)
+
+
+def test_members_in_blocks_are_members_at_once():
+    one, whole = train("ddqn", SEEDS)
+    two, blocks = train("ddqn", SEEDS)
+    two._at_once = 3
+    whole.run()
+    blocks.run()
+    assert_same(one.state_dict(), two.state_dict(), exactly=True)

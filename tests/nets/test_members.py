@@ -119,3 +119,48 @@ def test_tanh_is_tanh():
     torch.testing.assert_close(out, x.tanh(), rtol=0, atol=2e-7)
     (grad,) = torch.autograd.grad(out.sum(), x)
     torch.testing.assert_close(grad, 1 - x.tanh() ** 2, rtol=0, atol=5e-7)
+
+
+BY_HAND = [
+    MemberMLP(3, hidden, out, activation)
+    for activation in ("relu", "leakyrelu", "tanh")
+    for hidden, out in (((13,), 2), ((20, 5), 1), ((), 4))
+]
+
+
+@pytest.mark.parametrize("net", BY_HAND, ids=str)
+@pytest.mark.parametrize("batch", [1, 5, 33])
+def test_the_passes_by_hand_are_those_of_autograd(net, batch):
+    """Against the same layers written down plainly; the order of sums differs."""
+    params, x, to_out = net.init(generators(4)), torch.randn(4, batch, 3), torch.randn(4, batch, net.out_size)
+    plain = {"relu": torch.relu, "leakyrelu": torch.nn.functional.leaky_relu, "tanh": torch.tanh}[net.activation]
+
+    def by_autograd(p, z):
+        *hidden, last = net.layers(p)
+        for layer in hidden:
+            z = plain(z @ layer["weight"] + layer["bias"])
+        return z @ last["weight"] + last["bias"]
+
+    leaves = params.clone().requires_grad_(), x.clone().requires_grad_()
+    expected = by_autograd(*leaves)
+    to_params, to_x = torch.autograd.grad(expected, leaves, to_out)
+    out, pullback = net.vjp(params, x)
+    torch.testing.assert_close(out, expected.detach(), rtol=1e-5, atol=1e-6)
+    for got, wanted in zip(pullback(to_out, want_x=True), (to_params, to_x), strict=True):
+        torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-5)
+    assert pullback(to_out)[1] is None
+    leaves = params.clone().requires_grad_(), x.clone().requires_grad_()
+    for got, wanted in zip(torch.autograd.grad(net(*leaves), leaves, to_out), (to_params, to_x), strict=True):
+        torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-5)
+    (alone,) = torch.autograd.grad(net(params, leaves[1]), leaves[1], to_out)  # params are constant
+    torch.testing.assert_close(alone, to_x, rtol=1e-4, atol=1e-5)
+
+
+def test_pullbacks_of_networks_without_passes_by_hand():
+    net = MemberMLP(3, (6,), 2, "prelu")
+    params, x, to_out = net.init(generators(2)), torch.randn(2, 5, 3), torch.randn(2, 5, 2)
+    leaves = params.clone().requires_grad_(), x.clone().requires_grad_()
+    out, pullback = net.vjp(params, x)
+    assert torch.equal(out, net(params, x))
+    for got, wanted in zip(pullback(to_out, want_x=True), torch.autograd.grad(net(*leaves), leaves, to_out), strict=True):
+        assert torch.equal(got, wanted)

@@ -1,0 +1,99 @@
+"""Speed of the model-based agents: CPU time of one environment step of one seed, with the update that goes with it.
+
+    OMP_NUM_THREADS=1 python benchmarks/bench_model_based.py [--agents ER ...] [--seeds 1 30] [--group 1 4] [--rounds 5]
+
+The workload is ProcMaze with 4 x 4 cells and the values of the configs, one update a step, after learning has started. Times are CPU
+times of the process (one thread), so that other work on the machine slows them less than it would slow the clock on the wall. All
+cases are measured in turn, several times over; the least and the median are shown. Reference: the paper's code (JAX) on one
+core of an AMD EPYC. The rate of a matrix product of the agents' size says how fast this machine is at the moment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from lightning_rl.agents.step_training import StepTraining
+from lightning_rl.config import build_config, merged_values
+from lightning_rl.registry import implementation
+
+REFERENCE = {
+    "ER": {1: "4.5", 30: "5.1"},
+    "perfect-model": {1: "6.2", 30: "6.1"},
+    "simple-model": {1: "16.5", 30: "12.6"},
+    "gaussian-latent": {1: "15.4", 30: "14.7"},
+    "categorical-latent": {1: "65", 30: "58 - 62"},
+}
+"""ms of CPU time per seed-step of the paper's code, by number of seeds."""
+
+MFLOP = {"ER": 232, "perfect-model": 292, "simple-model": 535, "gaussian-latent": 560, "categorical-latent": 1850}
+"""Of a dense update: forward, both gradients, roll-outs, target."""
+
+
+def make_training(name: str, seeds: int, group: int, gamename: str = "procmaze") -> StepTraining:
+    """Seeds that are about to learn."""
+    entry = implementation(name)
+    config = build_config(entry.config, [*merged_values(name, gamename), ("bench", {"group_size": group, "learning_starts": 100})])
+    hparams = {"implementation": name, "gamename": gamename, "seed": 0, "num_seeds": seeds, "config": vars(config)}
+    training = StepTraining(entry.method(hparams).agent)  # type: ignore[attr-defined]
+    training.run(105)
+    return training
+
+
+def cpu_seconds(work: Callable[[], object]) -> float:
+    """CPU time that ``work`` takes."""
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
+def gflops() -> float:
+    """Rate of a product of 320 x 200 by 200 x 200."""
+    a, b = torch.randn(320, 200), torch.randn(200, 200)
+
+    def products() -> None:
+        for _ in range(50):
+            a @ b
+
+    return 50 * 2 * 320 * 200 * 200 / min(cpu_seconds(products) for _ in range(5)) / 1e9
+
+
+def main() -> None:
+    """Measures and prints the table."""
+    parser = argparse.ArgumentParser(description="Speed of the model-based agents.")
+    parser.add_argument("--agents", nargs="+", default=list(REFERENCE))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 30])
+    parser.add_argument("--group", type=int, nargs="+", default=[1])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--gamename", default="procmaze")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    cases = [(a, n, g) for a in arguments.agents for n in arguments.seeds for g in arguments.group if g <= n]
+    spent: dict[tuple[str, int, int], list[float]] = {case: [] for case in cases}
+    rates = [gflops()]
+    for name, seeds, group in cases:
+        training = make_training(name, seeds, group, arguments.gamename)
+        steps = max(3, (100 if MFLOP[name] < 1000 else 30) // seeds)
+        for _ in range(arguments.rounds):
+            taken = cpu_seconds(lambda t=training, k=steps: t.run(k))  # type: ignore[misc]
+            spent[name, seeds, group].append(1e3 * taken / steps / seeds)
+        rates.append(gflops())
+    table = Table(title=f"{arguments.gamename}: CPU ms per seed-step, one thread")
+    for heading in ("agent", "seeds", "group", "least", "median", "reference"):
+        table.add_column(heading, justify="left" if heading == "agent" else "right")
+    for (name, seeds, group), values in spent.items():
+        row = (str(seeds), str(group), f"{min(values):.2f}", f"{statistics.median(values):.2f}", REFERENCE[name].get(seeds, ""))
+        table.add_row(name, *row)
+    console = Console()
+    console.print(table)
+    console.print(f"320 x 200 x 200 products: {min(rates):.0f} to {max(rates):.0f} GFLOP/s; torch {torch.__version__}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,330 @@
+"""DQN on replayed or imagined experience (Young et al. 2023, arXiv 2211.02222): one core, and where its experience comes from.
+
+An update of every agent learns from ``B L`` transitions: B L replayed ones, or L steps of imagination from B replayed starts.
+Only the source differs.
+
+Where we differ from the paper's code: greedy actions of latent agents are for the mode of the latent, not for a sample; the double
+Q-learning switch works. Its errors are fixed, see ``configs/ER.yaml``, key faithful.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from lightning_rl.agents.base import value_and_grad
+from lightning_rl.agents.optim import LockstepAdam
+from lightning_rl.data.member_ring import Column, MemberRing
+from lightning_rl.envs.func_env import FuncEnv
+from lightning_rl.functional.value_learning import double_q_target, q_learning_target
+from lightning_rl.functional.world_model import imagined_weights
+from lightning_rl.nets.stacked import Stacked
+from lightning_rl.nets.trunks import RecordedPass, TrunkNet
+from lightning_rl.nets.world_models import RealSteps, WorldModel
+from lightning_rl.seeding import MemberNoise, derive_seed
+
+
+@dataclass(frozen=True)
+class CoreSettings:
+    """batch_size: replayed transitions or starts. rollout_length: imagined steps from each. target_interval: environment steps.
+
+    decay: see ``LockstepAdam``. group_size: members that are updated together; changes the speed alone.
+    """
+
+    gamma: float
+    temperature: float
+    learning_rate: float
+    betas: tuple[float, float]
+    eps: float
+    decay: float
+    batch_size: int
+    rollout_length: int
+    replay_size: int
+    updates_per_step: int
+    target_interval: int
+    learning_starts: int
+    double_q: bool
+    group_size: int
+
+
+class Experience(NamedTuple):
+    """Transitions ``[M, B]`` to learn from. q ``[M, B, A]``: values of the features that they start from; next_features ``[M, B, X]``.
+
+    weight: of each in the mean, or None for 1.
+    """
+
+    q: Tensor
+    action: Tensor
+    reward: Tensor
+    discount: Tensor
+    next_features: Tensor
+    weight: Tensor | None
+
+
+class ModelBasedDQN(Stacked, ABC):
+    """``N`` learners in lock-step; what member ``n`` does is a function of ``seeds[n]`` alone."""
+
+    member_tensors: tuple[str, ...] = ("params", "target")
+    member_parts: tuple[str, ...] = ("adam",)
+    loss_names: tuple[str, ...] = ("train/value_loss",)
+    encode_noise_size: int = 0  # numbers of noise that ``features`` takes
+    noise_kind: str = "uniform"  # and their kind
+
+    def __init__(self, env: FuncEnv, net: TrunkNet, settings: CoreSettings, seeds: Sequence[int], device: str = "cpu"):
+        self.env, self.net, self.settings, self.seeds, self.device = env, net, settings, list(seeds), device
+        self.params = net.init(self.generators("initialisation")).to(device)
+        self.target = self.params.clone()
+        self._grad = torch.zeros_like(self.params[: settings.group_size])
+        self._views: dict[tuple[str, int, int], Any] = {}
+        s = settings
+        self.adam = LockstepAdam(self.params, s.learning_rate, s.betas, s.eps, s.decay)
+        self.memory = MemberRing(len(self.seeds), s.replay_size, self.columns(), device)
+        self._explore = self.noise("explore", (env.action_size,), "gumbel")
+        self._draw = self.noise("replay", (s.batch_size,), "uniform64")
+        self.losses = torch.zeros(len(self.loss_names), len(self.seeds), device=device)  # sums since they were last taken
+        self._summed = 0
+
+    def generators(self, purpose: str) -> list[torch.Generator]:
+        """One generator per member, e.g. for the initialisation."""
+        return [torch.Generator().manual_seed(derive_seed(seed, purpose)) for seed in self.seeds]
+
+    def noise(self, purpose: str, shape: tuple[int, ...], kind: str) -> MemberNoise:
+        """A stream of noise, drawn in blocks of about a hundred thousand numbers per member."""
+        numbers = max(torch.Size(shape).numel(), 1)
+        return MemberNoise(self.seeds, purpose, shape, kind, self.device, block=max(1, min(128, 100_000 // numbers)))
+
+    def layers(self, net: TrunkNet | WorldModel, name: str, members: slice) -> Any:
+        """The layers of ``net`` in the rows ``members`` of the block called ``name``; made once where they are views of it."""
+        key = (name, members.start, members.stop)
+        if key not in self._views:
+            layers = net.layers(getattr(self, name)[members])
+            if members.stop - members.start > 1 and isinstance(net, WorldModel):
+                return layers  # copies
+            self._views[key] = layers
+        return self._views[key]
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        super().load_state_dict(state)
+        self._views.clear()
+
+    @property
+    def everyone(self) -> slice:
+        """All members."""
+        return slice(0, len(self.seeds))
+
+    @property
+    def num_updates(self) -> int:
+        """Updates of every member so far."""
+        return int(self.adam.num_steps[0])
+
+    @abstractmethod
+    def columns(self) -> Mapping[str, Column]:
+        """What the memory keeps."""
+
+    @abstractmethod
+    def remember(self, state: Tensor, real: RealSteps) -> None:
+        """Keeps one real step of every member: from state ``[N, S]``, the rest ``[N, ..]``."""
+
+    @abstractmethod
+    def experience(self, online: RecordedPass, members: slice, number: int) -> Experience:
+        """What update ``number`` of ``members`` learns from. online: the value network, which records what it is asked."""
+
+    def features(self, obs: Tensor, noise: Tensor | None) -> Tensor:
+        """What the value network reads for obs ``[N, K, O]``; noise ``[N, K, Z]``, None for the mode."""
+        return obs
+
+    @torch.no_grad()
+    def values(self, obs: Tensor, noise: Tensor | None) -> Tensor:
+        """Q values ``[N, K, A]`` of obs ``[N, K, O]``."""
+        return self.net(self.layers(self.net, "params", self.everyone), self.features(obs, noise))[0]
+
+    def encode_noise(self, step: int) -> Tensor | None:
+        """Noise for the features of the observation acted on at ``step``."""
+        return None
+
+    def act(self, obs: Tensor, step: int) -> Tensor:
+        """Boltzmann actions ``[N]`` for obs ``[N, O]`` at environment step ``step``: probabilities ``softmax(Q / temperature)``."""
+        q = self.values(obs.unsqueeze(1), self.encode_noise(step)).squeeze(1)
+        return self.boltzmann(q, self._explore.at(step))
+
+    def boltzmann(self, q: Tensor, gumbel: Tensor) -> Tensor:
+        """A sample ``[...]`` for values and Gumbel noise ``[..., A]``."""
+        return (q + self.settings.temperature * gumbel).argmax(-1)
+
+    def learn(self, step: int) -> None:
+        """The updates that go with environment step ``step``, if it is time to learn."""
+        s = self.settings
+        if step < s.learning_starts:
+            return
+        if step % s.target_interval == 0:
+            self.target.copy_(self.params)
+        for _ in range(s.updates_per_step):
+            number = self.num_updates
+            for first in range(0, len(self.seeds), s.group_size):
+                self._update(slice(first, min(first + s.group_size, len(self.seeds))), number)
+            self._summed += 1
+
+    @torch.no_grad()
+    def _update(self, members: slice, number: int) -> None:
+        online = RecordedPass(self.net, self.layers(self.net, "params", members))
+        batch = self.experience(online, members, number)
+        next_q = self.net(self.layers(self.net, "target", members), batch.next_features)[0]
+        if self.settings.double_q:
+            chosen = self.net(online.layers, batch.next_features)[0]
+            goal = double_q_target(batch.reward, batch.discount, chosen, next_q)
+        else:
+            goal = q_learning_target(batch.reward, batch.discount, next_q)
+        index = batch.action.unsqueeze(-1)
+        error = batch.q.gather(-1, index).squeeze(-1) - goal
+        weighted = error if batch.weight is None else batch.weight * error
+        self.losses[0, members] += (weighted * error).mean(-1)
+        # The gradient of the mean of weight * error^2.
+        grad = torch.zeros_like(batch.q).scatter_(-1, index, weighted.unsqueeze(-1) * (2 / error.shape[-1]))
+        rows = slice(0, len(grad))
+        online.gradient(grad, self.layers(self.net, "_grad", rows))
+        self.adam.step(self.params, self._grad[rows], members)
+
+    def take_losses(self) -> dict[str, Tensor]:
+        """Mean losses ``[N]`` of the updates since the last call; none if there were none."""
+        if not self._summed:
+            return {}
+        means = self.losses / self._summed
+        self.losses, self._summed = torch.zeros_like(means), 0
+        return dict(zip(self.loss_names, means, strict=True))
+
+
+class StepMemory(ModelBasedDQN):
+    """Remembers real transitions: bits as bytes."""
+
+    def columns(self) -> Mapping[str, Column]:
+        return {"bytes": Column(2 * self.env.obs_size + 2, torch.uint8), "reward": Column(1, torch.float32)}
+
+    def remember(self, state: Tensor, real: RealSteps) -> None:
+        rest = torch.stack([real.action, real.continues.long()], dim=-1)
+        row = torch.cat([real.obs.byte(), real.next_obs.byte(), rest.byte()], dim=-1)
+        self.memory.add({"bytes": row, "reward": real.reward.unsqueeze(-1)})
+
+    def replay(self, members: slice, number: int) -> RealSteps:
+        """A batch ``[M, B]`` for update ``number``."""
+        rows, size = self.memory.sample(self._draw.at(number)[members], members), self.env.obs_size
+        obs, next_obs, action, continues = rows["bytes"].split([size, size, 1, 1], dim=-1)
+        rest = (action.squeeze(-1).long(), rows["reward"].squeeze(-1), continues.squeeze(-1).float())
+        return RealSteps(obs.float(), *rest, next_obs.float())
+
+
+class ReplayDQN(StepMemory):
+    """Experience replay only: no model."""
+
+    def experience(self, online: RecordedPass, members: slice, number: int) -> Experience:
+        real = self.replay(members, number)
+        discount = self.settings.gamma * real.continues
+        return Experience(online(real.obs), real.action, real.reward, discount, real.next_obs, None)
+
+
+class Imagination(ModelBasedDQN):
+    """Learns from roll-outs of Boltzmann actions."""
+
+    def __init__(self, env: FuncEnv, net: TrunkNet, settings: CoreSettings, seeds: Sequence[int], device: str = "cpu"):
+        super().__init__(env, net, settings, seeds, device)
+        shape = (settings.rollout_length, settings.batch_size, env.action_size)
+        self._imagined_actions = self.noise("imagined actions", shape, "gumbel")
+
+    def choose(self, q: Tensor, members: slice, number: int, step: int) -> Tensor:
+        """Actions of step ``step`` of the roll-outs for values ``[M, B, A]``."""
+        return self.boltzmann(q, self._imagined_actions.at(number)[members, step])
+
+
+def joined(steps: Sequence[tuple[Tensor, Tensor, Tensor, Tensor, Tensor]], gamma: float, weighted: bool) -> Experience:
+    """One batch ``[M, L B, ..]`` of the steps of a roll-out: (q, action, reward, continues, next_features) ``[M, B, ..]`` each.
+
+    weighted: by the probability that the episode was still going on.
+    """
+    q, action, reward, continues, features = (torch.cat(rows, dim=1) for rows in zip(*steps, strict=True))
+    weight = None
+    if weighted:
+        weight = imagined_weights(torch.stack([step[3] for step in steps], dim=-1)).transpose(1, 2).flatten(1, 2)
+    return Experience(q, action, reward, gamma * continues, features, weight)
+
+
+class PerfectModelDQN(Imagination):
+    """Imagines with the environment itself: remembers states, and plays on from them."""
+
+    def __init__(self, env: FuncEnv, net: TrunkNet, settings: CoreSettings, seeds: Sequence[int], device: str = "cpu"):
+        self._example = env.reset(torch.zeros(1, env.reset_noise_size))
+        super().__init__(env, net, settings, seeds, device)
+        shape = (settings.rollout_length, settings.batch_size, env.step_noise_size)
+        self._chance = self.noise("imagined events", shape, "uniform")
+
+    def columns(self) -> Mapping[str, Column]:
+        return {"state": Column(self._example.shape[-1], torch.int16)}  # cells and bits
+
+    def remember(self, state: Tensor, real: RealSteps) -> None:
+        self.memory.add({"state": state})
+
+    def experience(self, online: RecordedPass, members: slice, number: int) -> Experience:
+        state = self.memory.sample(self._draw.at(number)[members], members)["state"].to(self._example.dtype)
+        obs, chance, steps = self.env.observe(state), self._chance.at(number)[members], []
+        for k in range(self.settings.rollout_length):
+            q = online(obs)
+            action = self.choose(q, members, number, k)
+            state, obs, reward, terminated, _ = self.env.step(state, action, chance[:, k])
+            steps.append((q, action, reward, (~terminated).float(), obs))
+        return joined(steps, self.settings.gamma, weighted=self.env.episodic)
+
+
+class LearnedModelDQN(StepMemory, Imagination):
+    """Trains a world model on real transitions and imagines with it."""
+
+    member_tensors = (*ModelBasedDQN.member_tensors, "model_params")
+    member_parts = (*ModelBasedDQN.member_parts, "model_adam")
+
+    def __init__(
+        self, env: FuncEnv, net: TrunkNet, model: WorldModel, model_learning_rate: float, settings: CoreSettings,
+        seeds: Sequence[int], device: str = "cpu",
+    ):  # fmt: skip
+        self.model, self.encode_noise_size, self.noise_kind = model, model.encode_noise_size, model.noise_kind
+        names = ("reward", "continuation", "obs", *(("kl_prior", "kl_posterior") if model.weights.kl_prior else ()))
+        self.loss_names = ("train/value_loss", *(f"model/{name}_loss" for name in names))
+        super().__init__(env, net, settings, seeds, device)
+        s, kind = settings, self.noise_kind
+        self.model_params = model.init(self.generators("model initialisation")).to(device)
+        self.model_adam = LockstepAdam(self.model_params, model_learning_rate, s.betas, s.eps, s.decay)
+        self._dreams = self.noise("imagined states", (s.rollout_length, s.batch_size, model.noise_size), kind)
+        self._codes = self.noise("codes", (2, s.batch_size, model.encode_noise_size), kind)
+        self._acting_codes = self.noise("acting codes", (1, model.encode_noise_size), kind)
+
+    def features(self, obs: Tensor, noise: Tensor | None) -> Tensor:
+        return self.model.encode(self.layers(self.model, "model_params", self.everyone), obs, noise)
+
+    def encode_noise(self, step: int) -> Tensor | None:
+        return self._acting_codes.at(step)
+
+    def experience(self, online: RecordedPass, members: slice, number: int) -> Experience:
+        real, codes = self.replay(members, number), self._codes.at(number)[members]
+        self._fit_model(real, codes[:, 0], members)
+        layers, dreams, steps = self.layers(self.model, "model_params", members), self._dreams.at(number)[members], []
+        features = self.model.encode(layers, real.obs, codes[:, 1])
+        for k in range(self.settings.rollout_length):
+            q = online(features)
+            action = self.choose(q, members, number, k)
+            reward, continues, features = self.model.imagine(layers, features, action, dreams[:, k])
+            steps.append((q, action, reward, continues, features))
+        return joined(steps, self.settings.gamma, weighted=self.env.episodic)
+
+    def _fit_model(self, real: RealSteps, noise: Tensor, members: slice) -> None:
+        parts: dict[str, Tensor] = {}
+
+        def loss(params: Tensor) -> Tensor:
+            value, named = self.model.loss(params, real, noise)
+            parts.update(named)
+            return value
+
+        _, grad = value_and_grad(loss, self.model_params[members])
+        for row, name in enumerate(self.loss_names[1:], start=1):
+            self.losses[row, members] += parts[name.removeprefix("model/").removesuffix("_loss")].detach()
+        self.model_adam.step(self.model_params, grad, members)

@@ -1,0 +1,69 @@
+"""Replay memory of whatever an agent wants to keep, in the type that it needs, with a member axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Column:
+    """``size`` numbers of type ``dtype`` in each row. Bits and small integers take a byte or two instead of four."""
+
+    size: int
+    dtype: torch.dtype
+
+
+class MemberRing:
+    """A ring of ``capacity`` rows for each of ``N`` members, allocated once; ``MemberReplay`` for compact types.
+
+    Members step together, hence one write position for all. Only what has been written is touched.
+    """
+
+    def __init__(self, num_members: int, capacity: int, columns: Mapping[str, Column], device: str = "cpu"):
+        self.capacity = capacity
+        self._data = {
+            name: torch.empty(num_members * capacity, column.size, dtype=column.dtype, device=device)
+            for name, column in columns.items()
+        }
+        self._first = torch.arange(num_members, device=device) * capacity
+        self._written = 0
+
+    def __len__(self) -> int:
+        """Rows to draw from, the same for every member."""
+        return min(self._written, self.capacity)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory when full."""
+        return sum(data.nbytes for data in self._data.values())
+
+    def add(self, row: Mapping[str, Tensor]) -> None:
+        """Writes one row ``[N, size]`` of each column for every member; the oldest gives way."""
+        place = self._first + self._written % self.capacity
+        for name, data in self._data.items():
+            data[place] = row[name].to(data.dtype)
+        self._written += 1
+
+    def sample(self, noise: Tensor, members: slice) -> dict[str, Tensor]:
+        """Rows ``[M, B, size]`` of ``members``, drawn uniformly with replacement for uniform noise ``[M, B]``, double precision."""
+        index = (noise * len(self)).long() + self._first[members].unsqueeze(1)
+        return {name: data.index_select(0, index.flatten()).unflatten(0, index.shape) for name, data in self._data.items()}
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """What has been written, ``[N, len, size]`` of each column, and how many rows were ever ``written [N]``."""
+        n = len(self._first)
+        rows = {name: data.view(n, self.capacity, -1)[:, : len(self)].clone() for name, data in self._data.items()}
+        return {**rows, "written": torch.full((n,), self._written)}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Goes on from a snapshot of as many members."""
+        self._written = int(state["written"][0])
+        for name, data in self._data.items():
+            mine = data.view(len(self._first), self.capacity, -1)[:, : len(self)]
+            if state[name].shape != mine.shape:
+                raise ValueError(f"{name} {list(state[name].shape)} does not fit {list(mine.shape)}")
+            mine.copy_(state[name])

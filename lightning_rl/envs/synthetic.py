@@ -1,0 +1,131 @@
+"""Synthetic environments: networks that stand in for a task (arXiv 2202.02790), one for each member of a population.
+
+State, reward and done are three networks of one shape, linear and unbounded at the output, of ``[action, state]``. The
+predicted state is the next input. The raw done d ends the episode above 0.5; ``1 - d`` is also what the agent's bootstrap is
+multiplied by: a discount that depends on the state and is learned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lightning_rl.envs.func_env import FuncEnv, State, Step, standard_normal
+from lightning_rl.nets.members import ActivationName, MemberMLP
+
+
+@dataclass(frozen=True)
+class SyntheticNet:
+    """The heads side by side in one block ``[N, D]``: state, reward, done, and with ``latent_size`` the start state.
+
+    latent_size: the start state is a network of so many standard normal numbers; 0: the real task gives it.
+    """
+
+    obs_size: int
+    action_size: int
+    hidden: tuple[int, ...]
+    activation: ActivationName
+    latent_size: int = 0
+
+    @cached_property
+    def heads(self) -> tuple[MemberMLP, ...]:
+        size = self.action_size + self.obs_size
+        shapes = [(size, self.obs_size), (size, 1), (size, 1)]
+        if self.latent_size:
+            shapes.append((self.latent_size, self.obs_size))
+        return tuple(MemberMLP(i, self.hidden, o, self.activation) for i, o in shapes)
+
+    @property
+    def size(self) -> int:
+        """Columns ``D`` of the parameter block."""
+        return sum(head.size for head in self.heads)
+
+    def init(self, generators: Sequence[torch.Generator]) -> Tensor:
+        """Fresh parameters ``[N, D]``."""
+        return torch.cat([head.init(generators) for head in self.heads], dim=1)
+
+    def evolved(self) -> Tensor:
+        """Which columns evolve ``[D]``: weights and biases; PReLU slopes stay at 0.25."""
+        return torch.cat([head.columns("weight", "bias") for head in self.heads])
+
+    def split(self, params: Tensor) -> tuple[Tensor, ...]:
+        """The block of each head."""
+        return params.split([head.size for head in self.heads], dim=1)
+
+
+class StartStates(FuncEnv):
+    """A task of which only its start states are known: drawn from a sample ``[K, O]`` of them."""
+
+    reset_noise_size = 1
+
+    def __init__(self, starts: Tensor, action_size: int, continuous: bool):
+        self.starts, self.action_size, self.continuous = starts, action_size, continuous
+        self.obs_low = self.obs_high = (0.0,) * starts.shape[1]
+
+    def reset(self, noise: Tensor) -> State:
+        return self.starts[(noise[..., 0] * len(self.starts)).long()]
+
+    def observe(self, state: State) -> Tensor:
+        return state
+
+    def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
+        raise NotImplementedError("only the start states of this task are known")
+
+
+DoneKind = Literal["raw", "classifier"]
+
+
+class SyntheticEnv(FuncEnv):
+    """Member ``n`` of the first dimension lives in the environment with parameters ``params[n]`` ``[N, D]``.
+
+    real: the task, for sizes and start states; its dynamics are not used.
+    one_hot: the agent sees the largest output as a one-hot vector. reencode: so does the environment itself (the earlier
+    code fed the raw outputs back, so that the agent's process is not Markov).
+    done: ``raw`` as above; ``classifier`` for models that are trained with a log loss: d = sigmoid(output).
+    """
+
+    def __init__(
+        self, net: SyntheticNet, params: Tensor, real: FuncEnv, one_hot: bool = False, reencode: bool = False,
+        done: DoneKind = "raw",
+    ):  # fmt: skip
+        self.net, self.params, self.real = net, params, real
+        self.one_hot, self.reencode, self.done = one_hot, reencode, done
+        low, high = (0.0, 1.0) if one_hot else (-math.inf, math.inf)
+        self.obs_low, self.obs_high = (low,) * net.obs_size, (high,) * net.obs_size
+        self.action_size, self.continuous = real.action_size, real.continuous
+        self.reset_noise_size = net.latent_size or real.reset_noise_size
+        self._blocks = net.split(params)
+
+    def _head(self, number: int, x: Tensor) -> Tensor:
+        """Head ``number`` of inputs ``[..., I]``."""
+        rows = x.reshape(len(self.params), -1, x.shape[-1])
+        return self.net.heads[number](self._blocks[number], rows).reshape(*x.shape[:-1], -1)
+
+    @torch.no_grad()
+    def reset(self, noise: Tensor) -> State:
+        if self.net.latent_size:
+            return self._head(3, standard_normal(noise))
+        return self.real.observe(self.real.reset(noise))
+
+    def observe(self, state: State) -> Tensor:
+        return F.one_hot(state.argmax(-1), state.shape[-1]).to(state.dtype) if self.one_hot else state
+
+    @torch.no_grad()
+    def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
+        del noise
+        act = action.clamp(-1, 1) if self.continuous else F.one_hot(action, self.action_size).to(state.dtype)
+        x = torch.cat([act, self.observe(state) if self.reencode else state], dim=-1)
+        after, reward, done = self._head(0, x), self._head(1, x).squeeze(-1), self._head(2, x).squeeze(-1)
+        if self.done == "classifier":
+            done = done.sigmoid()
+        return Step(after, self.observe(after), reward, done > 0.5, 1 - done)
+
+    def keep(self, rows: Tensor) -> SyntheticEnv:
+        return SyntheticEnv(self.net, self.params[rows], self.real, self.one_hot, self.reencode, self.done)

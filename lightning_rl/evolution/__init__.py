@@ -1,0 +1,1 @@
+"""Evolution strategies as gradient estimators, and where their populations are evaluated."""

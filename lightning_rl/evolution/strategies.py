@@ -1,0 +1,274 @@
+"""Strategies behind one ask and tell: ask says who is evaluated, tell writes the estimate as ``.grad``, an optimiser steps.
+
+A strategy is a module: what it learns are parameters, so checkpoints and optimisers hold all of it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from cmaes import CMA  # type: ignore[import-untyped]
+from torch import Tensor, nn
+
+from lightning_rl.functional import evolution as es
+from lightning_rl.seeding import derive_seed
+
+Vector = npt.NDArray[np.float32]
+
+
+class Item(NamedTuple):
+    """One evaluation: candidate ``mean + sign * noise(member)``, judged with random numbers ``agent`` of the generation.
+
+    turn: evaluators that have several judges take the one whose turn it is; both signs of a member meet the same.
+    """
+
+    member: int
+    sign: int
+    agent: int
+    turn: int
+
+
+@dataclass(frozen=True)
+class Proposal(ABC):
+    """What an evaluator needs besides the items: small, plain and the same for all of a generation."""
+
+    run_seed: int
+    generation: int
+    mean: Vector
+
+    def seed(self, item: Item) -> int:
+        """Of all randomness of an evaluation."""
+        return derive_seed(self.run_seed, "inner agent", self.generation, item.agent)
+
+    @abstractmethod
+    def rows(self, items: Sequence[Item]) -> Tensor:
+        """Parameters ``[len(items), D]``."""
+
+
+@dataclass(frozen=True)
+class GaussianProposal(Proposal):
+    """mean, std ``[D]``; the noise is drawn again wherever it is needed, so that seeds travel instead of it."""
+
+    std: Vector
+
+    def rows(self, items: Sequence[Item]) -> Tensor:
+        mean, std = torch.from_numpy(self.mean), torch.from_numpy(self.std)
+        members = sorted({item.member for item in items if item.sign})
+        noise = es.standard_noise(self.run_seed, self.generation, members, len(mean))
+        place = {member: row for row, member in enumerate(members)}
+        return torch.stack([mean + i.sign * std * noise[place[i.member]] if i.sign else mean for i in items])
+
+
+@dataclass(frozen=True)
+class SampledProposal(Proposal):
+    """mean ``[D]`` and candidates ``[P, D]``."""
+
+    samples: npt.NDArray[np.float32]
+
+    def rows(self, items: Sequence[Item]) -> Tensor:
+        return torch.stack([torch.from_numpy(self.samples[i.member] if i.sign else self.mean) for i in items])
+
+
+@dataclass(frozen=True)
+class StrategySettings:
+    """population: noise draws N. noise_std: of the noise at the start. step_size: of the optimiser.
+
+    mirrored: also evaluate ``mean - noise``. num_grad_evals: agents per candidate, whose scores grad_eval_aggregate
+    (``mean`` or ``min``) brings together. center_agents: agents on the unperturbed parameters, the baseline of some
+    transforms. shared_agents: all candidates of a generation meet the same random numbers. nes_step_size: step_size / N.
+    """
+
+    population: int
+    noise_std: float
+    step_size: float
+    score_transform: str
+    mirrored: bool
+    num_grad_evals: int
+    grad_eval_aggregate: str
+    center_agents: int
+    shared_agents: bool
+    weight_decay: float
+    nes_step_size: bool
+
+
+class Strategy(nn.Module, ABC):
+    """Search around ``mean`` ``[D]``; parameters outside ``evolved`` ``[D]`` bool stay as they are.
+
+    best, best_score: the mean with the highest mean score of its own agents so far.
+    """
+
+    best: Tensor
+    best_score: Tensor
+
+    def __init__(self, start: Tensor, evolved: Tensor, settings: StrategySettings, run_seed: int):
+        super().__init__()
+        self.settings, self.run_seed, self.evolved = settings, run_seed, evolved
+        self.mean = nn.Parameter(start.clone())
+        self.register_buffer("best", start.clone())
+        self.register_buffer("best_score", torch.tensor(float("-inf"), dtype=torch.float64))
+
+    def ask(self, generation: int, noise_scale: float = 1.0) -> tuple[Proposal, list[Item]]:
+        """Who is evaluated: agents on the mean first, then every candidate of every sign."""
+        s = self.settings
+        signs = (1, -1) if s.mirrored else (1,)
+        who = [(sign, member, k) for sign in signs for member in range(s.population) for k in range(s.num_grad_evals)]
+        center = [Item(-1, 0, number, number) for number in range(s.center_agents)]
+        agents = [k if s.shared_agents else n for n, (_, _, k) in enumerate(who)]
+        items = [Item(i, sign, s.center_agents + n, i + k) for (sign, i, k), n in zip(who, agents, strict=True)]
+        return self.propose(generation, noise_scale), center + items
+
+    @torch.no_grad()
+    def tell(self, generation: int, scores: Tensor, noise_scale: float = 1.0) -> float:
+        """Takes the scores ``[items]`` in the order of ``ask`` and writes ``.grad``; the mean score of the center."""
+        s = self.settings
+        center, rest = scores.double().split([s.center_agents, len(scores) - s.center_agents])
+        grouped = rest.unflatten(0, (2 if s.mirrored else 1, s.population, s.num_grad_evals))
+        candidates = grouped.mean(-1) if s.grad_eval_aggregate == "mean" else grouped.amin(-1)
+        baseline = float(center.mean())
+        if baseline > self.best_score:
+            self.best.copy_(self.mean)
+            self.best_score.fill_(baseline)
+        self.estimate(generation, candidates, baseline, noise_scale)
+        return baseline
+
+    def noise(self, generation: int) -> Tensor:
+        """Standard normal ``[N, D]``, 0 where nothing evolves."""
+        size = len(self.mean)
+        return es.standard_noise(self.run_seed, generation, range(self.settings.population), size) * self.evolved
+
+    def propose(self, generation: int, noise_scale: float) -> Proposal:
+        std = (self.settings.noise_std * noise_scale * self.evolved.float()).numpy()
+        return GaussianProposal(self.run_seed, generation, _vector(self.mean), std)
+
+    @abstractmethod
+    def estimate(self, generation: int, candidates: Tensor, baseline: float, noise_scale: float) -> None:
+        """Writes ``.grad`` from the candidates' scores ``[signs, N]``."""
+
+    @abstractmethod
+    def optimiser(self) -> torch.optim.Optimizer:
+        """What steps along ``.grad``."""
+
+    def schedule(self, optimiser: torch.optim.Optimizer, scale: float) -> None:
+        """Sets the optimiser's steps to ``scale`` times those at the start."""
+        for group, first in zip(optimiser.param_groups, self.optimiser().param_groups, strict=True):
+            group["lr"] = first["lr"] * scale
+
+    def weigh(self, scores: Tensor, baseline: float) -> Tensor:
+        """The score transform."""
+        return es.TRANSFORMS[self.settings.score_transform](scores, baseline)
+
+
+class Published(Strategy):
+    """The synthetic-environments paper's strategy: the better half of each pair, weighted, times step_size.
+
+    The step is divided neither by noise_std nor (without ``nes_step_size``) by N.
+    """
+
+    def estimate(self, generation: int, candidates: Tensor, baseline: float, noise_scale: float) -> None:
+        signed = self.noise(generation) * (self.settings.noise_std * noise_scale)
+        kept = candidates[0]
+        if self.settings.mirrored:
+            kept, sign = es.best_of_pair(candidates[0], candidates[1])
+            signed = signed * sign.to(signed.dtype).unsqueeze(1)
+        self.mean.grad = -es.weighted_noise(self.weigh(kept, baseline), signed)
+
+    def optimiser(self) -> torch.optim.Optimizer:
+        s = self.settings
+        rate = s.step_size / s.population if s.nes_step_size else s.step_size
+        return torch.optim.SGD([self.mean], lr=rate, weight_decay=s.weight_decay / rate)
+
+    def schedule(self, optimiser: torch.optim.Optimizer, scale: float) -> None:
+        super().schedule(optimiser, scale)
+        for group in optimiser.param_groups:  # the earlier code's decay does not depend on the step
+            group["weight_decay"] = self.settings.weight_decay / group["lr"]
+
+
+class OpenAIES(Strategy):
+    """Antithetic pairs and Adam (Salimans et al. 2017, arXiv 1703.03864)."""
+
+    def estimate(self, generation: int, candidates: Tensor, baseline: float, noise_scale: float) -> None:
+        plus, minus = self.weigh(candidates.flatten(), baseline).unflatten(0, (2, -1))
+        std = self.settings.noise_std * noise_scale
+        self.mean.grad = -es.antithetic_gradient(plus, minus, self.noise(generation), std)
+
+    def optimiser(self) -> torch.optim.Optimizer:
+        return torch.optim.AdamW([self.mean], lr=self.settings.step_size, weight_decay=self.settings.weight_decay)
+
+
+class SNES(Strategy):
+    """Separable natural evolution strategy: a standard deviation for each parameter (Schaul, Glasmachers & Schmidhuber 2011)."""
+
+    def __init__(self, start: Tensor, evolved: Tensor, settings: StrategySettings, run_seed: int):
+        super().__init__(start, evolved, settings, run_seed)
+        self.log_std = nn.Parameter(torch.full_like(start, settings.noise_std).log())
+
+    def propose(self, generation: int, noise_scale: float) -> Proposal:
+        std = _vector(self.log_std.exp() * self.evolved)
+        return GaussianProposal(self.run_seed, generation, _vector(self.mean), std)
+
+    def estimate(self, generation: int, candidates: Tensor, baseline: float, noise_scale: float) -> None:
+        noise = self.noise(generation)
+        both = torch.cat([noise, -noise]) if self.settings.mirrored else noise
+        utilities = es.nes_utilities(candidates.flatten())
+        mean, log_std = es.snes_directions(utilities, both, self.log_std.exp())
+        self.mean.grad, self.log_std.grad = -mean, -log_std * self.evolved
+
+    def optimiser(self) -> torch.optim.Optimizer:
+        s = self.settings
+        groups = [
+            {"params": [self.mean], "lr": s.step_size},
+            {"params": [self.log_std], "lr": es.snes_std_rate(int(self.evolved.sum()))},
+        ]
+        return torch.optim.SGD(groups)
+
+
+class CMAES(Strategy):
+    """Covariance matrix adaptation (Hansen 2016, arXiv 1604.00772) by the library ``cmaes``, for a few hundred parameters."""
+
+    MAX_SIZE = 1000
+
+    def __init__(self, start: Tensor, evolved: Tensor, settings: StrategySettings, run_seed: int):
+        super().__init__(start, evolved, settings, run_seed)
+        mean = start[evolved].double().numpy()
+        self.search = CMA(mean, settings.noise_std, population_size=settings.population)
+
+    def _samples(self, generation: int) -> list[npt.NDArray[np.float64]]:
+        self.search.reseed_rng(derive_seed(self.run_seed, "evolution noise", generation, 0) % 2**32)
+        return [self.search.ask() for _ in range(self.settings.population)]
+
+    def propose(self, generation: int, noise_scale: float) -> Proposal:
+        samples = self.mean.detach().repeat(self.settings.population, 1)
+        samples[:, self.evolved] = torch.from_numpy(np.stack(self._samples(generation))).float()
+        return SampledProposal(self.run_seed, generation, _vector(self.mean), samples.numpy())
+
+    def estimate(self, generation: int, candidates: Tensor, baseline: float, noise_scale: float) -> None:
+        samples = self._samples(generation)
+        self.search.tell([(x, -score) for x, score in zip(samples, candidates[0].tolist(), strict=True)])
+        self.mean.grad = torch.zeros_like(self.mean)
+        self.mean.grad[self.evolved] = self.mean[self.evolved] - torch.from_numpy(self.search.mean).float()
+
+    def optimiser(self) -> torch.optim.Optimizer:
+        return torch.optim.SGD([self.mean], lr=1.0)
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """The search as plain data."""
+        state = self.search.__getstate__()
+        return {key: torch.from_numpy(value) if isinstance(value, np.ndarray) else value for key, value in state.items()}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        plain = {key: value.numpy().copy() if isinstance(value, Tensor) else value for key, value in state.items()}
+        self.search.__setstate__({key: value.item() if isinstance(value, np.generic) else value for key, value in plain.items()})
+
+
+STRATEGIES: dict[str, type[Strategy]] = {"published": Published, "openai": OpenAIES, "snes": SNES, "cmaes": CMAES}
+"""Strategies by the name that configs use."""
+
+
+def _vector(values: Tensor) -> Vector:
+    return values.detach().numpy().astype(np.float32, copy=True)

@@ -1,0 +1,152 @@
+"""Evolution strategies: noise, score transforms and search directions.
+
+``P`` scored candidates, ``D`` parameters. Scores are to be maximised; a direction is what is to be added to the parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from lightning_rl.seeding import generator
+
+_BETTER = 1e-6  # by which a score must beat the baseline
+
+
+def standard_noise(run_seed: int, generation: int, members: Sequence[int], size: int) -> Tensor:
+    """Standard normal ``[len(members), size]``; a member's row is a function of (run_seed, generation, member) alone."""
+    rows = [generator(run_seed, "evolution noise", generation, member).standard_normal(size, "float32") for member in members]
+    return torch.stack([torch.from_numpy(row) for row in rows]) if rows else torch.empty(0, size)
+
+
+def best_of_pair(plus: Tensor, minus: Tensor) -> tuple[Tensor, Tensor]:
+    """The better score of each mirrored pair and its sign, ``[P]`` each; a tie goes to plus.
+
+    The published form of "mirrored sampling": the worse half of the evaluations is thrown away, so this is no antithetic
+    estimate of a gradient.
+    """
+    return torch.maximum(plus, minus), torch.where(minus > plus, -1.0, 1.0).to(plus)
+
+
+def linear(scores: Tensor, baseline: float) -> Tensor:
+    """0 for the worst to 1 for the best, proportional."""
+    del baseline
+    low, high = scores.min(), scores.max()
+    return (scores - low) / (high - low + 1e-9)
+
+
+def rank(scores: Tensor, baseline: float) -> Tensor:
+    """0 for the worst to 1 for the best, by rank."""
+    del baseline
+    count = len(scores)
+    return _by_rank(scores, torch.arange(count - 1, -1, -1) / (count - 1))
+
+
+def nes_utilities(scores: Tensor, baseline: float = 0.0) -> Tensor:
+    """``max(0, ln(P / 2 + 1) - ln r)`` for rank r, scaled to sum 1, less 1 / P (Wierstra et al. 2014, section 3.1)."""
+    del baseline
+    return _by_rank(scores, _log_utilities(len(scores)) - 1 / len(scores))
+
+
+def nes(scores: Tensor, baseline: float) -> Tensor:
+    """``nes_utilities`` scaled to 1 for the best."""
+    u = _log_utilities(len(scores)) - 1 / len(scores)
+    del baseline
+    return _by_rank(scores, u / u[0])
+
+
+def nes_unnormalised(scores: Tensor, baseline: float) -> Tensor:
+    """As ``nes`` without the shift: 1 for the best, 0 for the worse half."""
+    del baseline
+    u = _log_utilities(len(scores))
+    return _by_rank(scores, u / u[0])
+
+
+def single_best(scores: Tensor, baseline: float) -> Tensor:
+    """1 for the best, 0 for the others."""
+    del baseline
+    return _by_rank(scores, (torch.arange(len(scores)) == 0).double())
+
+
+def single_better(scores: Tensor, baseline: float) -> Tensor:
+    """As ``single_best``, but all 0 where nothing beats the baseline."""
+    return single_best(scores, baseline) * (scores.max() > baseline + _BETTER)
+
+
+def all_better_max(scores: Tensor, baseline: float) -> Tensor:
+    """The gain over the baseline, 0 where there is none, scaled to 1 for the best."""
+    w = _gain(scores, baseline)
+    return w / w.max() if w.max() > 0 else w
+
+
+def all_better_sum(scores: Tensor, baseline: float) -> Tensor:
+    """The gain over the baseline, 0 where there is none, scaled to sum 1."""
+    w = _gain(scores, baseline)
+    return w / w.sum() if w.max() > 0 else w
+
+
+TRANSFORMS: dict[str, Callable[[Tensor, float], Tensor]] = {
+    "linear": linear,
+    "rank": rank,
+    "nes": nes,
+    "nes_unnormalised": nes_unnormalised,
+    "single_best": single_best,
+    "single_better": single_better,
+    "all_better_max": all_better_max,
+    "all_better_sum": all_better_sum,
+}
+"""Weights ``[P]`` from scores ``[P]`` and the mean score of the unperturbed parameters. The order is that of the earlier
+code's numbers 0 .. 7. Equal scores share their weights equally."""
+
+NEED_TWO = ("linear", "rank", "nes")
+"""Transforms that compare candidates with each other: one candidate alone would get 0 or nothing at all."""
+
+
+def _log_utilities(count: int) -> Tensor:
+    ranks = torch.arange(1, count + 1, dtype=torch.float64)
+    u = (math.log(count / 2 + 1) - ranks.log()).clamp(min=0)
+    return u / u.sum()
+
+
+def _by_rank(scores: Tensor, values: Tensor) -> Tensor:
+    """``values[0]`` for the best score and so on; equal scores get the mean of theirs. ``[P]``, at least single precision."""
+    order = scores.argsort(descending=True, stable=True)
+    groups, inverse = torch.unique(scores, return_inverse=True)
+    total = torch.zeros(len(groups), dtype=torch.float64).index_add_(0, inverse[order], values.double())
+    mean = total / torch.bincount(inverse, minlength=len(groups))
+    return mean[inverse].to(scores.dtype if scores.is_floating_point() else torch.float32)
+
+
+def _gain(scores: Tensor, baseline: float) -> Tensor:
+    gain = (scores - baseline) / (scores.max() - baseline + 1e-9)
+    return torch.where(scores > baseline + _BETTER, gain, 0.0)
+
+
+def weighted_noise(weights: Tensor, noise: Tensor) -> Tensor:
+    """``sum_i w_i eps_i`` ``[D]``, the published direction, for noise ``[P, D]`` as it was added (with its sign and scale).
+
+    Divided neither by the scale nor by P.
+    """
+    return weights.to(noise.dtype) @ noise
+
+
+def antithetic_gradient(plus: Tensor, minus: Tensor, noise: Tensor, std: float) -> Tensor:
+    """``1 / (2 P std) sum_i (f_i+ - f_i-) z_i`` ``[D]`` (arXiv 1703.03864) for standard noise z ``[P, D]``."""
+    return (plus - minus).to(noise.dtype) @ noise / (2 * len(noise) * std)
+
+
+def snes_directions(utilities: Tensor, noise: Tensor, std: Tensor) -> tuple[Tensor, Tensor]:
+    """Natural gradients for mean and log std, ``[D]`` each (Schaul et al. 2011; Wierstra et al. 2014, algorithm 6).
+
+    utilities ``[P]``, standard noise ``[P, D]``, std ``[D]``. Steps of 1 and of ``snes_std_rate`` are the papers'.
+    """
+    u = utilities.to(noise.dtype)
+    return std * (u @ noise), 0.5 * (u @ (noise.square() - 1))
+
+
+def snes_std_rate(size: int) -> float:
+    """The papers' step for the log std: ``(3 + ln D) / (5 sqrt(D))``."""
+    return (3 + math.log(size)) / (5 * math.sqrt(size))

@@ -1,0 +1,196 @@
+"""The inner loop of bi-level learning: fresh agents train on a proxy each, then play the real task.
+
+All agents of one kind are one stack. What comes of an agent is a function of its proxy and its seed, whoever trains beside it
+and wherever.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from lightning_rl.agents.base import Agent
+from lightning_rl.agents.training import MemberTraining, Results, Score, StopRule, evaluate_agents, mean_test_return
+from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, make_envs
+from lightning_rl.evolution.strategies import Item, Proposal
+from lightning_rl.functional.stopping import plateaued, solved
+from lightning_rl.methods.agent_configs import AGENTS, vary_agents
+from lightning_rl.seeding import derive_seed
+
+_STACK = 16  # varied agents in one stack: with more, all are padded to the largest; with fewer, overhead counts
+
+
+class Outcome(NamedTuple):
+    """What came of one agent, as plain numbers. score: what evolution maximises. test_return: mean of the real test episodes.
+
+    train_steps: on the proxy. test_steps: on the real task, those that judged the training included. solved: the stop rule ended
+    the training. failed: something was not finite; the score then is that of the worst legal return.
+    """
+
+    score: float
+    test_return: float
+    train_steps: int
+    test_steps: int
+    episodes: int
+    num_updates: int
+    solved: bool
+    failed: bool
+
+
+class Trained(NamedTuple):
+    """An agent of ``N`` members after training, and what happened on the way; test returns ``[N, K]``."""
+
+    agent: Agent
+    results: Results
+    test_returns: Tensor
+    test_steps: Tensor
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What an objective sees of ``N`` trained agents: double precision ``[N]``, curves ``[N, E]``; see ``InnerLoop``."""
+
+    test_return: Tensor
+    train_steps: Tensor
+    scores: Tensor
+    lengths: Tensor
+    solved_return: float | None
+    unsolved_penalty: float
+
+
+def final_return(facts: Facts) -> Tensor:
+    """The mean return of the real test episodes."""
+    return facts.test_return
+
+
+def steps_to_threshold(facts: Facts) -> Tensor:
+    """Fewer training steps are better, and every unit of return missing to the solved return costs ``unsolved_penalty``.
+
+    Without a solved return: the final return.
+    """
+    if facts.solved_return is None:
+        return facts.test_return
+    missing = (facts.solved_return - facts.test_return).clamp(min=0)
+    return -facts.train_steps - facts.unsolved_penalty * missing
+
+
+def area_under_curve(facts: Facts) -> Tensor:
+    """Real test return after each training episode, times the length of that episode."""
+    return (facts.scores * facts.lengths).sum(1)
+
+
+OBJECTIVES: dict[str, Callable[[Facts], Tensor]] = {
+    "final_return": final_return,
+    "steps_to_threshold": steps_to_threshold,
+    "auc": area_under_curve,
+}
+"""What evolution maximises, by name; each gives ``[N]``."""
+
+
+@dataclass(frozen=True)
+class InnerLoop:
+    """Plain data, so that it can travel.
+
+    agents: (implementation, its config), which take turns. vary: each agent draws hyper-parameters around its config's.
+    stop_rule: ``plateau`` of the training returns; ``solved``: real test episodes after each training episode reach
+    solved_return; ``none``. test_episodes: real ones at the end; judge_episodes: after each training episode.
+    max_train_steps: agents that take longer are tested as they are. cap_ends: the proxy's step cap is a termination.
+    """
+
+    proxy: SyntheticProxy | RewardProxy
+    agents: tuple[tuple[str, Any], ...]
+    vary: bool
+    stop_rule: str
+    objective: str
+    solved_return: float | None
+    unsolved_penalty: float
+    test_episodes: int
+    judge_episodes: int
+    max_train_steps: int
+    action_repeat: int
+    cap_ends: bool
+
+    def __call__(self, proposal: Proposal, items: Sequence[Item]) -> list[Outcome]:
+        """The outcome of every item of a generation."""
+        turns = [item.turn for item in items]
+        return self.evaluate(proposal.rows(items), [proposal.seed(item) for item in items], turns)
+
+    def evaluate(self, params: Tensor, seeds: Sequence[int], turns: Sequence[int]) -> list[Outcome]:
+        """Outcomes of fresh agents on the proxies ``params`` ``[P, D]``."""
+        outcomes: dict[int, Outcome] = {}
+        for number in range(len(self.agents)):
+            mine = [row for row, turn in enumerate(turns) if turn % len(self.agents) == number]
+            for rows in self._stacks(number, mine, seeds):
+                trained = self.train(number, params[rows], [seeds[row] for row in rows])
+                outcomes |= dict(zip(rows, self._outcomes(trained), strict=True))
+        return [outcomes[row] for row in range(len(seeds))]
+
+    def _stacks(self, number: int, rows: list[int], seeds: Sequence[int]) -> list[list[int]]:
+        """Which agents train together: all; varied ones beside others of their size."""
+        variation = vary_agents(self.agents[number][1], [seeds[row] for row in rows]) if self.vary and rows else None
+        if variation is None:
+            return [rows] if rows else []
+        size = {r: (d, w * b) for r, d, w, b in zip(rows, variation.depths, variation.widths, variation.batch_sizes, strict=True)}
+        order = sorted(rows, key=lambda row: size[row])
+        return [order[i : i + _STACK] for i in range(0, len(order), _STACK)]
+
+    def train(self, number: int, params: Tensor, seeds: Sequence[int]) -> Trained:
+        """Agents of kind ``number``, one for each proxy ``[N, D]`` and seed, trained and tested."""
+        name, cfg = self.agents[number]
+        spec = self.proxy.spec
+        agent = AGENTS[name].build(cfg, spec, seeds, vary_agents(cfg, seeds) if self.vary else None)
+        envs = self.proxy.batch(params, [derive_seed(seed, "proxy") for seed in seeds], cfg.gamma, self.action_repeat)
+        init = getattr(cfg, "init_episodes", 0)
+        judged = isinstance(self.proxy, RewardProxy) or self.stop_rule == "solved"
+        training = MemberTraining(
+            agent, envs, cfg.train_episodes, cfg.gamma, init, self._stop_rule(cfg, init), self._judge() if judged else None,
+            self.cap_ends if isinstance(self.proxy, SyntheticProxy) else cfg.faithful,
+        )  # fmt: skip
+        training.run(-(-self.max_train_steps // self.action_repeat))
+        training.finish()
+        tests = make_envs(
+            spec, [derive_seed(seed, "test", k) for seed in seeds for k in range(self.test_episodes)], self.action_repeat
+        )
+        returns, lengths = evaluate_agents(agent, tests, self.test_episodes)
+        return Trained(agent, training.results, returns, lengths.sum(1) + training.results.judge_steps)
+
+    def _stop_rule(self, cfg: Any, init: int) -> StopRule | None:
+        if self.stop_rule == "plateau":
+            return functools.partial(
+                plateaued, window=cfg.early_out_num, tolerance=cfg.early_out_virtual_diff, init_episodes=init
+            )
+        if self.stop_rule == "solved" and self.solved_return is not None:
+            return functools.partial(solved, window=cfg.early_out_num, threshold=self.solved_return, faithful=cfg.faithful)
+        return None
+
+    def _judge(self) -> Score:
+        return mean_test_return(functools.partial(make_envs, self.proxy.spec, repeat=self.action_repeat), self.judge_episodes)
+
+    def _outcomes(self, trained: Trained) -> list[Outcome]:
+        r, worst = trained.results, self.proxy.spec.min_return
+        tested, steps = trained.test_returns.double().mean(1), r.env_steps.double()
+        scores, lengths = r.scores.double(), r.lengths.double()
+        failed = _not_finite(trained)
+        if failed.any():
+            longest = float(self.max_train_steps)
+            tested = tested if worst is None else tested.masked_fill(failed, worst)
+            steps = steps.masked_fill(failed, longest)
+            scores = torch.where(failed[:, None], tested[:, None], scores)
+            lengths = torch.where(failed[:, None], longest / lengths.shape[1], lengths)
+        facts = Facts(tested, steps, scores, lengths, self.solved_return, self.unsolved_penalty)
+        score = OBJECTIVES[self.objective](facts)
+        columns = (score, tested, r.env_steps, trained.test_steps, r.episodes, trained.agent.num_updates, r.stopped, failed)
+        return [Outcome(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def _not_finite(trained: Trained) -> Tensor:
+    """Members ``[N]`` whose parameters or training returns are not finite."""
+    r, failed = trained.results, torch.zeros(len(trained.results.episodes), dtype=torch.bool)
+    for value in (r.returns, *trained.agent.state_dict().values()):
+        failed |= ~value.isfinite().flatten(1).all(1) if value.ndim > 1 else ~value.isfinite()
+    return failed

@@ -1,0 +1,274 @@
+"""Model-based generalisation (Young et al. 2023, arXiv 2211.02222): does experience from a learned model beat replay?
+
+Five agents over one DQN core (``agents/model_based.py``), which differ in where the transitions of an update come from: ER replays real
+ones, the others imagine as many, with the environment itself (perfect), with a model of observations (simple) or of latents
+(categorical, Gaussian). An epoch is ``steps_per_epoch`` environment steps of every seed, with the updates that go with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic.dataclasses import dataclass
+
+from lightning_rl.agents.model_based import (
+    CoreSettings,
+    LearnedModelDQN,
+    ModelBasedDQN,
+    PerfectModelDQN,
+    ReplayDQN,
+)  # fmt: skip
+from lightning_rl.agents.step_training import StepTraining, play
+from lightning_rl.data.loaders import Collector
+from lightning_rl.envs.adapters import func_env
+from lightning_rl.envs.func_env import FuncEnv
+from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.methods.base import STRICT, Evaluation, MethodConfig, Share, Sizes
+from lightning_rl.methods.stacked import Scores, StackedMethod
+from lightning_rl.nets.latents import CategoricalLatent, GaussianLatent
+from lightning_rl.nets.policies import Policy
+from lightning_rl.nets.trunks import TrunkActivation, TrunkNet
+from lightning_rl.nets.world_models import LatentModel, LossWeights, SimpleModel, WorldModel
+from lightning_rl.nets.world_policy import WorldPolicy
+from lightning_rl.seeding import derive_seed
+
+Beta = Annotated[float, Field(ge=0, lt=1)]
+
+
+@dataclass(frozen=True, config=STRICT, kw_only=True)
+class ERConfig(MethodConfig):
+    """Keys of ``configs/ER.yaml``, which explains them; those of all five agents."""
+
+    steps_per_epoch: PositiveInt
+    hidden: Sizes
+    activation: TrunkActivation
+    gamma: Share
+    temperature: PositiveFloat
+    learning_rate: PositiveFloat
+    betas: Annotated[list[Beta], Field(min_length=2, max_length=2)]
+    epsilon: PositiveFloat
+    decay: NonNegativeFloat
+    batch_size: PositiveInt
+    updates_per_step: PositiveInt
+    target_interval: PositiveInt
+    learning_starts: NonNegativeInt
+    replay_size: PositiveInt
+    double_q: bool
+    group_size: PositiveInt
+    faithful: list[Literal["stale-observation", "logit-bits"]]
+
+
+@dataclass(frozen=True, config=STRICT, kw_only=True)
+class PerfectConfig(ERConfig):
+    """Keys of ``configs/perfect-model.yaml``."""
+
+    rollout_length: PositiveInt
+
+
+@dataclass(frozen=True, config=STRICT, kw_only=True)
+class SimpleConfig(PerfectConfig):
+    """Keys of ``configs/simple-model.yaml``."""
+
+    model_learning_rate: PositiveFloat
+    reward_weight: NonNegativeFloat
+    continuation_weight: NonNegativeFloat
+    obs_weight: NonNegativeFloat
+
+
+@dataclass(frozen=True, config=STRICT, kw_only=True)
+class CategoricalConfig(SimpleConfig):
+    """Keys of ``configs/categorical-latent.yaml``."""
+
+    variables: PositiveInt
+    classes: PositiveInt
+    kl_prior_weight: PositiveFloat
+    kl_posterior_weight: NonNegativeFloat
+
+
+@dataclass(frozen=True, config=STRICT, kw_only=True)
+class GaussianConfig(SimpleConfig):
+    """Keys of ``configs/gaussian-latent.yaml``."""
+
+    variables: PositiveInt
+    std: Literal["softplus", "sigmoid", "sigmoid2"]
+    min_std: NonNegativeFloat
+    kl_prior_weight: PositiveFloat
+    kl_posterior_weight: NonNegativeFloat
+
+
+class ModelBased(StackedMethod):
+    """A stack of one of the five agents and its training."""
+
+    agent: ModelBasedDQN
+
+    @classmethod
+    def misfit(cls, spec: EnvSpec) -> str | None:
+        env = func_env(spec)
+        fits = env is not None and env.binary_obs and not env.continuous
+        return None if fits else "its observations must be bits in batched torch; use procmaze, buttongrid, panflute or a grid world"
+
+    @property
+    def env(self) -> FuncEnv:
+        """The environment that the agents are trained in."""
+        env = func_env(self.spec)
+        assert env is not None  # or it would be a misfit
+        return env
+
+    def settings(self, rollout_length: int) -> CoreSettings:
+        """What the core asks for."""
+        c = self.cfg
+        return CoreSettings(
+            c.gamma, c.temperature, c.learning_rate, (c.betas[0], c.betas[1]), c.epsilon, c.decay, c.batch_size, rollout_length,
+            c.replay_size, c.updates_per_step, c.target_interval, c.learning_starts, c.double_q, c.group_size,
+        )  # fmt: skip
+
+    def value_net(self, features: int) -> TrunkNet:
+        """The value network."""
+        return TrunkNet(features, tuple(self.cfg.hidden), (self.spec.action_size,), activation=self.cfg.activation)
+
+    def make_policy(self, row: int) -> Policy:
+        agent, rows = self.agent, slice(row, row + 1)
+        model = (agent.model, agent.model_params[rows]) if isinstance(agent, LearnedModelDQN) else (None, None)
+        return WorldPolicy(agent.net, agent.params[rows], *model, self.cfg.temperature)
+
+    def training_step(self, batch: StepTraining, batch_idx: int) -> None:
+        batch.run(self.cfg.steps_per_epoch)
+        self.tick()
+        self.member_counters[:, 0] = batch.step
+        self.member_counters[:, 1] = self.agent.num_updates
+        for member, policy in enumerate(self.policies):
+            policy.load_state_dict(self.make_policy(member).state_dict())
+            self.check_member(member, sum(float(value.sum()) for value in policy.state_dict().values()))
+        self.sum_up()
+        losses = self.agent.take_losses()
+        speed = self.speed_scalars(self.cfg.steps_per_epoch * len(self.seeds))
+        self.log_members([
+            {**self._rollout_scalars(batch, n), **{name: float(value[n]) for name, value in losses.items()}, **speed}
+            for n in range(len(self.seeds))
+        ])  # fmt: skip
+
+    def _rollout_scalars(self, training: StepTraining, member: int) -> dict[str, float]:
+        """Reward per step of the epoch, and what its episodes returned, if any ended."""
+        scalars = {"rollout/reward_rate": float(training.reward[member]) / self.cfg.steps_per_epoch}
+        if training.ended[member]:
+            returns, lengths = zip(*training.ended[member], strict=True)
+            scalars |= {"rollout/return_mean": sum(returns) / len(returns), "rollout/length_mean": sum(lengths) / len(lengths)}
+        return scalars
+
+    def validation_step(self, evaluated: list[Scores], batch_idx: int) -> None:  # type: ignore[override]
+        self.take_evaluation(evaluated)
+
+
+class ER(ModelBased):
+    """Experience replay."""
+
+    config_class: ClassVar[type[MethodConfig]] = ERConfig
+
+    def build(self) -> ModelBasedDQN:
+        return ReplayDQN(self.env, self.value_net(self.spec.obs_size), self.settings(1), self.seeds)
+
+
+class PerfectModel(ModelBased):
+    """Imagination with the environment itself."""
+
+    config_class = PerfectConfig
+
+    def build(self) -> ModelBasedDQN:
+        settings = self.settings(self.cfg.rollout_length)
+        return PerfectModelDQN(self.env, self.value_net(self.spec.obs_size), settings, self.seeds)
+
+
+class LearnedModel(ModelBased):
+    """Imagination with a learned world model."""
+
+    def world_model(self) -> WorldModel:
+        """The model that the config asks for."""
+        raise NotImplementedError
+
+    def build(self) -> ModelBasedDQN:
+        model, settings = self.world_model(), self.settings(self.cfg.rollout_length)
+        net = self.value_net(model.feature_size)
+        return LearnedModelDQN(self.env, net, model, self.cfg.model_learning_rate, settings, self.seeds)
+
+    def sizes(self) -> tuple[int, int, tuple[int, ...], TrunkActivation]:
+        """What every world model is made with."""
+        return self.spec.obs_size, self.spec.action_size, tuple(self.cfg.hidden), self.cfg.activation
+
+
+class SimpleModelMethod(LearnedModel):
+    """Imagination with a model of observations."""
+
+    config_class = SimpleConfig
+
+    def world_model(self) -> WorldModel:
+        c = self.cfg
+        weights = LossWeights(c.reward_weight, c.continuation_weight, c.obs_weight)
+        return SimpleModel(*self.sizes(), weights, faithful_bits="logit-bits" in c.faithful)
+
+
+class CategoricalLatentMethod(LearnedModel):
+    """Imagination with a model of categorical latents."""
+
+    config_class = CategoricalConfig
+
+    def world_model(self) -> WorldModel:
+        return LatentModel(*self.sizes(), _latent_weights(self.cfg), CategoricalLatent(self.cfg.variables, self.cfg.classes))
+
+
+class GaussianLatentMethod(LearnedModel):
+    """Imagination with a model of Gaussian latents."""
+
+    config_class = GaussianConfig
+
+    def world_model(self) -> WorldModel:
+        c = self.cfg
+        return LatentModel(*self.sizes(), _latent_weights(c), GaussianLatent(c.variables, c.std, c.min_std))
+
+
+def _latent_weights(c: Any) -> LossWeights:
+    return LossWeights(c.reward_weight, c.continuation_weight, c.obs_weight, c.kl_prior_weight, c.kl_posterior_weight)
+
+
+class ModelBasedExperience:
+    """Hands the training to the method once per epoch, and carries it in checkpoints."""
+
+    def __init__(self, method: ModelBased, collector: Collector):
+        self.collector = collector
+        self.training = StepTraining(method.agent, "stale-observation" in method.cfg.faithful)
+
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[StepTraining]:
+        yield self.training
+
+    def snapshot(self) -> dict[str, Any]:
+        return self.training.snapshot()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.training.restore(state)
+
+
+class ModelBasedEvaluation(Evaluation):
+    """Evaluates all members in one batch, sampled and greedy; each episode is cut at the environment's horizon."""
+
+    method: ModelBased
+
+    def __iter__(self) -> Iterator[Any]:
+        method, epoch = self.method, self.method.current_epoch
+        seeds = [derive_seed(seed, "evaluation", epoch) for seed in method.seeds]
+        members: list[dict[str, Any]] = [{} for _ in seeds]
+        for prefix, greedy in (("eval", False), ("eval_greedy", True)):
+            returns, lengths = play(method.agent, seeds, self.count, method.spec.horizon, greedy)
+            for scores, mine, steps in zip(members, returns.tolist(), lengths.tolist(), strict=True):
+                scores[prefix] = (mine, steps)
+        yield members
+
+
+def make_loaders(method: ModelBased, num_workers: int) -> tuple[ModelBasedExperience, Evaluation]:
+    """The training and the evaluation of a run; num_workers play the evaluation of ``--eval_agent``."""
+    collector = Collector(method.spec, method.policy, num_workers, method.cfg.chunk_size)
+    evaluation = ModelBasedEvaluation(collector, method, method.hparams["hparams"]["seed"], method.cfg.eval_episodes)
+    return ModelBasedExperience(method, collector), evaluation

@@ -1,0 +1,100 @@
+"""What methods share that train several seeds as one stack of members: one run directory, logger and checkpoint for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from lightning_rl.envs.spec import env_spec
+from lightning_rl.methods.base import Method, MethodConfig, return_scalars
+from lightning_rl.nets.policies import Policy
+from lightning_rl.types import Episode, UserError
+
+COUNTERS = ("env_steps", "num_updates", "eval_env_steps")
+"""Columns of ``member_counters``; the plain counters are their maximum over the members."""
+
+Scores = Mapping[str, tuple[Sequence[float], Sequence[int]]]
+"""(returns, lengths) of evaluation episodes by the prefix of their metrics."""
+
+
+class StackedMethod(Method):
+    """A stack of members; ``policies[n]`` is member n as a plain network.
+
+    hparams may say ``num_seeds``: members with the seeds seed, seed + 1, ..
+    """
+
+    config_class: ClassVar[type[MethodConfig]]
+    stackable, reloadable = True, False
+    member_counters: Tensor
+
+    def __init__(self, hparams: Mapping[str, Any]):
+        super().__init__(hparams)
+        self.cfg: Any = self.config_class(**hparams["config"])
+        self.spec = env_spec(hparams["gamename"])
+        if (reason := self.misfit(self.spec)) is not None:
+            raise UserError(f"{hparams['implementation']} does not fit gamename '{self.spec.gamename}': {reason}")
+        self.seeds = [hparams["seed"] + n for n in range(hparams.get("num_seeds", 1))]
+        self.agent = self.build()
+        members = [self.make_policy(n) for n in range(len(self.seeds))]
+        self.policies = cast(list[Policy], nn.ModuleList(members))
+        self.register_buffer("member_counters", torch.zeros(len(self.seeds), len(COUNTERS), dtype=torch.int64))
+
+    def build(self) -> Any:
+        """The members that the config asks for."""
+        raise NotImplementedError
+
+    def make_policy(self, row: int) -> Policy:
+        """Member ``row`` as a policy of its own."""
+        raise NotImplementedError
+
+    @property
+    def policy(self) -> Policy:  # type: ignore[override]
+        return self.policies[0]
+
+    def optimisers(self) -> list[torch.optim.Optimizer]:
+        return []
+
+    def tick(self) -> None:
+        self.optimizers().step()  # type: ignore[union-attr]  # Lightning gives the clock alone, not in a list
+
+    def on_fit_start(self) -> None:
+        if self.device.type != "cpu":
+            raise UserError(f"{type(self).__name__} trains on the CPU only, got {self.device.type}; use --accelerator cpu")
+
+    def sum_up(self) -> None:
+        """Fills the plain counters from those of the members."""
+        for name, value in zip(COUNTERS, self.member_counters.amax(0), strict=True):
+            getattr(self, name).copy_(value)
+
+    def log_members(self, scalars: Sequence[Mapping[str, float]]) -> None:
+        """Writes each member's scalars to its own logger, over its own env_steps."""
+        for logger, counters, values in zip(self.loggers, self.member_counters.tolist(), scalars, strict=False):
+            logger.log_metrics({**values, "time/num_updates": float(counters[1])}, step=counters[0])
+
+    def take_evaluation(self, members: Sequence[Scores]) -> None:
+        """Logs each member's own evaluation; the best checkpoint is chosen by the mean over the members."""
+        logged = []
+        for n, scores in enumerate(members):
+            self.member_counters[n, 2] += sum(sum(lengths) for _, lengths in scores.values())
+            scalars = {"time/eval_env_steps": float(self.member_counters[n, 2])}
+            for prefix, (returns, lengths) in scores.items():
+                scalars |= return_scalars(prefix, returns, lengths)
+            logged.append(scalars)
+        for prefix, (returns, _) in members[0].items():
+            name = f"{prefix}/return_mean"
+            mean = sum(scalars[name] for scalars in logged) / len(logged)
+            self.log(name, mean, batch_size=len(returns) * len(members), logger=False)
+        self.sum_up()
+        self.log_members(logged)
+
+    def check_member(self, member: int, total: float) -> None:
+        """Stops the run where the sum ``total`` of a member's parameters is not finite."""
+        self.check_finite(f"a network parameter of seed {self.seeds[member]}", total)
+
+
+def scores_of(episodes: Sequence[Episode]) -> tuple[list[float], list[int]]:
+    """(returns, lengths) of episodes."""
+    return [episode.ret for episode in episodes], [episode.length for episode in episodes]

@@ -1,0 +1,56 @@
+"""The policy of agents that learn values of a world model's features."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lightning_rl.functional.distributions import Categorical
+from lightning_rl.nets.policies import Policy
+from lightning_rl.nets.trunks import TrunkNet
+from lightning_rl.nets.world_models import WorldModel
+from lightning_rl.seeding import NOISE
+from lightning_rl.types import FloatArray
+
+
+class WorldPolicy(Policy):
+    """Boltzmann actions for the values of features; the world model, where there is one, travels with it.
+
+    ``values`` and ``world`` are the parameters ``[1, D]`` of one member.
+    """
+
+    def __init__(self, net: TrunkNet, values: Tensor, model: WorldModel | None, world: Tensor | None, temperature: float):
+        super().__init__(torch.nn.Module(), Categorical, net.heads[0])
+        self.value_net, self.model, self.temperature = net, model, temperature
+        self.register_buffer("values", values.clone())
+        self.register_buffer("world", None if world is None else world.clone())
+
+    @property
+    def noise_size(self) -> int:
+        return self.action_size + (0 if self.model is None else self.model.encode_noise_size)
+
+    def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        action = super().draw_noise(rng, (*shape[:-1], self.action_size))
+        if self.model is None:
+            return action
+        code = NOISE[self.model.noise_kind](rng, (*shape[:-1], self.model.encode_noise_size))
+        return np.concatenate([action, code.astype(np.float32)], axis=-1)
+
+    def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
+        """Actions ``[B]`` for obs ``[B, O]``; zero noise gives the greedy action, for the mode of a latent."""
+        action, code = noise.split([self.action_size, noise.shape[-1] - self.action_size], dim=-1)
+        features = self.features(obs, code)
+        q = self.value_net(self.value_net.layers(self.values), features.unsqueeze(0))[0].squeeze(0)
+        return (q / self.temperature + action).argmax(-1)
+
+    def features(self, obs: Tensor, code: Tensor) -> Tensor:
+        """Features ``[B, X]`` for obs ``[B, O]`` and noise ``[B, Z]``, where zeros ask for the mode."""
+        if self.model is None or self.world is None:
+            return obs
+        layers, x = self.model.layers(self.world), obs.unsqueeze(0)
+        mode = self.model.encode(layers, x, None).squeeze(0)
+        if not code.any():
+            return mode
+        sample = self.model.encode(layers, x, code.unsqueeze(0)).squeeze(0)
+        return torch.where((code == 0).all(-1, keepdim=True), mode, sample) if code.shape[-1] else sample

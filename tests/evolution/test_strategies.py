@@ -1,0 +1,103 @@
+import dataclasses
+
+import pytest
+import torch
+
+from lightning_rl.evolution.strategies import STRATEGIES, Item, StrategySettings
+
+SETTINGS = StrategySettings(
+    population=8, noise_std=0.1, step_size=0.5, score_transform="nes_unnormalised", mirrored=True, num_grad_evals=1,
+    grad_eval_aggregate="mean", center_agents=2, shared_agents=False, weight_decay=0.0, nes_step_size=False,
+)  # fmt: skip
+OWN = {"published": {}, "openai": {"step_size": 0.05}, "snes": {"step_size": 1.0}, "cmaes": {"mirrored": False}}
+START = torch.tensor([1.0, -1.0, 0.5, 7.0])
+EVOLVED = torch.tensor([True, True, True, False])
+
+
+def make(name, **changes):
+    settings = dataclasses.replace(SETTINGS, **{**OWN[name], **changes})
+    return STRATEGIES[name](START, EVOLVED, settings, 3)
+
+
+def bowl(rows):
+    return -(rows[:, :3] - torch.tensor([0.2, 0.4, -0.6])).square().sum(1)
+
+
+def evolve(strategy, generations, first=0):
+    optimiser = strategy.optimiser()
+    for number in range(first, first + generations):
+        proposal, items = strategy.ask(number)
+        strategy.tell(number, bowl(proposal.rows(items)))
+        optimiser.step()
+    return strategy
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_finds_the_bottom_of_a_bowl_and_leaves_the_rest_alone(name):
+    strategy = evolve(make(name), 80)
+    assert bowl(strategy.mean.detach()[None]).item() > -0.05
+    assert strategy.mean[3].item() == 7.0
+    assert bowl(strategy.best[None]).item() == pytest.approx(strategy.best_score.item(), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_loaded_state_goes_on_exactly(name):
+    whole, half, other = evolve(make(name), 6), evolve(make(name), 3), make(name)
+    other.load_state_dict(half.state_dict())
+    if name == "openai":  # whose optimiser has a state of its own; the test of resumed runs covers it
+        return
+    evolve(other, 3, first=3)
+    assert torch.equal(whole.mean, other.mean)
+
+
+def test_the_published_step_by_hand():
+    """mean + step_size * sum f eps, f of the better signs; not divided by the noise or the population."""
+    strategy = make("published", population=2, score_transform="single_best", center_agents=1)
+    proposal, items = strategy.ask(0)
+    assert [(i.member, i.sign) for i in items] == [(-1, 0), (0, 1), (1, 1), (0, -1), (1, -1)]
+    rows = proposal.rows(items)
+    noise = rows[1:3] - START
+    assert torch.allclose(rows[3:], START - noise, atol=1e-6)
+    strategy.tell(0, torch.tensor([0.0, 1.0, 2.0, 0.5, 9.0]))  # the opposite of member 1 is the best
+    strategy.optimiser().step()
+    torch.testing.assert_close(strategy.mean.detach(), START - 0.5 * noise[1])
+
+
+def test_weight_decay_does_not_depend_on_the_step():
+    strategy = make("published", weight_decay=0.25, nes_step_size=True)
+    strategy.mean.grad = torch.zeros(4)
+    optimiser = strategy.optimiser()
+    assert optimiser.param_groups[0]["lr"] == pytest.approx(0.5 / 8)
+    strategy.schedule(optimiser, 0.1)
+    assert optimiser.param_groups[0]["lr"] == pytest.approx(0.05 / 8)
+    optimiser.step()
+    torch.testing.assert_close(strategy.mean.detach(), 0.75 * START)
+
+
+def test_several_agents_per_candidate():
+    strategy = make("published", num_grad_evals=3, grad_eval_aggregate="min", population=2)
+    _, items = strategy.ask(0)
+    assert len(items) == 2 + 2 * 2 * 3
+    assert len({item.agent for item in items}) == len(items)
+    told = {}
+    strategy.estimate = lambda generation, candidates, baseline, scale: told.update(candidates=candidates, baseline=baseline)
+    strategy.tell(0, torch.arange(14.0))
+    assert told["candidates"].tolist() == [[2, 5], [8, 11]]
+    assert told["baseline"] == 0.5
+
+
+def test_turns_and_shared_agents():
+    _, items = make("snes", num_grad_evals=2, shared_agents=True).ask(0)
+    candidates = [item for item in items if item.sign]
+    assert {item.agent for item in candidates} == {2, 3}
+    for plus, minus in zip(candidates[:16], candidates[16:], strict=True):
+        assert (plus.member, plus.turn) == (minus.member, minus.turn)
+    assert {item.turn % 2 for item in candidates if item.member == 0} == {0, 1}
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_rows_do_not_depend_on_the_shard(name):
+    proposal, items = make(name).ask(4)
+    whole = proposal.rows(items)
+    for part in (items[::3], items[1::3], [Item(-1, 0, 0, 0)]):
+        assert torch.equal(proposal.rows(part), whole[[items.index(item) if item in items else 0 for item in part]])
