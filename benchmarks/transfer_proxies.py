@@ -5,8 +5,8 @@
 
 Base hyper-parameters are those of the synthetic-environments paper's Figure 3; learning rate, batch size, width and depth are
 drawn around them as it does (none of it was chosen by the results here). Agents train ``--steps`` steps, or with ``--plateau``
-until the paper's stop rule holds. Appends one row per agent to OUT.csv: the mean of its test returns, and its training steps. What
-is in OUT.csv already is not run again.
+until the paper's stop rule holds. Appends one row per agent to OUT.csv: the mean of its test returns, and its training steps.
+What is in OUT.csv already is not run again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from lightning_rl.envs.proxies import read_proxy
-from lightning_rl.methods.bilevel import agent_configs
+from lightning_rl.methods.bilevel_configs import agent_configs
 from lightning_rl.methods.inner_loop import InnerLoop
 from lightning_rl.seeding import derive_seed
 
@@ -45,10 +45,11 @@ def evaluate(path: Path, name: str, count: int, steps: int, tests: int, plateau:
     agents = agent_configs({name: changes}, proxy.gamename)
     cut = getattr(proxy, "horizon", 2) == 1
     rule = "plateau" if plateau else "none"
-    loop = InnerLoop(proxy, agents, True, rule, "final_return", None, 0.0, tests, 1, steps, 1, cut)
+    loop = InnerLoop(proxy, agents, True, rule, "final_return", None, 0.0, tests, 1, steps, cut)
     seeds = [derive_seed(0, "transfer", n) for n in range(count)]
     outcomes = loop.evaluate(params.expand(count, -1), seeds, range(count))
-    return [(str(path), name, n, round(o.test_return, 3), o.train_steps, o.episodes, o.num_updates) for n, o in enumerate(outcomes)]
+    numbers = [(round(o.test_return, 3), o.train_steps, o.episodes, o.num_updates) for o in outcomes]
+    return [(path.stem, name, n, *row) for n, row in enumerate(numbers)]
 
 
 def main() -> None:
@@ -74,17 +75,17 @@ def main() -> None:
             writer.writerow(COLUMNS)
         for name in arguments.agents:
             for path in arguments.proxies:
-                if not any(row["proxy"] == str(path) and row["agent"] == name for row in done):
+                if not any(row["proxy"] == path.stem and row["agent"] == name for row in done):
                     rows = evaluate(path, name, arguments.count, arguments.steps, arguments.tests, arguments.plateau)
                     writer.writerows(rows)
                     file.flush()
                     done += [dict(zip(COLUMNS, map(str, row), strict=True)) for row in rows]
     for name in arguments.agents:
-        rows = [row for row in done if row["agent"] == name]
-        returns, steps = ([float(row[key]) for row in rows] for key in ("return_mean", "train_steps"))
+        mine = [row for row in done if row["agent"] == name]
+        returns, steps = ([float(row[key]) for row in mine] for key in ("return_mean", "train_steps"))
         spread = f"+- {statistics.pstdev(returns):.1f}, median {statistics.median(returns):.1f}"
-        proxies = len({row["proxy"] for row in rows})
-        print(f"{name}: {statistics.mean(returns):.2f} {spread}, {statistics.mean(steps):,.0f} steps; {len(rows)} agents, {proxies} proxies")
+        counts = f"{len(mine)} agents, {len({row['proxy'] for row in mine})} proxies"
+        print(f"{name}: {statistics.mean(returns):.2f} {spread}, {statistics.mean(steps):,.0f} steps; {counts}")
 
 
 if __name__ == "__main__":

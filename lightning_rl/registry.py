@@ -6,7 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lightning_rl.methods import agent, agent_configs, bilevel, model_based, policy_gradient, reward_conditioned, upside_down
+from lightning_rl.methods import (
+    agent,
+    agent_configs,
+    bilevel,
+    bilevel_configs,
+    model_based,
+    policy_gradient,
+    reward_conditioned,
+    upside_down,
+)
 from lightning_rl.methods.base import Evaluation, Experience, Method, MethodConfig
 from lightning_rl.types import UserError
 
@@ -80,8 +89,8 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
     "TD3-discrete": Implementation(
         agent.TD3Discrete, agent_configs.TD3DiscreteConfig, agent.make_loaders, "TD3 with Gumbel-softmax actions"
     ),
-    "SE": Implementation(bilevel.SE, bilevel.SEConfig, bilevel.make_loaders, "Evolved synthetic environments"),
-    "RN": Implementation(bilevel.RN, bilevel.RNConfig, bilevel.make_loaders, "Evolved reward networks"),
+    "SE": Implementation(bilevel.SE, bilevel_configs.SEConfig, bilevel.make_loaders, "Evolved synthetic environments"),
+    "RN": Implementation(bilevel.RN, bilevel_configs.RNConfig, bilevel.make_loaders, "Evolved reward networks"),
     "PPO": Implementation(agent.PPO, agent_configs.PPOConfig, agent.make_loaders, "proximal policy optimisation"),
     "ER": Implementation(model_based.ER, model_based.ERConfig, model_based.make_loaders, "DQN on replayed experience"),
     "perfect-model": Implementation(

@@ -35,10 +35,10 @@ SHIPPED = Path(__file__).resolve().parent.parent / "proxies"
 _STARTS = 256  # start states drawn from a task that only Gymnasium has
 
 
-def make_envs(spec: EnvSpec, seeds: Sequence[int], repeat: int = 1) -> EnvBatch:
+def make_envs(spec: EnvSpec, seeds: Sequence[int]) -> EnvBatch:
     """The real task, one environment per seed: in batched torch where there is such a one, else Gymnasium's."""
     env = func_env(spec)
-    return GymBatch(spec, seeds, repeat) if env is None else FuncBatch(env, spec.horizon, seeds, repeat)
+    return GymBatch(spec, seeds) if env is None else FuncBatch(env, spec.horizon, seeds, spec.repeat)
 
 
 class Proxy(ABC):
@@ -129,11 +129,12 @@ class RewardProxy(Proxy):
         return LearnedReward(gymnasium.make(_plain_id(self.spec), max_episode_steps=self.spec.horizon), self, params, keys)
 
 
-class LearnedReward(gymnasium.Wrapper[Any, Any, Any, Any]):
+class LearnedReward(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
     """The real task with the reward of a network; ``info["real_reward"]`` is the task's own."""
 
     def __init__(self, env: Env, proxy: RewardProxy, params: Tensor, info_keys: Sequence[str]):
-        super().__init__(env)
+        gymnasium.utils.RecordConstructorArgs.__init__(self, proxy=proxy, params=params, info_keys=info_keys)
+        gymnasium.Wrapper.__init__(self, env)
         self.proxy, self.params, self.info_keys = proxy, params.unsqueeze(0), tuple(info_keys)
         self._obs: Any = None
 

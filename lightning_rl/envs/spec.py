@@ -23,6 +23,7 @@ class EnvSpec:
     max_return: the highest return that can be asked for; commands are clipped to it.
     solved_return: the return that the field calls solved, or None.
     sparse: give the sum of the rewards at the last step and 0 before.
+    repeat: take each action this many times, rewards summed; horizon counts all steps.
     kwargs: arguments of the environment, e.g. its size.
     min_return: the lowest return that an episode can have, or None where there is no bound.
     """
@@ -37,8 +38,9 @@ class EnvSpec:
     max_return: float
     solved_return: float | None
     sparse: bool = False
-    min_return: float | None = None
+    repeat: int = 1
     kwargs: tuple[tuple[str, int], ...] = ()
+    min_return: float | None = None
 
     @property
     def family(self) -> str:

@@ -66,7 +66,7 @@ class SerialExecutor(Executor):
         if self.processes == 1:
             return evaluate(proposal, items)
         if self._pool is None:
-            context = multiprocessing.get_context("forkserver")
+            context = multiprocessing.get_context("fork")
             self._pool = ProcessPoolExecutor(self.processes, mp_context=context, initializer=_start_process)
         try:
             parts = shards(items, self.processes)

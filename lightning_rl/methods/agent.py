@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -45,6 +46,10 @@ class AgentMethod(StackedMethod):
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
         cls.config_class = AGENTS[cls.kind].config
+
+    def __init__(self, hparams: Mapping[str, Any]):
+        super().__init__(hparams)
+        self.spec = replace(self.spec, repeat=self.cfg.action_repeat)
 
     @classmethod
     def misfit(cls, spec: EnvSpec) -> str | None:

@@ -35,6 +35,7 @@ class AgentConfig(MethodConfig):
 
     steps_per_epoch: PositiveInt
     train_episodes: PositiveInt
+    action_repeat: PositiveInt
     gamma: Share
     learning_rate: PositiveFloat
     stop_rule: Literal["none", "solved", "plateau"]
