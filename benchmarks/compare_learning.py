@@ -1,12 +1,12 @@
 """Learning curves of our stacked agents beside Stable-Baselines3's, with equal hyper-parameters and budgets.
 
     pip install -e '.[baselines]'
-    python benchmarks/compare_learning.py run pendulum ours        # all seeds in one stack
-    python benchmarks/compare_learning.py run pendulum sb3         # one seed after the other
-    python benchmarks/compare_learning.py report                   # table and figure of what is in learning.csv
+    python benchmarks/compare_learning.py pendulum ours        # all seeds in one stack
+    python benchmarks/compare_learning.py pendulum sb3         # one seed after the other
+    python benchmarks/report_learning.py                       # table and figure
 
-``run`` appends to results/members/learning.csv: the mean return of ten greedy test episodes (TASKS says otherwise) at equal
-intervals, on environments that both libraries share, and the CPU seconds that a member's training took until then.
+Appends to results/members/learning.csv: the mean return of ten greedy test episodes (unless TASKS says otherwise) at equal
+intervals, and the CPU seconds that a member's training took until then.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 from lightning_rl.agents.training import MemberTraining, evaluate_agents
+from lightning_rl.envs.proxies import make_envs
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods import agent as methods
 from lightning_rl.registry import implementation
@@ -99,7 +100,7 @@ def train_ours(task: Task) -> Iterator[tuple[int, Point]]:
 
 def test_ours(method: Any, count: int) -> list[float]:
     """Mean return of each member."""
-    envs = methods.make_envs(method.spec, [s for seed in method.seeds for s in test_seeds(seed, count)])
+    envs = make_envs(method.spec, [s for seed in method.seeds for s in test_seeds(seed, count)])
     return evaluate_agents(method.agent, envs, count)[0].mean(1).tolist()
 
 

@@ -243,7 +243,8 @@ def load_weights(method: Method, path: Path) -> None:
     for key in ("implementation", "gamename"):
         if theirs[key] != ours[key]:
             raise UserError(f"--reload '{path}': its {key} is '{theirs[key]}', this run's is '{ours[key]}'; they must match")
-    weights = {k.removeprefix("policy."): v for k, v in checkpoint["state_dict"].items() if k.startswith("policy.")}
+    prefix = f"{method.policy_name}."
+    weights = {k.removeprefix(prefix): v for k, v in checkpoint["state_dict"].items() if k.startswith(prefix)}
     try:
         method.adopt(weights)
     except RuntimeError as error:

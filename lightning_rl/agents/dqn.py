@@ -102,3 +102,7 @@ class DDQN(OffPolicyAgent):
 
     def module(self, row: int) -> nn.Module:
         return self.net.module(self.params[row])
+
+    def adopt(self, net: nn.Module) -> None:
+        self.params.copy_(self.net.from_modules([net]))
+        self.target.copy_(self.params)

@@ -138,6 +138,10 @@ class TD3(OffPolicyAgent):
     def module(self, row: int) -> nn.Module:
         return self.actor.module(self.actor_params[row, : self.actor.size])
 
+    def adopt(self, net: nn.Module) -> None:
+        self.actor_params[:, : self.actor.size] = self.actor.from_modules([net])
+        self.actor_target.copy_(self.actor_params)
+
 
 class DiscreteTD3(TD3):
     """The actor's logits become one-hot-like actions ``[..., A]`` by Gumbel-softmax; the environment gets the arg-max.

@@ -107,6 +107,9 @@ ENV_SPECS: dict[str, EnvSpec] = {
         EnvSpec("pendulum", "Pendulum-v1", 3, 1, True, 200, 200, 0.0, None, min_return=-3254.8),
         EnvSpec("mountaincar-continuous", "MountainCarContinuous-v0", 2, 1, True, 999, 500, 100.0, 90.0, min_return=-99.9),
         EnvSpec("halfcheetah", "HalfCheetah-v5", 17, 6, True, 1000, 1000, 16_000.0, 4800.0),
+        # Best: the best arm's mean at every pull; single episodes can be luckier.
+        EnvSpec("bandit10", "lightning_rl.envs.adapters:lightning_rl/bandit10-v0", 1, 10, False, 50, 50, 45.0, None),
+        EnvSpec("bandit20", "lightning_rl.envs.adapters:lightning_rl/bandit20-v0", 1, 20, False, 50, 50, 47.5, None),
         *(
             EnvSpec(name, f"{_ADAPTERS}/{name}-v0", cells, 4, False, cap, cap, best, solved, min_return=worst)
             for name, cells, cap, best, solved, worst in _GRIDS
@@ -133,5 +136,6 @@ def env_spec(gamename: str) -> EnvSpec:
     known = ENV_SPECS[name].kwargs
     if not all(size.isdecimal() for size in sizes) or len(sizes) > len(known):
         example = "-".join([name, *(str(value) for _, value in known)])
-        raise UserError(f"gamename '{gamename}': sizes are whole numbers, {' and '.join(key for key, _ in known)}, e.g. {example}")
+        meaning = " and ".join(key for key, _ in known)
+        raise UserError(f"gamename '{gamename}': sizes are whole numbers, {meaning}, e.g. {example}")
     return replace(SIZED[name](*map(int, sizes)), gamename=gamename)
