@@ -1,16 +1,19 @@
 import csv
 import dataclasses
+import subprocess
+import sys
+import time
 
 import pytest
 import yaml
-from helpers import tiny_settings
+from helpers import ROOT, tiny_settings
 
 from lightning_rl.cli import main
 from lightning_rl.figures.runs import read_scalar
 from lightning_rl.run import RunOptions, train
 from lightning_rl.tuning.results import Trial, best_trial, read_search, read_trials, state_of
 from lightning_rl.tuning.space import load_tune_config
-from lightning_rl.tuning.trial import Plan, run_trial
+from lightning_rl.tuning.trial import Plan, read_reports, run_trial
 from lightning_rl.types import UserError
 
 SEARCH = {"learning_rate": {"log": [1e-4, 1e-2]}, "hidden": {"choice": [[8, 8], [8, 16]]}}
@@ -106,6 +109,43 @@ def test_a_search_from_the_command_line(tmp_path, capsys):
     assert main([*flags[:8], "--num_workers", "0", "--config", str(folder / "best.yaml"), "--max_epochs", "1"]) == 0
     config = yaml.safe_load((tmp_path / "cartpole" / "default" / "UDRL" / "seed_1" / "config.yaml").read_text())["config"]
     assert (config["learning_rate"], config["hidden"]) == (1e-3, [8, 8])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("algorithm", "needs"), [("asha", "ray"), ("optuna", "optuna"), ("bohb", "hpbandster")])
+def test_a_killed_search_goes_on(tmp_path, algorithm, needs):
+    """kill -9 once the first reports are there, then --resume: all trials end, the reports from before are kept."""
+    pytest.importorskip(needs)
+    flags = [f"--set={key}={value}" for key, value in tiny_settings("UDRL").items()]
+    flags += [f"--tune={setting}" for setting in (f"algorithm={algorithm}", "trials=4", "seeds=2", "reports=3")]
+    flags += ["--tune=budget={max_env_steps: 900}", "--tune=search={learning_rate: {log: [1.0e-4, 1.0e-2]}}"]
+    command = [
+        sys.executable,
+        str(ROOT / "trainer.py"),
+        "--gamename",
+        "cartpole",
+        "--logdir",
+        str(tmp_path),
+        "--use_tune",
+        *flags,
+    ]
+    folder = tmp_path / "cartpole" / "default" / "UDRL" / "tune"
+    first = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    while not any(len(read_reports(path.parent)) >= 2 for path in folder.glob("*/reports.csv")):
+        assert first.poll() is None, "the search ended before it could be killed"
+        time.sleep(0.5)
+    first.kill()
+    first.wait()
+    before = {path: path.read_text() for path in folder.glob("*/reports.csv")}
+    second = subprocess.run([*command, "--resume"], capture_output=True, text=True)
+    assert second.returncode == 0, second.stderr
+    assert all(path.read_text().startswith(text) for path, text in before.items())
+    rows = list(csv.DictReader((folder / "trials.csv").open()))
+    assert len(rows) >= 4
+    assert rows[0]["state"] == "finished"
+    assert {row["state"] for row in rows} <= {"finished", "stopped early"}
+    assert (folder / "best.yaml").exists()
 
 
 def test_what_cannot_be_searched_is_refused(tmp_path, capsys, monkeypatch):
