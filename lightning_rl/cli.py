@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from lightning_rl import __version__
-from lightning_rl.arguments import Parser, count, non_negative, run_tool
+from lightning_rl.arguments import Parser, count, non_negative
 from lightning_rl.config import has_key, parse_setting, read_settings
 from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.evaluate import evaluate, print_report, print_sweep, sweep
@@ -227,9 +227,9 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
 
 
 def _use_tool(words: Sequence[str]) -> int:
-    from lightning_rl.tools import TOOLS  # pandas and matplotlib, which training does without
+    from lightning_rl.tools import use  # pandas and matplotlib, which training does without
 
-    run_tool("lightning-rl", TOOLS, words)
+    use(words)
     return 0
 
 
