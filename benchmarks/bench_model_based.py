@@ -2,10 +2,10 @@
 
     OMP_NUM_THREADS=1 python benchmarks/bench_model_based.py [--agents ER ...] [--seeds 1 30] [--group 1 4] [--rounds 5]
 
-The workload is ProcMaze with 4 x 4 cells and the values of the configs, one update a step, after learning has started. Times are CPU
-times of the process (one thread), so that other work on the machine slows them less than it would slow the clock on the wall. All
-cases are measured in turn, several times over; the least and the median are shown. Reference: the paper's code (JAX) on one
-core of an AMD EPYC. The rate of a matrix product of the agents' size says how fast this machine is at the moment.
+The workload is ProcMaze with 4 x 4 cells and the values of the configs, one update a step, after learning has started. Times
+are CPU times of the process (one thread), so that other work on the machine slows them less than it would slow the clock on
+the wall; it does slow them. The least and the median of several rounds are shown. Reference: the paper's code (JAX) on one core
+of an AMD EPYC. The rate of a matrix product of the agents' size says how fast this machine is at the moment.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from rich.table import Table
 
 from lightning_rl.agents.step_training import StepTraining
 from lightning_rl.config import build_config, merged_values
+from lightning_rl.methods.model_based import ModelBased
 from lightning_rl.registry import implementation
 
 REFERENCE = {
@@ -39,9 +40,12 @@ MFLOP = {"ER": 232, "perfect-model": 292, "simple-model": 535, "gaussian-latent"
 def make_training(name: str, seeds: int, group: int, gamename: str = "procmaze") -> StepTraining:
     """Seeds that are about to learn."""
     entry = implementation(name)
-    config = build_config(entry.config, [*merged_values(name, gamename), ("bench", {"group_size": group, "learning_starts": 100})])
+    changes = ("benchmark", {"group_size": group, "learning_starts": 100})
+    config = build_config(entry.config, [*merged_values(name, gamename), changes])
     hparams = {"implementation": name, "gamename": gamename, "seed": 0, "num_seeds": seeds, "config": vars(config)}
-    training = StepTraining(entry.method(hparams).agent)  # type: ignore[attr-defined]
+    method = entry.method(hparams)
+    assert isinstance(method, ModelBased)
+    training = StepTraining(method.agent)
     training.run(105)
     return training
 

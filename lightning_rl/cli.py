@@ -21,7 +21,7 @@ from lightning_rl.config import has_key, parse_setting, read_settings
 from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.evaluate import evaluate, print_report, print_sweep, sweep
 from lightning_rl.evolution.executors import EXECUTORS
-from lightning_rl.registry import ALIASES, IMPLEMENTATIONS, PLANNED, canonical, implementation
+from lightning_rl.registry import ALIASES, IMPLEMENTATIONS, canonical, implementation
 from lightning_rl.run import RunOptions, train
 from lightning_rl.types import UserError
 
@@ -48,8 +48,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="trainer.py",
         description="Train, resume and evaluate reinforcement-learning methods.",
-        epilog="Everything lands under LOGDIR/GAMENAME/EXP_NAME/IMPLEMENTATION/seed_N/. Not yet available: "
-        f"{', '.join(PLANNED)}.",
+        epilog="Everything lands under LOGDIR/GAMENAME/EXP_NAME/IMPLEMENTATION/seed_N/.",
     )
     parser.add_argument("--version", action="version", version=__version__)
     run = parser.add_argument_group("what to run")

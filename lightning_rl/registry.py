@@ -11,6 +11,7 @@ from lightning_rl.methods import (
     agent_configs,
     bilevel,
     bilevel_configs,
+    mbrl,
     model_based,
     policy_gradient,
     reward_conditioned,
@@ -91,10 +92,14 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
     ),
     "SE": Implementation(bilevel.SE, bilevel_configs.SEConfig, bilevel.make_loaders, "Evolved synthetic environments"),
     "RN": Implementation(bilevel.RN, bilevel_configs.RNConfig, bilevel.make_loaders, "Evolved reward networks"),
+    "MBRL": Implementation(mbrl.MBRL, mbrl.MBRLConfig, mbrl.make_loaders, "Supervised model, the baseline of SE"),
     "PPO": Implementation(agent.PPO, agent_configs.PPOConfig, agent.make_loaders, "proximal policy optimisation"),
     "ER": Implementation(model_based.ER, model_based.ERConfig, model_based.make_loaders, "DQN on replayed experience"),
     "perfect-model": Implementation(
-        model_based.PerfectModel, model_based.PerfectConfig, model_based.make_loaders, "DQN on roll-outs of the environment itself"
+        model_based.PerfectModel,
+        model_based.PerfectConfig,
+        model_based.make_loaders,
+        "DQN on roll-outs of the environment itself",
     ),
     "simple-model": Implementation(
         model_based.SimpleModelMethod,
@@ -125,9 +130,6 @@ ALIASES = {
 }
 """Short names; paths, configs and checkpoints carry the long ones."""
 
-PLANNED = ("MBRL",)
-"""Names that are reserved for methods still to be built."""
-
 
 def canonical(name: str) -> str:
     """The name that an alias stands for; any other name as it is."""
@@ -139,5 +141,4 @@ def implementation(name: str) -> Implementation:
     if name in IMPLEMENTATIONS:
         return IMPLEMENTATIONS[name]
     choice = f"choose one of: {', '.join(IMPLEMENTATIONS)}"
-    state = "is not yet available" if name in PLANNED else "is unknown"
-    raise UserError(f"implementation '{name}' {state}; {choice}")
+    raise UserError(f"implementation '{name}' is unknown; {choice}")

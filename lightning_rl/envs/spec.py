@@ -136,5 +136,6 @@ def env_spec(gamename: str) -> EnvSpec:
     known = ENV_SPECS[name].kwargs
     if not all(size.isdecimal() for size in sizes) or len(sizes) > len(known):
         example = "-".join([name, *(str(value) for _, value in known)])
-        raise UserError(f"gamename '{gamename}': sizes are whole numbers, {' and '.join(key for key, _ in known)}, e.g. {example}")
+        meaning = " and ".join(key for key, _ in known)
+        raise UserError(f"gamename '{gamename}': sizes are whole numbers, {meaning}, e.g. {example}")
     return replace(SIZED[name](*map(int, sizes)), gamename=gamename)

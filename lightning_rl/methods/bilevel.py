@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import torch
 from pytorch_lightning import Callback
+from torch import Tensor
 
 from lightning_rl.data.loaders import Collector
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, save_proxy
@@ -28,30 +29,73 @@ from lightning_rl.methods.agent_configs import AGENTS
 from lightning_rl.methods.base import Evaluation, Method
 from lightning_rl.methods.bilevel_configs import BilevelConfig, RNConfig, SEConfig, agent_configs
 from lightning_rl.methods.inner_loop import InnerLoop, Outcome
+from lightning_rl.nets.policies import Policy
 from lightning_rl.seeding import derive_seed
 from lightning_rl.types import UserError
 
 PROXY_FILE = "proxy.pt"
 
 
-class Bilevel(Method):
-    """Evolves a proxy; ``strategy.best`` is the best so far.
+class ProxyMethod(Method):
+    """A method whose result is a proxy: fresh agents on it are its evaluation.
 
-    ``policy`` is that of an agent trained on the best proxy, once ``prepare_evaluation`` was called.
+    ``policy`` is that of an agent trained on the proxy, once ``prepare_evaluation`` was called.
     """
 
     reloadable = False
+    inner_loop: InnerLoop
+    cfg: Any
+
+    def __init__(self, hparams: Mapping[str, Any]):
+        super().__init__(hparams)
+        self.spec = env_spec(hparams["gamename"])
+        self.seed = int(hparams["seed"])
+
+    def proxy_params(self) -> Tensor:
+        """The proxy to be evaluated ``[D]``."""
+        raise NotImplementedError
+
+    def untrained_policy(self) -> Policy:
+        """The policy of a fresh inner agent."""
+        name, cfg = self.inner_loop.agents[0]
+        return member_policy(AGENTS[name].build(cfg, self.spec, [self.seed], None), 0, self.spec)
+
+    def write_proxy(self, score: float, curve: Sequence[float]) -> None:
+        """Writes ``proxy.pt`` into the run's folder: the proxy, and how it came about."""
+        about = {
+            "gamename": self.spec.gamename, "seed": self.seed, "score": score,
+            "curve": list(curve), "config": self.hparams["hparams"]["config"],
+        }  # fmt: skip
+        folder = Path(self.trainer.log_dir or ".").parents[1]
+        save_proxy(folder / PROXY_FILE, self.inner_loop.proxy, self.proxy_params(), about)
+
+    def validation_step(self, evaluated: Mapping[str, list[Any]], batch_idx: int) -> None:
+        """What came of fresh agents on the proxy."""
+        for prefix, outcomes in evaluated.items():
+            returns = torch.tensor([outcome.test_return for outcome in outcomes], dtype=torch.float64)
+            values = {"mean": returns.mean(), "std": returns.std(correction=0), "min": returns.min(), "max": returns.max()}
+            self.eval_env_steps += sum(outcome.test_steps for outcome in outcomes)
+            self.log(f"{prefix}/return_mean", float(returns.mean()), batch_size=len(outcomes), logger=False)
+            self.log_scalars({f"{prefix}/return_{key}": float(value) for key, value in values.items()})
+
+    def prepare_evaluation(self) -> None:
+        """Trains an agent on the proxy and takes its policy."""
+        trained = self.inner_loop.train(0, self.proxy_params().unsqueeze(0), [derive_seed(self.seed, "final agent")])
+        self.policy = member_policy(trained.agent, 0, self.spec)
+
+
+class Bilevel(ProxyMethod):
+    """Evolves a proxy; ``strategy.best`` is the best so far."""
+
     config_class: ClassVar[type[BilevelConfig]]
 
     def __init__(self, hparams: Mapping[str, Any]):
         super().__init__(hparams)
-        self.cfg: Any = self.config_class(**hparams["config"])
-        self.spec = env_spec(hparams["gamename"])
-        self.seed = int(hparams["seed"])
+        self.cfg = self.config_class(**hparams["config"])
         self.inner_loop = InnerLoop(
             self.make_proxy(), agent_configs(self.cfg.agent, self.spec.gamename), self.cfg.vary, self.cfg.stop_rule,
             self.objective, self.solved_return, self.cfg.unsolved_penalty, self.cfg.test_episodes, self.cfg.judge_episodes,
-            self.cfg.max_train_steps, getattr(self.cfg, "cap_ends", False),
+            self.cfg.max_train_steps,
         )  # fmt: skip
         net = self.inner_loop.proxy.net
         if self.cfg.strategy == "cmaes" and net.size > CMAES.MAX_SIZE:
@@ -63,8 +107,10 @@ class Bilevel(Method):
         self.strategy = STRATEGIES[self.cfg.strategy](start, net.evolved(), settings, self.seed)
         self.executor: Executor = SerialExecutor()
         self.evolution: Evolution | None = None
-        name, cfg = self.inner_loop.agents[0]
-        self.policy = member_policy(AGENTS[name].build(cfg, self.spec, [self.seed], None), 0, self.spec)
+        self.policy = self.untrained_policy()
+
+    def proxy_params(self) -> Tensor:
+        return self.strategy.best
 
     @property
     def objective(self) -> str:
@@ -115,36 +161,13 @@ class Bilevel(Method):
             "time/eval_env_steps": float(self.eval_env_steps),
         })  # fmt: skip
         if generation.improved:
-            self.write_proxy(Path(self.trainer.log_dir or ".").parents[1] / PROXY_FILE)
+            self.write_proxy(float(self.strategy.best_score), self.evolution.curve)
         if self.solved([outcome for item, outcome in zip(generation.items, outcomes, strict=True) if item.sign == 0]):
             self.trainer.should_stop = True
 
     def solved(self, center: Sequence[Outcome]) -> bool:
         """Whether the run may end, by the agents of the unperturbed proxy."""
         return False
-
-    def write_proxy(self, path: Path) -> None:
-        """Writes the best proxy so far, how it came about, and its curve."""
-        hparams = self.hparams["hparams"]
-        about = {
-            "gamename": self.spec.gamename, "seed": self.seed, "score": float(self.strategy.best_score),
-            "curve": [] if self.evolution is None else list(self.evolution.curve), "config": hparams["config"],
-        }  # fmt: skip
-        save_proxy(path, self.inner_loop.proxy, self.strategy.best, about)
-
-    def validation_step(self, evaluated: Mapping[str, list[Any]], batch_idx: int) -> None:
-        """Fresh agents on the best proxy so far."""
-        for prefix, outcomes in evaluated.items():
-            returns = torch.tensor([outcome.test_return for outcome in outcomes], dtype=torch.float64)
-            values = {"mean": returns.mean(), "std": returns.std(correction=0), "min": returns.min(), "max": returns.max()}
-            self.eval_env_steps += sum(outcome.test_steps for outcome in outcomes)
-            self.log(f"{prefix}/return_mean", float(returns.mean()), batch_size=len(outcomes), logger=False)
-            self.log_scalars({f"{prefix}/return_{key}": float(value) for key, value in values.items()})
-
-    def prepare_evaluation(self) -> None:
-        """Trains an agent on the best proxy and takes its policy."""
-        trained = self.inner_loop.train(0, self.strategy.best.unsqueeze(0), [derive_seed(self.seed, "final agent")])
-        self.policy = member_policy(trained.agent, 0, self.spec)
 
 
 def score_of(outcome: Outcome) -> float:
@@ -178,7 +201,7 @@ class SE(Bilevel):
         cfg = self.cfg
         horizon = self.spec.horizon if cfg.proxy_horizon is None else cfg.proxy_horizon
         hidden, kind = tuple(cfg.hidden), cfg.activation
-        return SyntheticProxy(self.spec.gamename, hidden, kind, cfg.latent_size, horizon, cfg.reencode, "raw")
+        return SyntheticProxy(self.spec.gamename, hidden, kind, cfg.latent_size, horizon, cfg.cap_ends, cfg.reencode, "raw")
 
     def solved(self, center: Sequence[Outcome]) -> bool:
         mean = sum(outcome.test_return for outcome in center) / len(center)
@@ -219,16 +242,16 @@ class Generations:
 
 
 class ProxyEvaluation(Evaluation):
-    """Fresh agents, other ones than those of the search, on the best proxy so far; no generation sees their scores."""
+    """Fresh agents, other ones than those of a search, on the proxy; no generation sees their scores."""
 
-    method: Bilevel
+    method: ProxyMethod
 
     def __iter__(self) -> Iterator[dict[str, list[Outcome]]]:  # type: ignore[override]
         method, count = self.method, self.method.cfg.eval_agents
         seeds = [derive_seed(self.run_seed, "evaluation", method.current_epoch, n) for n in range(count)]
         loop = dataclasses.replace(method.inner_loop, test_episodes=self.count)
         with torch.enable_grad():
-            yield {"eval": loop.evaluate(method.strategy.best.expand(count, -1), seeds, range(count))}
+            yield {"eval": loop.evaluate(method.proxy_params().expand(count, -1), seeds, range(count))}
 
 
 def make_loaders(method: Bilevel, num_workers: int) -> tuple[Generations, Evaluation]:
