@@ -26,13 +26,15 @@ from lightning_rl.methods import agent as methods
 from lightning_rl.registry import implementation
 from lightning_rl.run import RunOptions, keep_freed_memory, load_config
 
-ROUNDS = 7
 # implementation: gamename, settings, decisions measured at a time
 CASES: dict[str, tuple[str, dict[str, Any], int]] = {
     "DDQN": ("cartpole-v0", {}, 100),
     "TD3": ("pendulum", {"init_episodes": 1, "replay_size": 100_000}, 60),
     "PPO": ("cartpole", {}, 2048),
 }
+
+FIRST = {"DDQN": 400, "TD3": 280, "PPO": 0}
+"""Decisions before the measurement: past the episodes without learning."""
 
 
 def config(name: str) -> Any:
@@ -56,15 +58,15 @@ def theirs(name: str) -> Callable[[int], object]:
     return lambda steps: model.learn(steps, reset_num_timesteps=False)
 
 
-def measure(name: str, members: list[int]) -> list[tuple[str, float]]:
+def measure(name: str, members: list[int], rounds: int) -> list[tuple[str, float]]:
     """(what, seconds for a member-step)."""
     runs = {f"{n} stacked" if n > 1 else "alone": (ours(name, n), n) for n in members}
     runs["Stable-Baselines3"] = (theirs(name), 1)
     spent: dict[str, list[float]] = {key: [] for key in runs}
     steps = CASES[name][2]
     for run, _ in runs.values():
-        run(max(steps, 400))  # past the episodes without learning
-    for _ in range(ROUNDS):
+        run(max(steps, FIRST[name]))
+    for _ in range(rounds):
         for key, (run, n) in runs.items():
             started = time.process_time()
             run(steps)
@@ -77,17 +79,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Speed beside Stable-Baselines3.")
     parser.add_argument("names", nargs="*", default=list(CASES))
     parser.add_argument("--members", type=int, nargs="+", default=[1, 48])
+    parser.add_argument("--rounds", type=int, default=7)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     keep_freed_memory()
-    table = Table(title="one member-step, CPU time, one thread")
-    for heading in ("agent", "", "ms", "member-steps / s", "times Stable-Baselines3"):
-        table.add_column(heading, justify="left" if heading in ("agent", "") else "right")
     for name in arguments.names:
-        rows = measure(name, arguments.members)
+        table = Table(title=f"{name}: one member-step, CPU time, one thread")
+        for heading in ("", "ms", "member-steps / s", "times Stable-Baselines3"):
+            table.add_column(heading, justify="right" if heading else "left")
+        rows = measure(name, arguments.members, arguments.rounds)
         for key, seconds in rows:
-            table.add_row(name, key, f"{1e3 * seconds:.3f}", f"{1 / seconds:,.0f}", f"{rows[-1][1] / seconds:.1f}")
-    Console().print(table)
+            table.add_row(key, f"{1e3 * seconds:.3f}", f"{1 / seconds:,.0f}", f"{rows[-1][1] / seconds:.1f}")
+        Console().print(table)
 
 
 if __name__ == "__main__":

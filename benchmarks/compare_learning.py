@@ -1,12 +1,12 @@
 """Learning curves of our stacked agents beside Stable-Baselines3's, with equal hyper-parameters and budgets.
 
     pip install -e '.[baselines]'
-    python benchmarks/compare_learning.py run pendulum ours        # all seeds in one stack
-    python benchmarks/compare_learning.py run pendulum sb3         # one seed after the other
-    python benchmarks/compare_learning.py report                   # table and figure of what is in learning.csv
+    python benchmarks/compare_learning.py pendulum ours        # all seeds in one stack
+    python benchmarks/compare_learning.py pendulum sb3         # one seed after the other
+    python benchmarks/report_learning.py                       # table and figure
 
-``run`` appends to results/members/learning.csv: the mean return of ten greedy test episodes (TASKS says otherwise) at equal
-intervals, on environments that both libraries share, and the CPU seconds that a member's training took until then.
+Appends to results/members/learning.csv: the mean return of ten greedy test episodes (unless TASKS says otherwise) at equal
+intervals, and the CPU seconds that a member's training took until then.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Configs: a strict dataclass is the schema, the YAML file of the implementation the only place of values.
 
 ``default:`` < the block of the gamename < the block of ``--preset`` under ``presets:`` < ``--config`` <
-``--set key=value``. A preset may hold blocks by gamename, too; ``procmaze-3`` reads those of ``procmaze`` and then its own.
+``--set key=value``. A preset may hold blocks ``by_gamename``, too; ``procmaze-3`` reads those of ``procmaze`` and then its own.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from typing import Any, TypeVar
 import pydantic
 import yaml
 
-from lightning_rl.envs.spec import ENV_SPECS, base_name
 from lightning_rl.types import UserError
 
 C = TypeVar("C")
+
+BY_GAMENAME = "by_gamename"
+"""Key of a preset under which it has blocks for single environments."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -70,6 +72,11 @@ def read_settings(path: Path, implementation: str) -> dict[str, Any]:
     return settings
 
 
+def base_name(gamename: str) -> str:
+    """The gamename without sizes: ``procmaze`` of ``procmaze-3``, ``buttongrid`` of ``buttongrid-4-2``; others as they are."""
+    return re.sub(r"(-\d+)+$", "", gamename)
+
+
 def merged_values(implementation: str, gamename: str, preset: str | None = None) -> list[tuple[str, dict[str, Any]]]:
     """(where, values) of the blocks ``default``, gamename and ``presets: <preset>``, in rising order of precedence."""
     games = list(dict.fromkeys((base_name(gamename), gamename)))
@@ -81,8 +88,9 @@ def merged_values(implementation: str, gamename: str, preset: str | None = None)
     blocks = [(f"{path.name}, block '{name}'", document.get(name) or {}) for name in ("default", *games)]
     if preset is not None:
         where, chosen = f"{path.name}, preset '{preset}'", presets[preset] or {}
-        blocks.append((where, {key: value for key, value in chosen.items() if key not in ENV_SPECS}))
-        blocks += [(f"{where}, block '{name}'", chosen[name]) for name in games if name in chosen]
+        own = chosen.get(BY_GAMENAME) or {}
+        blocks.append((where, {key: value for key, value in chosen.items() if key != BY_GAMENAME}))
+        blocks += [(f"{where}, block '{name}'", own[name]) for name in games if name in own]
     for where, block in blocks:
         if not isinstance(block, dict):
             raise UserError(f"{where}: expected a mapping of keys to values, got {block!r}")

@@ -96,7 +96,10 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
     "PPO": Implementation(agent.PPO, agent_configs.PPOConfig, agent.make_loaders, "proximal policy optimisation"),
     "ER": Implementation(model_based.ER, model_based.ERConfig, model_based.make_loaders, "DQN on replayed experience"),
     "perfect-model": Implementation(
-        model_based.PerfectModel, model_based.PerfectConfig, model_based.make_loaders, "DQN on roll-outs of the environment itself"
+        model_based.PerfectModel,
+        model_based.PerfectConfig,
+        model_based.make_loaders,
+        "DQN on roll-outs of the environment itself",
     ),
     "simple-model": Implementation(
         model_based.SimpleModelMethod,

@@ -112,3 +112,28 @@ def train(name, seeds, episodes=12, stop=None, init_episodes=3, agent=None):
     init = 0 if name.startswith("ppo") else init_episodes
     training = MemberTraining(agent, FuncBatch(env_for(name), HORIZON, seeds), episodes, 0.5, init, stop)
     return agent, training
+
+
+def flat(value, name=""):
+    """(name, tensor) of everything in nested dictionaries and lists."""
+    if isinstance(value, dict):
+        return [pair for key, inner in sorted(value.items()) for pair in flat(inner, f"{name}.{key}")]
+    if isinstance(value, list | tuple):
+        return [pair for i, inner in enumerate(value) for pair in flat(inner, f"{name}.{i}")]
+    return [(name, torch.as_tensor(value))]
+
+
+def assert_same_runs(a, b, exactly=True):
+    for part in ("state_dict", "epoch", "global_step"):
+        compare(flat(a[part]), flat(b[part]), exactly)
+    compare(flat(a["callbacks"]["ExperienceState"]), flat(b["callbacks"]["ExperienceState"]), exactly)
+
+
+def compare(a, b, exactly):
+    assert [name for name, _ in a] == [name for name, _ in b]
+    for (name, left), (_, right) in zip(a, b, strict=True):
+        assert left.shape == right.shape, name
+        if exactly:
+            assert torch.equal(left, right), name
+        else:
+            torch.testing.assert_close(left, right, rtol=1e-3, atol=1e-4)

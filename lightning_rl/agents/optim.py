@@ -53,8 +53,8 @@ class MemberAdam(Stacked):
 class LockstepAdam(Stacked):
     """Adam for members that always step together and share one step size: a single pass over memory.
 
-    decay is decoupled (Loshchilov & Hutter 2019, arXiv 1711.05101) and *not* scaled by the step size: ``x <- (1 - decay) x`` before
-    each step. A sixth of the time of ``MemberAdam`` on a CPU.
+    decay is decoupled (Loshchilov & Hutter 2019, arXiv 1711.05101) and *not* scaled by the step size: ``x <- (1 - decay) x``
+    before each step. A sixth of the time of ``MemberAdam`` on a CPU.
     """
 
     member_tensors = ("exp_avg", "exp_avg_sq", "num_steps")

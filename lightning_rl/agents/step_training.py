@@ -92,7 +92,8 @@ def play(agent: ModelBasedDQN, seeds: Sequence[int], episodes: int, horizon: int
     env, shape = agent.env, (len(seeds), episodes)
 
     def noise(purpose: str, size: int, kind: str) -> MemberNoise:
-        return MemberNoise(seeds, purpose, (episodes, size), kind, agent.device, block=max(1, 20_000 // (episodes * max(size, 1))))
+        block = max(1, 20_000 // (episodes * max(size, 1)))
+        return MemberNoise(seeds, purpose, (episodes, size), kind, agent.device, block=block)
 
     chance = noise("play events", env.step_noise_size, "uniform")
     gumbel = noise("play actions", env.action_size, "gumbel")

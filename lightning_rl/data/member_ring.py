@@ -49,7 +49,7 @@ class MemberRing:
         self._written += 1
 
     def sample(self, noise: Tensor, members: slice) -> dict[str, Tensor]:
-        """Rows ``[M, B, size]`` of ``members``, drawn uniformly with replacement for uniform noise ``[M, B]``, double precision."""
+        """Rows ``[M, B, size]`` of ``members`` drawn with replacement, for uniform noise ``[M, B]`` in double precision."""
         index = (noise * len(self)).long() + self._first[members].unsqueeze(1)
         return {name: data.index_select(0, index.flatten()).unflatten(0, index.shape) for name, data in self._data.items()}
 

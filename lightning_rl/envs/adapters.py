@@ -83,7 +83,7 @@ class FuncGymEnv(gymnasium.Env[Any, Any]):
         info = {} if step.continuation is None else {"continuation": float(step.continuation)}
         return step.obs.numpy().copy(), float(step.reward), bool(step.terminated), False, info
 
-    def render(self) -> Array:  # type: ignore[override]
+    def render(self) -> Array:
         """A picture of the state, uint8 ``[height, width, 3]``."""
         return self.env.draw(self.env.observe(self.state))
 

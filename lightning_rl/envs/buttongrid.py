@@ -13,7 +13,7 @@ _ON, _OFF, _PLAYER = (60, 170, 90), (200, 70, 60), (50, 110, 220)
 
 
 class ButtonGrid(FuncEnv):
-    """Switch on all ``num_buttons`` buttons on a grid of ``grid_size`` x ``grid_size`` cells: 1 for each success, then a new layout.
+    """Switch on all ``num_buttons`` buttons on ``grid_size`` x ``grid_size`` cells: 1 for each success, then a new layout.
 
     Actions: 0 stay, 1 up, 2 left, 3 down, 4 right; a move off the grid stays. Moving onto a button toggles it, off as well;
     standing still or bumping into the edge does not. obs: for each cell, row by row, three bits: player, button on, button off.

@@ -91,12 +91,18 @@ def summary_rows(table: pd.DataFrame, axis: str) -> list[tuple[str, ...]]:
     for (game, label), own in table.groupby(["gamename", "group"], sort=False):
         at = own.set_index("run")
         seeds = sum(str(run).startswith("seed_") for run in own["run"])
-        cells = (_interval(*(float(at.loc[name, score]) for name in ("mean", "low", "high"))) for score in SCORES)
+        cells = (interval(*(float(at.loc[name, score]) for name in ("mean", "low", "high"))) for score in SCORES)
         rows.append((str(game), str(label), str(seeds), *cells, _to_threshold(at)))
-    return rows
+    return _without_empty_columns(rows)
 
 
-def _interval(value: float, low: float, high: float) -> str:
+def _without_empty_columns(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    kept = [index for index in range(len(rows[0])) if any(row[index] for row in rows[1:])]
+    return [tuple(row[index] for index in kept) for row in rows]
+
+
+def interval(value: float, low: float, high: float) -> str:
+    """A mean and its interval; without the interval where there is none."""
     return f"{value:.1f}" if np.isnan(low) else f"{value:.1f} [{low:.1f}, {high:.1f}]"
 
 
@@ -111,8 +117,7 @@ def _to_threshold(at: pd.DataFrame) -> str:
 
 def markdown(rows: Sequence[Sequence[str]]) -> str:
     """A table for a README."""
-    header, *body = ("| " + " | ".join(row) + " |" for row in rows)
-    return "\n".join([header, "|" + "---|" * len(rows[0]), *body])
+    return "\n".join("| " + " | ".join(row) + " |" for row in (rows[0], ["---"] * len(rows[0]), *rows[1:]))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -120,7 +125,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     style.add_sources(parser, "written as OUT-scores.csv; OUT.csv with the ending stays as it is")
     add_group_arguments(parser)
     add_threshold(parser)
-    parser.add_argument("--markdown", action="store_true", help="print a table for a README")
+    parser.add_argument("--markdown", action="store_true", help="print a table for a README instead of writing OUT")
 
 
 def add_threshold(parser: argparse.ArgumentParser) -> None:
@@ -132,12 +137,12 @@ def draw(arguments: argparse.Namespace) -> None:
     """The table that the arguments ask for."""
     games, width = read_groups(arguments)
     table = score_table(games, arguments.threshold)
-    path = style.table_path(arguments.out, "scores")
-    style.save_csv(path, table)
     rows = summary_rows(table, arguments.x)
     if arguments.markdown:
         print(markdown(rows))
         return
+    path = style.table_path(arguments.out, "scores")
+    style.save_csv(path, table)
     title = arguments.title or f"{LABELS.get(arguments.tag, arguments.tag)}: mean over seeds and its 95 % interval"
     shown = Table(*rows[0], title=title, caption=f"bins of {width:,.6g}; final: mean of the last tenth of a run")
     for row in rows[1:]:

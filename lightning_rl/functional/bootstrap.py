@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,10 +29,12 @@ def bootstrap_interval(
         nothing = np.full(np.shape(statistic(*arrays, axis=0)), np.nan)
         return nothing, nothing
     generator = np.random.default_rng(seed)
-    interval = stats.bootstrap(
-        arrays, statistic, axis=0, vectorized=True, paired=False, method="percentile",
-        confidence_level=confidence, n_resamples=resamples, rng=generator,
-    ).confidence_interval  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", stats.DegenerateDataWarning)  # equal runs have an interval of no width; nan stays nan
+        interval = stats.bootstrap(
+            arrays, statistic, axis=0, vectorized=True, paired=False, method="percentile",
+            confidence_level=confidence, n_resamples=resamples, rng=generator,
+        ).confidence_interval  # fmt: skip
     return np.asarray(interval.low), np.asarray(interval.high)
 
 

@@ -7,6 +7,7 @@ ended there; ``bits`` are observations of zeros and ones.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -43,7 +44,7 @@ def gaussian_kl(p_mean: Tensor, p_std: Tensor, q_mean: Tensor, q_std: Tensor) ->
 
 
 def straight_through(sample: Tensor, probability: Tensor) -> Tensor:
-    """The one-hot ``sample`` with the gradient of its ``probability`` (Bengio et al. 2013, arXiv 1308.3432); both ``[..., K]``."""
+    """The one-hot ``sample`` with the gradient of its ``probability`` ``[..., K]`` (Bengio et al. 2013, arXiv 1308.3432)."""
     return sample + probability - probability.detach()
 
 
@@ -68,7 +69,7 @@ def imagined_weights(continues: Tensor) -> Tensor:
     return torch.cat([torch.ones_like(alive[..., :1]), alive[..., :-1]], dim=-1)
 
 
-STD_FUNCTIONS = {
+STD_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "softplus": F.softplus,
     "sigmoid": torch.sigmoid,
     "sigmoid2": lambda x: 2 * torch.sigmoid(x / 2),  # between 0 and 2, 1 at 0

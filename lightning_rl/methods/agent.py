@@ -83,11 +83,12 @@ class AgentMethod(StackedMethod):
             self.trainer.should_stop = True
 
     def validation_step(self, evaluated: Mapping[str, list[Episode]], batch_idx: int) -> None:
-        count = len(self.seeds)
-        shares = {prefix: len(episodes) // count for prefix, episodes in evaluated.items()}
-        self.take_evaluation(
-            [{p: scores_of(episodes[n * shares[p] : (n + 1) * shares[p]]) for p, episodes in evaluated.items()} for n in range(count)]
-        )
+        members = range(len(self.seeds))
+        each = {prefix: len(episodes) // len(members) for prefix, episodes in evaluated.items()}
+        self.take_evaluation([
+            {prefix: scores_of(episodes[n * each[prefix] : (n + 1) * each[prefix]]) for prefix, episodes in evaluated.items()}
+            for n in members
+        ])  # fmt: skip
 
     def _take_policies(self, members: Sequence[int]) -> None:
         """Copies the agent's rows, which are these members, into the plain networks."""

@@ -1,8 +1,8 @@
 """Model-based generalisation (Young et al. 2023, arXiv 2211.02222): does experience from a learned model beat replay?
 
-Five agents over one DQN core (``agents/model_based.py``), which differ in where the transitions of an update come from: ER replays real
-ones, the others imagine as many, with the environment itself (perfect), with a model of observations (simple) or of latents
-(categorical, Gaussian). An epoch is ``steps_per_epoch`` environment steps of every seed, with the updates that go with them.
+Five agents over one DQN core (``agents/model_based.py``), which differ in where the transitions of an update come from: ER
+replays real ones, the others imagine as many, with the environment itself (perfect), with a model of observations (simple) or
+of latents (categorical, Gaussian). An epoch is ``steps_per_epoch`` environment steps of every seed, with their updates.
 """
 
 from __future__ import annotations
@@ -13,13 +13,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic.dataclasses import dataclass
 
-from lightning_rl.agents.model_based import (
-    CoreSettings,
-    LearnedModelDQN,
-    ModelBasedDQN,
-    PerfectModelDQN,
-    ReplayDQN,
-)  # fmt: skip
+from lightning_rl.agents.imagination import LearnedModelDQN, PerfectModelDQN, ReplayDQN
+from lightning_rl.agents.model_based import CoreSettings, ModelBasedDQN
 from lightning_rl.agents.step_training import StepTraining, play
 from lightning_rl.data.loaders import Collector
 from lightning_rl.envs.adapters import func_env
@@ -107,7 +102,8 @@ class ModelBased(StackedMethod):
     def misfit(cls, spec: EnvSpec) -> str | None:
         env = func_env(spec)
         fits = env is not None and env.binary_obs and not env.continuous
-        return None if fits else "its observations must be bits in batched torch; use procmaze, buttongrid, panflute or a grid world"
+        games = "procmaze, buttongrid, panflute or a grid world"
+        return None if fits else f"its observations must be bits in batched torch; use {games}"
 
     @property
     def env(self) -> FuncEnv:
@@ -130,8 +126,8 @@ class ModelBased(StackedMethod):
 
     def make_policy(self, row: int) -> Policy:
         agent, rows = self.agent, slice(row, row + 1)
-        model = (agent.model, agent.model_params[rows]) if isinstance(agent, LearnedModelDQN) else (None, None)
-        return WorldPolicy(agent.net, agent.params[rows], *model, self.cfg.temperature)
+        learned = (agent.model, agent.model_params[rows]) if isinstance(agent, LearnedModelDQN) else None
+        return WorldPolicy(agent.net, agent.params[rows], self.cfg.temperature, learned)
 
     def training_step(self, batch: StepTraining, batch_idx: int) -> None:
         batch.run(self.cfg.steps_per_epoch)

@@ -22,8 +22,8 @@ NoiseKind = Literal["uniform", "normal"]
 class Latent(Protocol):
     """Independent variables, given by a network output ``[..., output_size]``; a sample is a vector ``[..., size]``."""
 
-    noise_kind: NoiseKind
-
+    @property
+    def noise_kind(self) -> NoiseKind: ...
     @property
     def size(self) -> int: ...
     @property

@@ -68,7 +68,7 @@ class Layer(NamedTuple):
 
 
 class Layers(NamedTuple):
-    """Parameters laid out for use: ``first [N, I, K H]``, ``hidden [N K, H, H]`` each, and one head ``[N, H, O_k]`` for each trunk."""
+    """Parameters laid out for use; weights are ``first [N, I, K H]``, ``hidden [N K, H, H]`` each, and heads ``[N, H, O_k]``."""
 
     first: Layer
     hidden: tuple[Layer, ...]
@@ -77,7 +77,7 @@ class Layers(NamedTuple):
 
 @dataclass(frozen=True)
 class TrunkNet:
-    """``K = len(heads)`` perceptrons of one input, each with its own hidden layers ``hidden`` and linear head of ``heads[k]`` outputs.
+    """``K = len(heads)`` perceptrons of one input, each with hidden layers ``hidden`` and a linear head of ``heads[k]`` outputs.
 
     The input is ``[x, one-hot action]`` where there are ``action_size`` actions, else x.
     Weights start as ``1 / sqrt(fan_in)`` times a standard normal number cut off at 2, biases as 0, as in the paper's code (the
@@ -121,7 +121,7 @@ class TrunkNet:
         return (normal * torch.cat(columns)).float()
 
     def layers(self, params: Tensor) -> Layers:
-        """The layers in ``params`` ``[N, D]``; views of it, but for copies of hidden layers where there are several members and trunks."""
+        """The layers in ``params`` ``[N, D]``: views, but copies of the hidden layers of several trunks of several members."""
         pieces = params.split(self._sizes, dim=-1)
         shaped = [piece.view(-1, *shape) for piece, shape in zip(pieces, self._shapes, strict=False)]
         pairs = [Layer(weight, bias) for weight, bias in zip(shaped[::2], shaped[1::2], strict=True)]
@@ -171,7 +171,7 @@ class RecordedPass:
         return self.layers.heads[0](piece[-1])
 
     def gradient(self, grad: Tensor, into: Layers) -> None:
-        """Writes the gradient of the parameters ``into`` for that of the outputs ``[N, B, O]``, B the rows of all passes in order."""
+        """Writes the parameters' gradient ``into`` for that of the outputs ``[N, B, O]``, B the rows of all passes in order."""
         inputs = [torch.cat(rows, dim=1) if len(rows) > 1 else rows[0] for rows in zip(*self._pieces, strict=True)]
         slope = _ACTIVATIONS[self.net.activation][1]
         layers = [(self.layers.first, into.first), *zip(self.layers.hidden, into.hidden, strict=True)]

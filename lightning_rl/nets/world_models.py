@@ -1,6 +1,6 @@
 """World models: networks that are trained to be the environment. Parameters are blocks ``[N, D]``.
 
-Every model has *features* ``[N, B, X]``, which the value network reads and roll-outs pass on: the observation itself, or a latent.
+Every model has *features* ``[N, B, X]``, which the value network reads and roll-outs pass on: the observation, or a latent.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class SimpleModel(WorldModel):
 
 @dataclass(frozen=True)
 class LatentModel(WorldModel):
-    """Encodes the observation into a latent and predicts reward, continuation and next latent from it, Dreamer-like without memory.
+    """Encodes the observation into a latent and predicts reward, continuation and next latent from it; it has no memory.
 
     The next latent is trained towards the encoding of the next observation by a balanced KL divergence; a decoder, used for
     nothing else, keeps the observation in the latent.
@@ -184,7 +184,7 @@ class LatentModel(WorldModel):
     latent: Latent
 
     @cached_property
-    def nets(self) -> tuple[TrunkNet, ...]:  # type: ignore[override]
+    def nets(self) -> tuple[TrunkNet, ...]:
         """Encoder; dynamics, reward and continuation; decoder."""
         z, out = self.latent.size, self.latent.output_size
         encoder = TrunkNet(self.obs_size, self.hidden, (out,), 0, self.activation)

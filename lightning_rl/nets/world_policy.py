@@ -15,16 +15,21 @@ from lightning_rl.types import FloatArray
 
 
 class WorldPolicy(Policy):
-    """Boltzmann actions for the values of features; the world model, where there is one, travels with it.
+    """Boltzmann actions for the values of features. The parameters ``[1, D]`` are those of one member.
 
-    ``values`` and ``world`` are the parameters ``[1, D]`` of one member.
+    learned: a world model and its parameters, which travel with the policy; None: features are observations.
     """
 
-    def __init__(self, net: TrunkNet, values: Tensor, model: WorldModel | None, world: Tensor | None, temperature: float):
+    values: Tensor
+    world: Tensor
+
+    def __init__(self, net: TrunkNet, values: Tensor, temperature: float, learned: tuple[WorldModel, Tensor] | None):
         super().__init__(torch.nn.Module(), Categorical, net.heads[0])
-        self.value_net, self.model, self.temperature = net, model, temperature
+        self.value_net, self.temperature = net, temperature
+        self.model: WorldModel | None = learned[0] if learned else None
+        world = learned[1] if learned else torch.empty(1, 0)
         self.register_buffer("values", values.clone())
-        self.register_buffer("world", None if world is None else world.clone())
+        self.register_buffer("world", world.clone())
 
     @property
     def noise_size(self) -> int:
@@ -46,7 +51,7 @@ class WorldPolicy(Policy):
 
     def features(self, obs: Tensor, code: Tensor) -> Tensor:
         """Features ``[B, X]`` for obs ``[B, O]`` and noise ``[B, Z]``, where zeros ask for the mode."""
-        if self.model is None or self.world is None:
+        if self.model is None:
             return obs
         layers, x = self.model.layers(self.world), obs.unsqueeze(0)
         mode = self.model.encode(layers, x, None).squeeze(0)

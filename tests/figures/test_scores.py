@@ -50,9 +50,12 @@ def test_profile_and_table_from_committed_results(tmp_path, capsys):
         assert (own["share"].diff().dropna() <= 0).all()
         assert ((own["low"] <= own["share"]) & (own["share"] <= own["high"])).all()
     assert (tmp_path / "p.png").stat().st_size > 10_000
-    assert main(["figures", "scores", str(tmp_path / "p"), source, *flags, "--threshold", "200", "--markdown"]) == 0
+    scored = ["figures", "scores", str(tmp_path / "p"), source, *flags, "--threshold", "200"]
+    assert main([*scored, "--markdown"]) == 0
     out = capsys.readouterr().out
     assert "| AAC | 5 |" in out
+    assert not (tmp_path / "p-scores.csv").exists()
+    assert main(scored) == 0
     assert "80% of seeds reach 200" in out
     scores = pd.read_csv(tmp_path / "p-scores.csv")  # beside the profile's own numbers, not over them
     assert set(scores["run"]) == {*(f"seed_{n}" for n in range(25, 30)), "mean", "iqm", "low", "high"}

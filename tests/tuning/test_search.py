@@ -1,16 +1,19 @@
 import csv
 import dataclasses
+import subprocess
+import sys
+import time
 
 import pytest
 import yaml
-from helpers import tiny_settings
+from helpers import ROOT, tiny_settings
 
 from lightning_rl.cli import main
 from lightning_rl.figures.runs import read_scalar
 from lightning_rl.run import RunOptions, train
 from lightning_rl.tuning.results import Trial, best_trial, read_search, read_trials, state_of
 from lightning_rl.tuning.space import load_tune_config
-from lightning_rl.tuning.trial import Plan, run_trial
+from lightning_rl.tuning.trial import Plan, read_reports, run_trial
 from lightning_rl.types import UserError
 
 SEARCH = {"learning_rate": {"log": [1e-4, 1e-2]}, "hidden": {"choice": [[8, 8], [8, 16]]}}
@@ -55,6 +58,23 @@ def test_a_trial_killed_on_its_way_goes_on_to_the_same_result(tmp_path):
     assert list(run_trial(broken, "one", settings)) == expected[1:]
 
 
+def test_an_evolution_is_a_trial_that_reports_its_generations(tmp_path):
+    """Three levels: settings of the evolution, and of the agents in its inner loop (a key inside a key)."""
+    tiny = {"population": 2, "center_agents": 2, "hidden": [8], "eval_agents": 1, "eval_episodes": 1, "stop_when_solved": False}
+    options = RunOptions("SE", "emptyroom22", logdir=tmp_path, settings=tiny)
+    tune = {"reports": 2, "budget": {"max_epochs": 2}}
+    plan = Plan(options, load_tune_config("SE", "emptyroom22", tune))
+    plan.check()
+    settings = {"noise_std": 0.2, "agent.QL.gamma": 0.5}
+    reports = list(run_trial(plan, "one", settings))
+    assert [(report["report"], report["budget"]) for report in reports] == [(1, 1), (2, 2)]
+    (run,) = plan.runs("one", settings)
+    assert run.settings["agent"] == {"QL": {"gamma": 0.5}}
+    curve = read_scalar(run.run_dir, "es/fitness_mean")
+    assert [report["score"] for report in reports] == pytest.approx(curve.value[-2:].tolist())
+    assert read_trials(plan.folder)[0].settings == settings
+
+
 def test_the_best_is_looked_for_among_those_that_came_furthest():
     short = Trial("short", {}, [(1.0, 99.0)], "", "")
     good, bad = (Trial(name, {}, [(1.0, 1.0), (2.0, score)], "", "") for name, score in (("good", 5.0), ("bad", 3.0)))
@@ -89,6 +109,43 @@ def test_a_search_from_the_command_line(tmp_path, capsys):
     assert main([*flags[:8], "--num_workers", "0", "--config", str(folder / "best.yaml"), "--max_epochs", "1"]) == 0
     config = yaml.safe_load((tmp_path / "cartpole" / "default" / "UDRL" / "seed_1" / "config.yaml").read_text())["config"]
     assert (config["learning_rate"], config["hidden"]) == (1e-3, [8, 8])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("algorithm", "needs"), [("asha", "ray"), ("optuna", "optuna"), ("bohb", "hpbandster")])
+def test_a_killed_search_goes_on(tmp_path, algorithm, needs):
+    """kill -9 once the first reports are there, then --resume: all trials end, the reports from before are kept."""
+    pytest.importorskip(needs)
+    flags = [f"--set={key}={value}" for key, value in tiny_settings("UDRL").items()]
+    flags += [f"--tune={setting}" for setting in (f"algorithm={algorithm}", "trials=4", "seeds=2", "reports=3")]
+    flags += ["--tune=budget={max_env_steps: 900}", "--tune=search={learning_rate: {log: [1.0e-4, 1.0e-2]}}"]
+    command = [
+        sys.executable,
+        str(ROOT / "trainer.py"),
+        "--gamename",
+        "cartpole",
+        "--logdir",
+        str(tmp_path),
+        "--use_tune",
+        *flags,
+    ]
+    folder = tmp_path / "cartpole" / "default" / "UDRL" / "tune"
+    first = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    while not any(len(read_reports(path.parent)) >= 2 for path in folder.glob("*/reports.csv")):
+        assert first.poll() is None, "the search ended before it could be killed"
+        time.sleep(0.5)
+    first.kill()
+    first.wait()
+    before = {path: path.read_text() for path in folder.glob("*/reports.csv")}
+    second = subprocess.run([*command, "--resume"], capture_output=True, text=True)
+    assert second.returncode == 0, second.stderr
+    assert all(path.read_text().startswith(text) for path, text in before.items())
+    rows = list(csv.DictReader((folder / "trials.csv").open()))
+    assert len(rows) >= 4
+    assert rows[0]["state"] == "finished"
+    assert {row["state"] for row in rows} <= {"finished", "stopped early"}
+    assert (folder / "best.yaml").exists()
 
 
 def test_what_cannot_be_searched_is_refused(tmp_path, capsys, monkeypatch):

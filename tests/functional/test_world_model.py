@@ -1,0 +1,96 @@
+"""World-model losses by numbers worked by hand."""
+
+import math
+
+import pytest
+import torch
+from torch import tensor
+
+from lightning_rl.functional.world_model import (
+    STD_FUNCTIONS,
+    bits_loss,
+    bits_sample,
+    categorical_kl,
+    categorical_sample,
+    continuation_loss,
+    gaussian_kl,
+    imagined_weights,
+    reward_loss,
+    straight_through,
+)  # fmt: skip
+
+
+def close(a, b, tolerance=1e-6):
+    torch.testing.assert_close(a, torch.as_tensor(b, dtype=a.dtype), rtol=0, atol=tolerance)
+
+
+def test_reward_loss():
+    """(1 - 3)^2 / 2 + ln(2 pi) / 2 = 2 + 0.9189385."""
+    close(reward_loss(tensor([1.0, 2.0]), tensor([3.0, 2.0])), [2.9189385, 0.9189385])
+
+
+def test_continuation_loss():
+    """At logit ln 3 the probability of going on is 3/4."""
+    logit = torch.full((2,), math.log(3))
+    close(continuation_loss(tensor([1.0, 0.0]), logit), [math.log(4 / 3), math.log(4)])
+
+
+def test_bits_loss_sums_over_the_bits():
+    """Probabilities 1/2 and 3/4 for bits 1 and 0: ln 2 + ln 4."""
+    close(bits_loss(tensor([1.0, 0.0]), tensor([0.0, math.log(3)])), math.log(8))
+
+
+def test_categorical_kl():
+    """p = (1/2, 1/2), q = (1/4, 3/4): ln(2)/2 + ln(2/3)/2 = 0.1438410; two such variables twice that."""
+    p, q = tensor([0.5, 0.5]).log(), tensor([0.25, 0.75]).log()
+    close(categorical_kl(p[None], q[None]), 0.1438410)
+    close(categorical_kl(p.expand(2, 2), q.expand(2, 2) + 5), 0.2876821)  # logits are free up to a constant
+    close(categorical_kl(q[None], q[None]), 0.0)
+
+
+def test_gaussian_kl():
+    """p = N(1, 1), q = N(0, 2): ln 2 + (1 + 1) / 8 - 1/2 = 0.4431472."""
+    one, zero = torch.ones(1), torch.zeros(1)
+    close(gaussian_kl(one, one, zero, 2 * one), 0.4431472)
+    close(gaussian_kl(one, 2 * one, one, 2 * one), 0.0)
+    reference = torch.distributions.kl_divergence(torch.distributions.Normal(0.3, 0.7), torch.distributions.Normal(-1.0, 1.9))
+    close(gaussian_kl(tensor([0.3]), tensor([0.7]), tensor([-1.0]), tensor([1.9])), reference)
+
+
+def test_straight_through_has_the_value_of_the_sample_and_the_gradient_of_the_probability():
+    logits = tensor([0.2, -0.4, 1.0], requires_grad=True)
+    sample, weight = tensor([0.0, 1.0, 0.0]), tensor([1.0, 2.0, 5.0])
+    z = straight_through(sample, logits.softmax(-1))
+    close(z.detach(), sample)
+    (grad,) = torch.autograd.grad((weight * z).sum(), logits)
+    (expected,) = torch.autograd.grad((weight * logits.softmax(-1)).sum(), logits)
+    close(grad, expected)
+
+
+def test_categorical_sample_inverts_the_distribution():
+    logits = tensor([0.2, 0.5, 0.3]).log() + 7
+    noise = tensor([0.0, 0.19, 0.21, 0.69, 0.71, 0.9999999])
+    assert categorical_sample(logits.expand(6, 3), noise).tolist() == [0, 0, 1, 1, 2, 2]
+
+
+def test_a_class_without_probability_is_never_sampled():
+    logits = tensor([-math.inf, 0.0, -math.inf])
+    assert categorical_sample(logits.expand(3, 3), tensor([0.0, 0.5, 0.9999999])).tolist() == [1, 1, 1]
+
+
+def test_bits_are_sampled_by_their_probability_or_faithfully_by_their_logit():
+    """At logit 0.5 the probability is 0.6225; the paper's code takes 0.5."""
+    logits, noise = tensor([0.5, 0.5, 0.5, -1.0, 1.1]), tensor([0.49, 0.55, 0.63, 0.26, 0.999])
+    assert bits_sample(logits, noise).tolist() == [1, 1, 0, 1, 0]
+    assert bits_sample(logits, noise, faithful=True).tolist() == [1, 0, 0, 0, 1]
+
+
+def test_imagined_weights():
+    close(imagined_weights(tensor([0.5, 0.2, 0.9])), [1.0, 0.5, 0.1])
+    close(imagined_weights(tensor([[1.0, 0.0, 1.0, 1.0]])), [[1.0, 1.0, 0.0, 0.0]])  # the second step terminates
+
+
+@pytest.mark.parametrize(("name", "at_zero", "at_two"), [("softplus", math.log(2), 2.1269280), ("sigmoid", 0.5, 0.8807971),
+                                                        ("sigmoid2", 1.0, 1.4621172)])  # fmt: skip
+def test_standard_deviations(name, at_zero, at_two):
+    close(STD_FUNCTIONS[name](tensor([0.0, 2.0])), [at_zero, at_two])

@@ -1,0 +1,137 @@
+"""Model-based runs as a user starts them."""
+
+import json
+
+import pytest
+import torch
+from helpers import run_cli, run_dir
+from member_helpers import assert_same_runs
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from lightning_rl.cli import main
+from lightning_rl.config import build_config, merged_values
+from lightning_rl.processes import split_seeds
+from lightning_rl.registry import IMPLEMENTATIONS
+from lightning_rl.run import RunOptions
+
+AGENTS = ("ER", "perfect-model", "simple-model", "categorical-latent", "gaussian-latent")
+
+
+def last(logdir, implementation, gamename, seed=25):
+    return torch.load(run_dir(logdir, gamename, seed, implementation) / "last.ckpt", weights_only=True)
+
+
+@pytest.mark.parametrize(
+    ("implementation", "gamename"),
+    [("ER", "procmaze-3"), ("perfect-model", "buttongrid-3"), ("simple-model", "panflute"), ("categorical-latent", "procmaze-2"),
+     ("gaussian-latent", "cliff")],
+)  # fmt: skip
+def test_a_resumed_seed_of_many_is_the_seed_alone(tmp_path, implementation, gamename):
+    """The whole checkpoint, replay memory included: stacked and stopped on the way, against alone and uninterrupted."""
+    together, alone = tmp_path / "together", tmp_path / "alone"
+    for epochs in ("2", "5"):
+        flags = ("--max_epochs", epochs, "--num_seeds", "3", "--resume")
+        assert run_cli(together, *flags, implementation=implementation, gamename=gamename) == 0
+    assert run_cli(alone, "--max_epochs", "5", "--seed", "26", implementation=implementation, gamename=gamename) == 0
+    a, b = (last(folder, implementation, gamename, 26) for folder in (together, alone))
+    assert a["hyper_parameters"] == b["hyper_parameters"]
+    assert_same_runs(a, b)
+
+
+def test_each_seed_has_a_run_directory_of_its_own(tmp_path, capsys):
+    assert run_cli(tmp_path, "--max_epochs", "4", "--num_seeds", "2", implementation="simple-model", gamename="procmaze-3") == 0
+    for seed in (25, 26):
+        folder = run_dir(tmp_path, "procmaze-3", seed, "simple-model")
+        events = EventAccumulator(str(folder / "logger" / "version_0"))
+        events.Reload()
+        tags = {"eval/return_mean", "eval_greedy/return_mean", "rollout/reward_rate", "train/value_loss", "model/obs_loss"}
+        assert tags <= set(events.Tags()["scalars"])
+        assert events.Scalars("eval_greedy/return_mean")[-1].step == 40
+        assert main(["--eval_agent", str(folder / "last.ckpt"), "--eval_episodes", "2", "--num_workers", "0"]) == 0
+        report = json.loads((folder / "evaluation.json").read_text())
+        assert report["env_steps"] == 40
+        assert (folder / "evaluation.mp4").exists()
+
+
+def test_groups_of_seeds_in_processes_are_the_same_runs(tmp_path, capfd):
+    one, two = tmp_path / "one", tmp_path / "two"
+    flags = ("--max_epochs", "2", "--num_seeds", "3")
+    assert run_cli(one, *flags, implementation="simple-model", gamename="panflute-3") == 0
+    assert run_cli(two, *flags, "--num_processes", "2", implementation="simple-model", gamename="panflute-3") == 0
+    for seed in (25, 26, 27):
+        assert_same_runs(*(last(folder, "simple-model", "panflute-3", seed) for folder in (one, two)))
+    assert run_cli(two, "--num_processes", "2", implementation="ER", gamename="panflute-3") == 2
+    assert "--num_processes 2: more than the 1 seed(s) of --num_seeds" in capfd.readouterr().err
+
+
+def test_seeds_are_split_evenly():
+    groups = split_seeds(RunOptions("ER", "panflute", seed=5, num_seeds=7), 3)
+    assert [(group.seed, group.num_seeds) for group in groups] == [(5, 3), (8, 2), (10, 2)]
+
+
+@pytest.mark.parametrize(
+    ("implementation", "gamename"),
+    [("perfect-model", "panflute-3"), ("simple-model", "procmaze-2"), ("categorical-latent", "cliff")],
+)
+def test_imagined_roll_outs_beside_real_ones(tmp_path, capsys, implementation, gamename):
+    assert run_cli(tmp_path, "--max_epochs", "2", implementation=implementation, gamename=gamename) == 0
+    checkpoint = run_dir(tmp_path, gamename, implementation=implementation) / "last.ckpt"
+    assert main(["--eval_agent", str(checkpoint), "--imagine", "--eval_episodes", "40"]) == 0
+    assert "mean absolute errors" in capsys.readouterr().out
+    rows = checkpoint.with_name("imagination.csv").read_text().splitlines()
+    assert rows[0] == "step,bit_error,unchanged_bit_error,reward_error,termination_error"
+    assert len(rows) == 4
+    assert checkpoint.with_name("imagination.png").stat().st_size > 10_000
+    if implementation == "perfect-model":
+        assert all(float(row.split(",")[1]) < 0.2 for row in rows[1:])  # only the events differ
+
+
+def test_imagination_needs_a_model(tmp_path, capsys):
+    assert run_cli(tmp_path, "--max_epochs", "2", implementation="ER", gamename="procmaze-2") == 0
+    checkpoint = run_dir(tmp_path, "procmaze-2", implementation="ER") / "last.ckpt"
+    capsys.readouterr()
+    assert main(["--eval_agent", str(checkpoint), "--imagine"]) == 2
+    assert "is of ER, which replays and has no world model" in capsys.readouterr().err
+    assert main(["--implementation", "ER", "--imagine"]) == 2
+    assert "--imagine goes with --eval_agent CKPT" in capsys.readouterr().err
+
+
+# Step size and temperature in the high-data and the low-data regime, by agent and environment, as published.
+TUNED = {
+    ("simple-model", "procmaze"): (2e-4, 0.8, 2.5e-5, 0.4), ("simple-model", "buttongrid"): (2e-4, 1.6, 5e-5, 0.4),
+    ("simple-model", "panflute"): (1e-4, 0.4, 2e-4, 0.2), ("perfect-model", "procmaze"): (1e-4, 0.4, 4e-4, 0.4),
+    ("perfect-model", "buttongrid"): (2e-4, 0.0125, 2e-4, 0.0125), ("perfect-model", "panflute"): (2e-4, 0.1, 1e-4, 0.1),
+    ("ER", "procmaze"): (5e-5, 0.1, 2.5e-5, 1.6), ("ER", "buttongrid"): (5e-5, 0.0125, 2.5e-5, 0.1),
+    ("ER", "panflute"): (1e-4, 0.1, 3.125e-6, 0.8), ("categorical-latent", "procmaze"): (2e-4, 1.6, 1e-4, 0.8),
+    ("categorical-latent", "buttongrid"): (1e-4, 0.05, 2e-4, 0.1), ("categorical-latent", "panflute"): (8e-4, 0.05, 1.6e-3, 0.05),
+    ("gaussian-latent", "procmaze"): (3.125e-6, 12.8, 3.125e-6, 0.8),
+    ("gaussian-latent", "buttongrid"): (1.25e-5, 0.1, 2.5e-5, 0.8), ("gaussian-latent", "panflute"): (2e-4, 0.1, 2e-4, 0.1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("implementation", "gamename"), TUNED)
+def test_regimes_and_tuned_values(implementation, gamename):
+    schema = IMPLEMENTATIONS[implementation].config
+    high, low = (build_config(schema, merged_values(implementation, f"{gamename}-3", preset)) for preset in (None, "low-data"))
+    rates = TUNED[implementation, gamename]
+    assert (high.learning_rate, high.temperature, low.learning_rate, low.temperature) == rates
+    assert (high.max_env_steps, high.steps_per_epoch, high.updates_per_step, high.target_interval) == (1_000_000, 500, 1, 100)
+    assert (low.max_env_steps, low.steps_per_epoch, low.updates_per_step, low.target_interval) == (100_000, 50, 10, 10)
+    imagined = getattr(high, "rollout_length", 1) * high.batch_size
+    assert imagined == 320  # the controlled comparison: every agent learns from as many transitions
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [(["--gamename", "procmaze-1"], "grid size 1 cannot hold a maze; the smallest is 2"),
+     (["--num_seeds", "0"], "0 is too small"),
+     (["--gamename", "cartpole"], "its observations must be bits in batched torch; use procmaze"),
+     (["--gamename", "procmaze", "--set", "faithful=[stale]"], "key 'faithful'"),
+     (["--gamename", "procmaze", "--preset", "low"], "--preset 'low' is not in ER.yaml; it has: low-data")],
+)  # fmt: skip
+def test_bad_input(flags, words, tmp_path, capsys):
+    assert main(["--implementation", "ER", "--logdir", str(tmp_path), *flags]) == 2
+    captured = capsys.readouterr().err.strip()
+    assert words in captured
+    assert len(captured.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
