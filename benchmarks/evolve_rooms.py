@@ -57,7 +57,7 @@ def main() -> None:
             file.flush()
     share = sum(solved for _, solved, _ in rows) / len(rows)
     median, seconds = (statistics.median(row[i] for row in rows) for i in (0, 2))
-    print(f"{arguments.gamename}: {share:.0%} of {len(rows)} runs solved, median {median} generations, {seconds:.1f} s of CPU time")
+    print(f"{arguments.gamename}: {share:.0%} of {len(rows)} runs solved, median {median} generations, {seconds:.1f} s of CPU")
 
 
 if __name__ == "__main__":
