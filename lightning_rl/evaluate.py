@@ -146,7 +146,8 @@ def sweep(path: Path, episodes: int, num_workers: int, *asked: float) -> dict[st
     limits = method.command_limits()
     if first is None or limits is None:
         raise UserError(f"--eval_command sweep: the policy of '{path}' takes no command; leave it out")
-    commands = [(value, *first[1:]) for value in np.linspace(*(asked or limits), SWEEP_POINTS).tolist()]
+    low, high = asked or limits
+    commands = [(value, *first[1:]) for value in np.linspace(low, high, SWEEP_POINTS).tolist()]
     played = checkpoint.play([(command, "sampled") for command in commands], episodes)
     rows = [(command[0], *_mean_and_sd(group)) for command, group in zip(commands, played, strict=True)]
     report = {
