@@ -1,6 +1,6 @@
 """Speed of the model-based agents: CPU time of one environment step of one seed, with the update that goes with it.
 
-    OMP_NUM_THREADS=1 python benchmarks/bench_model_based.py [--agents ER ...] [--seeds 1 30] [--group 1 4] [--rounds 5]
+    OMP_NUM_THREADS=1 python benchmarks/bench_model_based.py [--agents ER ...] [--seeds 1 30] [--group 1 4] [--rounds 20]
 
 The workload is ProcMaze with 4 x 4 cells and the values of the configs, one update a step, after learning has started. Times
 are CPU times of the process (one thread), so that other work on the machine slows them less than it would slow the clock on
@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--agents", nargs="+", default=list(REFERENCE))
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 30])
     parser.add_argument("--group", type=int, nargs="+", default=[1])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--gamename", default="procmaze")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -83,7 +83,7 @@ def main() -> None:
     rates = [gflops()]
     for name, seeds, group in cases:
         training = make_training(name, seeds, group, arguments.gamename)
-        steps = max(3, (100 if MFLOP[name] < 1000 else 30) // seeds)
+        steps = max(1, (10 if MFLOP[name] < 1000 else 4) // seeds)  # short, to find a quiet moment of a busy machine
         for _ in range(arguments.rounds):
             taken = cpu_seconds(lambda t=training, k=steps: t.run(k))  # type: ignore[misc]
             spent[name, seeds, group].append(1e3 * taken / steps / seeds)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import csv
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from lightning_rl.envs.proxies import read_proxy
 from lightning_rl.methods.bilevel_configs import agent_configs
 from lightning_rl.methods.inner_loop import InnerLoop
 from lightning_rl.seeding import derive_seed
+from lightning_rl.types import UserError
 
 FORCED = {"train_episodes": 1000, "init_episodes": 10, "early_out_num": 10, "early_out_virtual_diff": 0.01}
 NET = {"learning_rate": 1.0e-3, "batch_size": 128, "gamma": 0.99, "hidden": [128, 128]}
@@ -36,20 +38,23 @@ BASE: dict[str, dict[str, Any]] = {
 COLUMNS = ("proxy", "agent", "number", "return_mean", "train_steps", "episodes", "num_updates")
 
 
-def evaluate(path: Path, name: str, count: int, steps: int, tests: int, plateau: bool) -> list[tuple[Any, ...]]:
-    """One row for each of ``count`` agents on the proxy at ``path``."""
-    proxy, params, _ = read_proxy(path)
+def evaluate(paths: Sequence[Path], name: str, count: int, steps: int, tests: int, plateau: bool) -> list[tuple[Any, ...]]:
+    """One row for each of ``count`` agents on each of the proxies, which are of one kind; agent n is the same on all."""
+    read = [read_proxy(path) for path in paths]
+    proxy = read[0][0]
+    if any(other != proxy for other, _, _ in read):
+        raise UserError(f"the proxies {', '.join(map(str, paths))} differ in task, sizes or horizon; evaluate them one by one")
     changes = dict(BASE[name])
     if not plateau and "train_episodes" in changes:
         changes["train_episodes"] = steps  # episodes of one step, if need be
     agents = agent_configs({name: changes}, proxy.gamename)
-    cut = getattr(proxy, "horizon", 2) == 1
     rule = "plateau" if plateau else "none"
-    loop = InnerLoop(proxy, agents, True, rule, "final_return", None, 0.0, tests, 1, steps, cut)
-    seeds = [derive_seed(0, "transfer", n) for n in range(count)]
-    outcomes = loop.evaluate(params.expand(count, -1), seeds, range(count))
+    loop = InnerLoop(proxy, agents, True, rule, "final_return", None, 0.0, tests, 1, steps)
+    who = [(path.stem, name, n) for path in paths for n in range(count)]
+    params = torch.cat([params.expand(count, -1) for _, params, _ in read])
+    outcomes = loop.evaluate(params, [derive_seed(0, "transfer", n) for _, _, n in who], range(len(who)))
     numbers = [(round(o.test_return, 3), o.train_steps, o.episodes, o.num_updates) for o in outcomes]
-    return [(path.stem, name, n, *row) for n, row in enumerate(numbers)]
+    return [(*names, *row) for names, row in zip(who, numbers, strict=True)]
 
 
 def main() -> None:
@@ -74,12 +79,11 @@ def main() -> None:
         if not done:
             writer.writerow(COLUMNS)
         for name in arguments.agents:
-            for path in arguments.proxies:
-                if not any(row["proxy"] == path.stem and row["agent"] == name for row in done):
-                    rows = evaluate(path, name, arguments.count, arguments.steps, arguments.tests, arguments.plateau)
-                    writer.writerows(rows)
-                    file.flush()
-                    done += [dict(zip(COLUMNS, map(str, row), strict=True)) for row in rows]
+            left = [p for p in arguments.proxies if not any(r["proxy"] == p.stem and r["agent"] == name for r in done)]
+            rows = evaluate(left, name, arguments.count, arguments.steps, arguments.tests, arguments.plateau) if left else []
+            writer.writerows(rows)
+            file.flush()
+            done += [dict(zip(COLUMNS, map(str, row), strict=True)) for row in rows]
     for name in arguments.agents:
         mine = [row for row in done if row["agent"] == name]
         returns, steps = ([float(row[key]) for row in mine] for key in ("return_mean", "train_steps"))

@@ -21,11 +21,14 @@ from lightning_rl.config import has_key, parse_setting, read_settings
 from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.evaluate import evaluate, parse_sweep, print_report, print_sweep, sweep
 from lightning_rl.evolution.executors import EXECUTORS
+from lightning_rl.imagine import imagine, print_imagination
+from lightning_rl.processes import train_groups
 from lightning_rl.registry import ALIASES, IMPLEMENTATIONS, canonical, implementation
 from lightning_rl.run import RunOptions, train
 from lightning_rl.types import UserError
 
 FINAL_EVAL_EPISODES = 100
+IMAGINED_EPISODES = 200
 SWEEP_EPISODES = 30  # for each of its commands
 
 
@@ -40,6 +43,13 @@ def _worker_count(text: str) -> int:
     value, cores = non_negative(text), len(os.sched_getaffinity(0))
     if value > cores:
         raise argparse.ArgumentTypeError(f"{value} workers on {cores} cores, it must be {cores} or fewer")
+    return value
+
+
+def _process_count(text: str) -> int:
+    value, cores = count(text), len(os.sched_getaffinity(0))
+    if value > cores:
+        raise argparse.ArgumentTypeError(f"{value} processes on {cores} cores, it must be {cores} or fewer")
     return value
 
 
@@ -96,6 +106,13 @@ def build_parser() -> argparse.ArgumentParser:
         help="roll-out processes; 0 plays in this one; same results (default 1)",
     )
     place.add_argument(
+        "--num_processes",
+        type=_process_count,
+        default=1,
+        metavar="N",
+        help="train the seeds of --num_seeds in N groups, a process each; same results (default 1)",
+    )
+    place.add_argument(
         "--accelerator",
         choices=("cpu", "gpu", "auto"),
         default="cpu",
@@ -150,6 +167,11 @@ def build_parser() -> argparse.ArgumentParser:
         "(or sweep=LOW:HIGH) for a table and picture of "
         "obtained against commanded (default: the checkpoint's)",
     )
+    test.add_argument(
+        "--imagine",
+        action="store_true",
+        help="of model-based checkpoints: the model's roll-outs beside the real ones, as a picture, and the error of each step",
+    )
     show = parser.add_argument_group("figures")
     show.add_argument(
         "--figure",
@@ -163,8 +185,9 @@ def build_parser() -> argparse.ArgumentParser:
 def _refuse_unavailable(arguments: argparse.Namespace) -> None:
     if arguments.tune_settings and not arguments.use_tune:
         raise UserError("--tune goes with --use_tune; leave it out for training")
-    if arguments.eval_command and arguments.eval_agent is None:
-        raise UserError("--eval_command goes with --eval_agent CKPT; leave it out for training")
+    for flag in ("eval_command", "imagine"):
+        if getattr(arguments, flag) and arguments.eval_agent is None:
+            raise UserError(f"--{flag} goes with --eval_agent CKPT; leave it out for training")
 
 
 def run_options(arguments: argparse.Namespace) -> RunOptions:
@@ -218,6 +241,9 @@ def _main(argv: Sequence[str]) -> int:
     if arguments.figure is not None:
         return _use_tool(["figures", *arguments.figure])
     _refuse_unavailable(arguments)
+    if arguments.imagine:
+        print_imagination(imagine(arguments.eval_agent, arguments.eval_episodes or IMAGINED_EPISODES))
+        return 0
     if arguments.eval_agent is not None:
         episodes = arguments.eval_episodes or FINAL_EVAL_EPISODES
         if (swept := parse_sweep(arguments.eval_command)) is not None:
@@ -225,7 +251,10 @@ def _main(argv: Sequence[str]) -> int:
         else:
             print_report(evaluate(arguments.eval_agent, episodes, arguments.eval_command, arguments.num_workers))
         return 0
-    return _search(arguments) if arguments.use_tune else train(run_options(arguments))
+    if arguments.use_tune:
+        return _search(arguments)
+    options = run_options(arguments)
+    return train(options) if arguments.num_processes == 1 else train_groups(options, arguments.num_processes)
 
 
 def _search(arguments: argparse.Namespace) -> int:

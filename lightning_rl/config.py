@@ -1,7 +1,7 @@
 """Configs: a strict dataclass is the schema, the YAML file of the implementation the only place of values.
 
 ``default:`` < the block of the gamename < the block of ``--preset`` under ``presets:`` < ``--config`` <
-``--set key=value``. A preset may hold blocks by gamename, too; ``procmaze-3`` reads those of ``procmaze`` and then its own.
+``--set key=value``. A preset may hold blocks ``by_gamename``, too; ``procmaze-3`` reads those of ``procmaze`` and then its own.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from typing import Any, TypeVar
 import pydantic
 import yaml
 
-from lightning_rl.envs.spec import ENV_SPECS, base_name
 from lightning_rl.types import UserError
 
 C = TypeVar("C")
+
+BY_GAMENAME = "by_gamename"
+"""Key of a preset under which it has blocks for single environments."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -70,6 +72,11 @@ def read_settings(path: Path, implementation: str) -> dict[str, Any]:
     return settings
 
 
+def base_name(gamename: str) -> str:
+    """The gamename without sizes: ``procmaze`` of ``procmaze-3``, ``buttongrid`` of ``buttongrid-4-2``; others as they are."""
+    return re.sub(r"(-\d+)+$", "", gamename)
+
+
 def merged_values(implementation: str, gamename: str, preset: str | None = None) -> list[tuple[str, dict[str, Any]]]:
     """(where, values) of the blocks ``default``, gamename and ``presets: <preset>``, in rising order of precedence."""
     games = list(dict.fromkeys((base_name(gamename), gamename)))
@@ -81,8 +88,9 @@ def merged_values(implementation: str, gamename: str, preset: str | None = None)
     blocks = [(f"{path.name}, block '{name}'", document.get(name) or {}) for name in ("default", *games)]
     if preset is not None:
         where, chosen = f"{path.name}, preset '{preset}'", presets[preset] or {}
-        blocks.append((where, {key: value for key, value in chosen.items() if key not in ENV_SPECS}))
-        blocks += [(f"{where}, block '{name}'", chosen[name]) for name in games if name in chosen]
+        own = chosen.get(BY_GAMENAME) or {}
+        blocks.append((where, {key: value for key, value in chosen.items() if key != BY_GAMENAME}))
+        blocks += [(f"{where}, block '{name}'", own[name]) for name in games if name in own]
     for where, block in blocks:
         if not isinstance(block, dict):
             raise UserError(f"{where}: expected a mapping of keys to values, got {block!r}")
@@ -94,8 +102,16 @@ def has_key(schema: type[Any], key: str) -> bool:
     return key in {field.name for field in dataclasses.fields(schema)}
 
 
+def _within(base: Any, path: list[str], value: Any) -> Any:
+    """``base`` with ``value`` at ``path`` in its nested mappings; whatever is no mapping gives way to one."""
+    if not path:
+        return value
+    mapping = dict(base) if isinstance(base, Mapping) else {}
+    return {**mapping, path[0]: _within(mapping.get(path[0]), path[1:], value)}
+
+
 def build_config(schema: type[C], layers: Iterable[tuple[str, Mapping[str, Any]]]) -> C:
-    """A ``schema`` from layers of (where, values), later ones winning.
+    """A ``schema`` from layers of (where, values), later ones winning. ``a.b.c`` sets a value inside the mapping of key ``a``.
 
     UserError names the place and key of an unknown key, a wrong type or a value out of range.
     """
@@ -104,11 +120,12 @@ def build_config(schema: type[C], layers: Iterable[tuple[str, Mapping[str, Any]]
     source: dict[str, str] = {}
     for where, layer in layers:
         for key, value in layer.items():
-            if key not in known:
-                near = difflib.get_close_matches(str(key), known, n=1)
+            name, *inner = str(key).split(".")
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
                 hint = f"; did you mean '{near[0]}'?" if near else f"; known keys: {', '.join(known)}"
                 raise UserError(f"{where}: unknown key '{key}'{hint}")
-            values[key], source[key] = value, where
+            values[name], source[name] = _within(values.get(name), inner, value), where
     try:
         return schema(**values)
     except pydantic.ValidationError as error:

@@ -8,7 +8,7 @@ from helpers import ROOT
 ORDER = [
     {"types", "seeding", "arguments", "files"}, {"functional"}, {"nets"}, {"envs"}, {"config", "data"}, {"agents"}, {"evolution"},
     {"methods"}, {"registry"}, {"callbacks"}, {"run_state"}, {"run"}, {"evaluate", "tuning", "figures"},
-    {"reports"}, {"tools"}, {"cli"},
+    {"reports", "imagine", "processes"}, {"tools"}, {"cli"},
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
 ONLY_IN = {

@@ -66,13 +66,14 @@ class Proxy(ABC):
 
 @dataclass(frozen=True)
 class SyntheticProxy(Proxy):
-    """horizon: steps after which an episode is cut. reencode, done: see ``SyntheticEnv``."""
+    """horizon: steps after which an episode is cut. cap_ends: that cut is a termination. reencode, done: see ``SyntheticEnv``."""
 
     gamename: str
     hidden: tuple[int, ...]
     activation: Any
     latent_size: int
     horizon: int
+    cap_ends: bool
     reencode: bool
     done: DoneKind
 
@@ -90,6 +91,8 @@ class SyntheticProxy(Proxy):
 
     def gym(self, params: Tensor) -> Env:
         env: Env = gymnasium.wrappers.TimeLimit(FuncGymEnv(self.env(params.unsqueeze(0))), self.horizon)
+        if self.cap_ends:
+            env = CapEnds(env)
         real = _task_action_space(self.spec)
         if isinstance(real, gymnasium.spaces.Box):
             env = gymnasium.wrappers.RescaleAction(env, real.low, real.high)
@@ -127,6 +130,14 @@ class RewardProxy(Proxy):
     def gym(self, params: Tensor) -> Env:
         keys = INFO_KEYS.get(self.gamename, ()) if self.net.rule.info else ()
         return LearnedReward(gymnasium.make(_plain_id(self.spec), max_episode_steps=self.spec.horizon), self, params, keys)
+
+
+class CapEnds(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """The time limit is a termination: nothing is to be expected after it."""
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        return obs, reward, terminated or truncated, False, info
 
 
 class LearnedReward(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordConstructorArgs):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from lightning_rl.config import base_name
 from lightning_rl.envs.buttongrid import ButtonGrid
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.envs.panflute import PanFlute
@@ -44,7 +45,7 @@ class EnvSpec:
 
     @property
     def family(self) -> str:
-        """The gamename without the sizes of ``SIZED``: whose config block the environment uses, beside its own."""
+        """The gamename without sizes, see ``SIZED``."""
         return base_name(self.gamename)
 
 
@@ -119,17 +120,11 @@ ENV_SPECS: dict[str, EnvSpec] = {
 }
 
 
-def base_name(gamename: str) -> str:
-    """``procmaze`` of ``procmaze-3``; other names as they are."""
-    name = gamename.partition("-")[0]
-    return name if name in SIZED else gamename
-
-
 def env_spec(gamename: str) -> EnvSpec:
     """The spec of ``gamename``, which may say a size where ``SIZED`` knows it; UserError for an unknown one."""
     if gamename in ENV_SPECS:
         return ENV_SPECS[gamename]
-    name = base_name(gamename)
+    name = gamename.partition("-")[0]
     if name not in SIZED:
         raise UserError(f"unknown gamename '{gamename}'; choose one of: {', '.join(ENV_SPECS)}")
     sizes = gamename.split("-")[1:]

@@ -7,7 +7,7 @@ A figure is a ``Tool``: its flags (``style.add_sources`` gives the usual ones) a
 from __future__ import annotations
 
 from lightning_rl.arguments import Tool
-from lightning_rl.figures import commands, curves, marks, policy_gradient, scores, table, tuning
+from lightning_rl.figures import commands, curves, generalisation, marks, policy_gradient, scores, table, tuning
 
 FIGURES: dict[str, Tool] = {
     "curves": curves.CURVES,
@@ -16,6 +16,7 @@ FIGURES: dict[str, Tool] = {
     "marks": marks.MARKS,
     "table": table.TABLE,
     "commands": commands.COMMANDS,
+    "generalisation": generalisation.GENERALISATION,
     "policy-gradient": policy_gradient.POLICY_GRADIENT,
     "tune": tuning.TUNE,
 }

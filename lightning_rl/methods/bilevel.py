@@ -63,7 +63,7 @@ class ProxyMethod(Method):
     def write_proxy(self, score: float, curve: Sequence[float]) -> None:
         """Writes ``proxy.pt`` into the run's folder: the proxy, and how it came about."""
         about = {
-            "gamename": self.spec.gamename, "env_id": self.spec.env_id.rpartition(":")[2], "seed": self.seed, "score": score,
+            "gamename": self.spec.gamename, "seed": self.seed, "score": score,
             "curve": list(curve), "config": self.hparams["hparams"]["config"],
         }  # fmt: skip
         folder = Path(self.trainer.log_dir or ".").parents[1]
@@ -95,7 +95,7 @@ class Bilevel(ProxyMethod):
         self.inner_loop = InnerLoop(
             self.make_proxy(), agent_configs(self.cfg.agent, self.spec.gamename), self.cfg.vary, self.cfg.stop_rule,
             self.objective, self.solved_return, self.cfg.unsolved_penalty, self.cfg.test_episodes, self.cfg.judge_episodes,
-            self.cfg.max_train_steps, getattr(self.cfg, "cap_ends", False),
+            self.cfg.max_train_steps,
         )  # fmt: skip
         net = self.inner_loop.proxy.net
         if self.cfg.strategy == "cmaes" and net.size > CMAES.MAX_SIZE:
@@ -201,7 +201,7 @@ class SE(Bilevel):
         cfg = self.cfg
         horizon = self.spec.horizon if cfg.proxy_horizon is None else cfg.proxy_horizon
         hidden, kind = tuple(cfg.hidden), cfg.activation
-        return SyntheticProxy(self.spec.gamename, hidden, kind, cfg.latent_size, horizon, cfg.reencode, "raw")
+        return SyntheticProxy(self.spec.gamename, hidden, kind, cfg.latent_size, horizon, cfg.cap_ends, cfg.reencode, "raw")
 
     def solved(self, center: Sequence[Outcome]) -> bool:
         mean = sum(outcome.test_return for outcome in center) / len(center)

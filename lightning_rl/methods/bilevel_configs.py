@@ -107,8 +107,8 @@ def agent_configs(
 ) -> tuple[tuple[str, Any], ...]:
     """(implementation, config) of the inner agents: their own YAML for the gamename, with the settings that are asked for.
 
-    asked: a name, several, or names with settings; None: DDQN, or TD3 for continuous actions. UserError for an unknown one,
-    and for one that does not fit the actions.
+    asked: a name, several, or names with settings; None: DDQN, or TD3 for continuous actions. Of several, those that fit the
+    actions are taken. UserError for an unknown one, and where none fits.
     """
     spec = env_spec(gamename)
     if asked is None:
@@ -117,12 +117,14 @@ def agent_configs(
     if not names:
         raise UserError("key 'agent' is empty; name one or more agents, e.g. agent=DDQN")
     settings = asked if isinstance(asked, Mapping) else {}
-    found = []
     for name in names:
         if name not in AGENTS:
             raise UserError(f"agent '{name}' is unknown; choose one of: {', '.join(AGENTS)}")
-        if (reason := AGENTS[name].misfit(spec)) is not None:
-            raise UserError(f"agent {name} does not fit gamename '{gamename}': {reason}")
+    fitting = [name for name in names if AGENTS[name].misfit(spec) is None]
+    if not fitting:
+        raise UserError(f"agent {names[0]} does not fit gamename '{gamename}': {AGENTS[names[0]].misfit(spec)}")
+    found = []
+    for name in fitting:
         layers = [*merged_values(name, gamename), (f"key 'agent', {name}", settings.get(name) or {})]
         found.append((name, build_config(AGENTS[name].config, layers)))
     return tuple(found)

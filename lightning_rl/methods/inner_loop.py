@@ -101,7 +101,7 @@ class InnerLoop:
     agents: (implementation, its config), which take turns. vary: each agent draws hyper-parameters around its config's.
     stop_rule: ``plateau`` of the training returns; ``solved``: real test episodes after each training episode reach
     solved_return; ``none``. test_episodes: real ones at the end; judge_episodes: after each training episode.
-    max_train_steps: agents that take longer are tested as they are. cap_ends: the proxy's step cap is a termination.
+    max_train_steps: agents that take longer are tested as they are.
     """
 
     proxy: SyntheticProxy | RewardProxy
@@ -114,7 +114,6 @@ class InnerLoop:
     test_episodes: int
     judge_episodes: int
     max_train_steps: int
-    cap_ends: bool
 
     def __call__(self, proposal: Proposal, items: Sequence[Item]) -> list[Outcome]:
         """The outcome of every item of a generation."""
@@ -156,7 +155,7 @@ class InnerLoop:
         judged = isinstance(self.proxy, RewardProxy) or self.stop_rule == "solved"
         training = MemberTraining(
             agent, envs, cfg.train_episodes, cfg.gamma, init, self._stop_rule(cfg, init), self._judge(spec) if judged else None,
-            self.cap_ends if isinstance(self.proxy, SyntheticProxy) else cfg.faithful,
+            self.proxy.cap_ends if isinstance(self.proxy, SyntheticProxy) else cfg.faithful,
         )  # fmt: skip
         training.run(-(-self.max_train_steps // cfg.action_repeat))
         training.finish()

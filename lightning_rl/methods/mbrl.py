@@ -106,13 +106,13 @@ class MBRL(ProxyMethod):
         self.cfg = MBRLConfig(**hparams["config"])
         cfg = self.cfg
         done: DoneKind = "raw" if cfg.published else "classifier"
-        proxy = SyntheticProxy(self.spec.gamename, tuple(cfg.hidden), cfg.activation, 0, self.spec.horizon, False, done)
+        proxy = SyntheticProxy(self.spec.gamename, tuple(cfg.hidden), cfg.activation, 0, self.spec.horizon, False, False, done)
         agents = agent_configs(cfg.agent, self.spec.gamename)
         if agents[0][0] not in _KEEP_TRANSITIONS:
             known = ", ".join(_KEEP_TRANSITIONS)
             raise UserError(f"agent {agents[0][0]} keeps no transitions to learn from; use one of: {known}")
         self.inner_loop = InnerLoop(
-            proxy, agents, cfg.vary, "plateau", "final_return", None, 0.0, cfg.eval_episodes, 1, cfg.max_train_steps, False
+            proxy, agents, cfg.vary, "plateau", "final_return", None, 0.0, cfg.eval_episodes, 1, cfg.max_train_steps
         )
         start = proxy.net.init([torch.Generator().manual_seed(derive_seed(self.seed, "proxy start"))])
         self.params = nn.Parameter(start)

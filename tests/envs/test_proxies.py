@@ -1,3 +1,4 @@
+import dataclasses
 import pickle
 
 import gymnasium
@@ -8,9 +9,10 @@ from gymnasium.utils.env_checker import check_env
 
 import lightning_rl
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, load_proxy, read_proxy, save_proxy, shipped
+from lightning_rl.envs.spec import env_spec
 from lightning_rl.types import UserError
 
-SE = SyntheticProxy("cartpole-v0", (8,), "tanh", 2, 7, False, "raw")
+SE = SyntheticProxy("cartpole-v0", (8,), "tanh", 2, 7, True, False, "raw")
 RN = RewardProxy("cartpole-v0", (8,), "tanh", "exclusive_potential", 0.9)
 
 
@@ -25,9 +27,9 @@ def path(tmp_path):
 
 
 KINDS = [
-    SE, RN, SyntheticProxy("pendulum", (8,), "relu", 0, 9, False, "raw"),
-    SyntheticProxy("emptyroom22", (8,), "relu", 0, 9, True, "raw"),
-    SyntheticProxy("lunarlander", (8,), "relu", 0, 9, False, "raw"),
+    SE, RN, SyntheticProxy("pendulum", (8,), "relu", 0, 9, False, False, "raw"),
+    SyntheticProxy("emptyroom22", (8,), "relu", 0, 9, False, True, "raw"),
+    SyntheticProxy("lunarlander", (8,), "relu", 0, 9, False, False, "raw"),
 ]  # fmt: skip
 
 
@@ -51,7 +53,7 @@ def test_files_come_back_as_gymnasium_environments(tmp_path, proxy):
 
 
 def test_action_boxes_are_the_tasks(tmp_path):
-    proxy = SyntheticProxy("pendulum", (8,), "relu", 0, 9, False, "raw")
+    proxy = SyntheticProxy("pendulum", (8,), "relu", 0, 9, False, False, "raw")
     save_proxy(tmp_path / "p.pt", proxy, params(proxy), {})
     assert load_proxy(tmp_path / "p.pt").action_space == gymnasium.make("Pendulum-v1").action_space
 
@@ -65,6 +67,13 @@ def test_the_gymnasium_form_is_the_batched_one(path):
     np.testing.assert_allclose(after, step.obs.numpy(), rtol=1e-6)
     assert reward == pytest.approx(step.reward.item())
     assert info["continuation"] == pytest.approx(step.continuation.item())
+
+
+@pytest.mark.parametrize("cap_ends", [True, False])
+def test_the_cap_is_a_termination_or_not(cap_ends):
+    env = dataclasses.replace(SE, horizon=1, cap_ends=cap_ends).gym(params(SE))
+    env.reset(seed=0)
+    assert env.step(0)[2:4] == (cap_ends, not cap_ends)
 
 
 def test_learned_rewards_keep_the_real_one(tmp_path):
@@ -125,7 +134,7 @@ def test_parameters_that_do_not_fit_are_refused(path, change):
 @pytest.mark.parametrize("name", shipped())
 def test_shipped_proxies_are_registered_and_small(name):
     env = gymnasium.make(f"lightning_rl/{name}")
-    real = gymnasium.make(load_proxy(name).unwrapped.about["env_id"])
+    real = gymnasium.make(env_spec(load_proxy(name).unwrapped.about["gamename"]).env_id)
     assert env.action_space == real.action_space
     assert env.observation_space.shape == real.observation_space.shape
     env.reset(seed=0)

@@ -21,8 +21,8 @@ def agent(name, **changes):
     return name, build_config(AGENTS[name].config, [*merged_values(name, GAME), ("test", {**SMALL[name], **changes})])
 
 
-SE = SyntheticProxy(GAME, (8,), "tanh", 0, 20, False, "raw")
-LOOP = InnerLoop(SE, (agent("DDQN"),), False, "none", "final_return", 195.0, 100.0, 2, 1, 1000, False)
+SE = SyntheticProxy(GAME, (8,), "tanh", 0, 20, False, False, "raw")
+LOOP = InnerLoop(SE, (agent("DDQN"),), False, "none", "final_return", 195.0, 100.0, 2, 1, 1000)
 
 
 def rows(count, proxy=SE):

@@ -10,7 +10,9 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from lightning_rl.cli import main
 from lightning_rl.config import build_config, merged_values
+from lightning_rl.processes import split_seeds
 from lightning_rl.registry import IMPLEMENTATIONS
+from lightning_rl.run import RunOptions
 
 AGENTS = ("ER", "perfect-model", "simple-model", "categorical-latent", "gaussian-latent")
 
@@ -49,6 +51,49 @@ def test_each_seed_has_a_run_directory_of_its_own(tmp_path, capsys):
         report = json.loads((folder / "evaluation.json").read_text())
         assert report["env_steps"] == 40
         assert (folder / "evaluation.mp4").exists()
+
+
+def test_groups_of_seeds_in_processes_are_the_same_runs(tmp_path, capfd):
+    one, two = tmp_path / "one", tmp_path / "two"
+    flags = ("--max_epochs", "2", "--num_seeds", "3")
+    assert run_cli(one, *flags, implementation="simple-model", gamename="panflute-3") == 0
+    assert run_cli(two, *flags, "--num_processes", "2", implementation="simple-model", gamename="panflute-3") == 0
+    for seed in (25, 26, 27):
+        assert_same_runs(*(last(folder, "simple-model", "panflute-3", seed) for folder in (one, two)))
+    assert run_cli(two, "--num_processes", "2", implementation="ER", gamename="panflute-3") == 2
+    assert "--num_processes 2: more than the 1 seed(s) of --num_seeds" in capfd.readouterr().err
+
+
+def test_seeds_are_split_evenly():
+    groups = split_seeds(RunOptions("ER", "panflute", seed=5, num_seeds=7), 3)
+    assert [(group.seed, group.num_seeds) for group in groups] == [(5, 3), (8, 2), (10, 2)]
+
+
+@pytest.mark.parametrize(
+    ("implementation", "gamename"),
+    [("perfect-model", "panflute-3"), ("simple-model", "procmaze-2"), ("categorical-latent", "cliff")],
+)
+def test_imagined_roll_outs_beside_real_ones(tmp_path, capsys, implementation, gamename):
+    assert run_cli(tmp_path, "--max_epochs", "2", implementation=implementation, gamename=gamename) == 0
+    checkpoint = run_dir(tmp_path, gamename, implementation=implementation) / "last.ckpt"
+    assert main(["--eval_agent", str(checkpoint), "--imagine", "--eval_episodes", "40"]) == 0
+    assert "mean absolute errors" in capsys.readouterr().out
+    rows = checkpoint.with_name("imagination.csv").read_text().splitlines()
+    assert rows[0] == "step,bit_error,unchanged_bit_error,reward_error,termination_error"
+    assert len(rows) == 4
+    assert checkpoint.with_name("imagination.png").stat().st_size > 10_000
+    if implementation == "perfect-model":
+        assert all(float(row.split(",")[1]) < 0.2 for row in rows[1:])  # only the events differ
+
+
+def test_imagination_needs_a_model(tmp_path, capsys):
+    assert run_cli(tmp_path, "--max_epochs", "2", implementation="ER", gamename="procmaze-2") == 0
+    checkpoint = run_dir(tmp_path, "procmaze-2", implementation="ER") / "last.ckpt"
+    capsys.readouterr()
+    assert main(["--eval_agent", str(checkpoint), "--imagine"]) == 2
+    assert "is of ER, which replays and has no world model" in capsys.readouterr().err
+    assert main(["--implementation", "ER", "--imagine"]) == 2
+    assert "--imagine goes with --eval_agent CKPT" in capsys.readouterr().err
 
 
 # Step size and temperature in the high-data and the low-data regime, by agent and environment, as published.
