@@ -92,7 +92,7 @@ def curves_figure(
         style.big_numbers(axes)
         axes.legend(loc=look.legend)
     if look.title:
-        figure.suptitle(look.title)
+        style.heading(figure, look.title)
     counts = [len(group.seeds) for groups in games.values() for group in groups]
     lines = "; thin: single seeds; thick: their mean; dotted: interquartile mean; band: 95 % bootstrap interval of the mean"
     seeds = style.seeds_text(counts) + (lines if max(counts) > 1 else "")

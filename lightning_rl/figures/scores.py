@@ -183,7 +183,7 @@ def draw_profile(arguments: argparse.Namespace) -> None:
         axes.set(xlabel=xlabel, ylabel="share of runs above", ylim=(-0.03, 1.03))
         axes.set_title(game if len(games) > 1 or not arguments.title else "")
         axes.legend(loc="best")
-    figure.suptitle(arguments.title)
+    style.heading(figure, arguments.title)
     counts = [len(group.seeds) for groups in games.values() for group in groups]
     style.caption(figure, f"{style.seeds_text(counts)} per group; band: 95 % bootstrap interval over seeds.")
     style.save(figure, arguments.out, pd.concat(parts, ignore_index=True))

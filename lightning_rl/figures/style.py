@@ -55,6 +55,11 @@ def big_numbers(axes: Axes) -> None:
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
 
 
+def heading(figure: Figure, text: str) -> None:
+    """The title of the whole figure, in as many lines as it takes."""
+    figure.suptitle(textwrap.fill(text, int(figure.get_figwidth() * 9.5)), fontsize=12)
+
+
 def caption(figure: Figure, text: str) -> None:
     """What the lines mean, below the panels."""
     figure.supxlabel(textwrap.fill(text, int(figure.get_figwidth() * 17)), fontsize=8, color="#444444")
