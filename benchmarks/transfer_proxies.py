@@ -81,7 +81,7 @@ def main() -> None:
             done = list(csv.DictReader(file))
     with arguments.out.open("a", newline="") as file:
         writer = csv.writer(file)
-        if not done:
+        if file.tell() == 0:
             writer.writerow(COLUMNS)
         for name in arguments.agents:
             left = [p for p in arguments.proxies if not any(r["proxy"] == p.stem and r["agent"] == name for r in done)]

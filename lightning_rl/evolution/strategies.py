@@ -250,6 +250,7 @@ class CMAES(Strategy):
     def estimate(self, generation: int, candidates: Tensor, baseline: float, noise_scale: float) -> None:
         samples = self._samples(generation)
         self.search.tell([(x, -score) for x, score in zip(samples, candidates[0].tolist(), strict=True)])
+        self.set_extra_state(self.get_extra_state())  # the library rounds what it saves: go on from that, as a resumed run would
         self.mean.grad = torch.zeros_like(self.mean)
         self.mean.grad[self.evolved] = self.mean[self.evolved] - torch.from_numpy(self.search.mean).float()
 

@@ -93,7 +93,7 @@ def test_leading_dimensions_are_any_and_independent(name):
     action = actions_for(env, (3, 4), rng)
     step = env.step(state, action, NO_NOISE)
     alone = env.step(state[1, 2], action[1, 2], NO_NOISE)
-    for batched, single in zip(step, alone, strict=True):
+    for batched, single in zip(step[:4], alone[:4], strict=True):
         assert torch.equal(batched[1, 2], single)
 
 
@@ -103,5 +103,5 @@ def test_cuda_agrees(name):
     env, rng = CASES[name][0], np.random.default_rng(1)
     state = env.reset(torch.from_numpy(rng.random((64, env.reset_noise_size), dtype=np.float32)))
     action = actions_for(env, (64,), rng)
-    for here, there in zip(env.step(state, action, NO_NOISE), env.step(state.cuda(), action.cuda(), NO_NOISE), strict=True):
+    for here, there in zip(env.step(state, action, NO_NOISE)[:4], env.step(state.cuda(), action.cuda(), NO_NOISE)[:4], strict=True):
         torch.testing.assert_close(here, there.cpu(), rtol=1e-5, atol=1e-5)
