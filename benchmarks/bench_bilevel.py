@@ -2,8 +2,8 @@
 
     OMP_NUM_THREADS=1 python benchmarks/bench_bilevel.py [--generations 1] [--population 16]
 
-The settings are those of ``configs/SE.yaml``, set cartpole_syn_env of the synthetic-environments paper: 16 mirrored candidates and
-16 agents on the unperturbed proxy, 48 DDQN agents with batches of 199 and 57 tanh units. The paper's code needs about 440 CPU
+The settings are those of ``configs/SE.yaml``, set cartpole_syn_env of the synthetic-environments paper: 16 mirrored candidates
+and 16 agents on the unperturbed proxy, 48 DDQN agents with batches of 199 and 57 tanh units. The paper's code needs about 440 CPU
 seconds for a generation and 1.2 to 1.5 ms for an inner step (measured beside it on one loaded core). Agents here train a fixed
 ``--steps`` steps, the paper's typical 6,819 for a good environment, as the number of steps of random ones says nothing
 about speed. One thread; CPU time of the process, so that other work on the machine slows it less than the clock on the wall.
@@ -47,7 +47,8 @@ def main() -> None:
         steps, updates = (sum(getattr(o, key) for o in outcomes) for key in ("train_steps", "num_updates"))
         method.strategy.tell(number, torch.tensor([o.score for o in outcomes]))
         print(
-            f"generation {number}: {len(items)} agents, {steps:,} steps, {updates:,} updates: {cpu:.1f} s CPU ({wall:.1f} s wall); "
+            f"generation {number}: {len(items)} agents, {steps:,} steps, {updates:,} updates: "
+            f"{cpu:.1f} s CPU ({wall:.1f} s wall); "
             f"{updates / cpu:,.0f} updates per second and core, {1e3 * cpu / steps:.3f} ms per step with all that belongs to it; "
             f"{REFERENCE_SECONDS / cpu:.1f} times less CPU than {REFERENCE_SECONDS:.0f} s"
         )

@@ -1,7 +1,7 @@
 """Fresh agents on evolved proxies, with hyper-parameters drawn anew for each, tested on the real task.
 
     OMP_NUM_THREADS=1 python benchmarks/transfer_proxies.py OUT.csv PROXY.pt ... [--agents DDQN DuelingDDQN TD3-discrete]
-        [--count 10] [--steps 4000] [--tests 10] [--plateau]
+        [--count 10] [--steps 4000] [--tests 10] [--plateau] [--epsilon_decay D]
 
 Base hyper-parameters are those of the synthetic-environments paper's Figure 3; learning rate, batch size, width and depth are
 drawn around them as it does (none of it was chosen by the results here). Agents train ``--steps`` steps, or with ``--plateau``
@@ -38,7 +38,9 @@ BASE: dict[str, dict[str, Any]] = {
 COLUMNS = ("proxy", "agent", "number", "return_mean", "train_steps", "episodes", "num_updates")
 
 
-def evaluate(paths: Sequence[Path], name: str, count: int, steps: int, tests: int, plateau: bool) -> list[tuple[Any, ...]]:
+def evaluate(
+    paths: Sequence[Path], name: str, count: int, steps: int, tests: int, plateau: bool, epsilon_decay: float | None
+) -> list[tuple[Any, ...]]:
     """One row for each of ``count`` agents on each of the proxies, which are of one kind; agent n is the same on all."""
     read = [read_proxy(path) for path in paths]
     proxy = read[0][0]
@@ -47,6 +49,8 @@ def evaluate(paths: Sequence[Path], name: str, count: int, steps: int, tests: in
     changes = dict(BASE[name])
     if not plateau and "train_episodes" in changes:
         changes["train_episodes"] = steps  # episodes of one step, if need be
+    if "epsilon_decay" in changes and epsilon_decay is not None:
+        changes["epsilon_decay"] = epsilon_decay
     agents = agent_configs({name: changes}, proxy.gamename)
     rule = "plateau" if plateau else "none"
     loop = InnerLoop(proxy, agents, True, rule, "final_return", None, 0.0, tests, 1, steps)
@@ -67,6 +71,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=4000)
     parser.add_argument("--tests", type=int, default=10)
     parser.add_argument("--plateau", action="store_true")
+    parser.add_argument("--epsilon_decay", type=float, help="per episode; for proxies with short episodes (default 0.9)")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
@@ -80,7 +85,8 @@ def main() -> None:
             writer.writerow(COLUMNS)
         for name in arguments.agents:
             left = [p for p in arguments.proxies if not any(r["proxy"] == p.stem and r["agent"] == name for r in done)]
-            rows = evaluate(left, name, arguments.count, arguments.steps, arguments.tests, arguments.plateau) if left else []
+            how = (arguments.count, arguments.steps, arguments.tests, arguments.plateau, arguments.epsilon_decay)
+            rows = evaluate(left, name, *how) if left else []
             writer.writerows(rows)
             file.flush()
             done += [dict(zip(COLUMNS, map(str, row), strict=True)) for row in rows]

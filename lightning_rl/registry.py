@@ -15,6 +15,7 @@ from lightning_rl.methods import (
     model_based,
     policy_gradient,
     reward_conditioned,
+    reward_conditioned_configs,
     upside_down,
 )
 from lightning_rl.methods.base import Evaluation, Experience, Method, MethodConfig
@@ -40,13 +41,13 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
     ),
     "RCP-R": Implementation(
         reward_conditioned.RCPR,
-        reward_conditioned.RCPRConfig,
+        reward_conditioned_configs.RCPRConfig,
         reward_conditioned.make_loaders,
         "Reward-Conditioned Policies, conditioned on the return-to-go",
     ),
     "RCP-A": Implementation(
         reward_conditioned.RCPA,
-        reward_conditioned.RCPAConfig,
+        reward_conditioned_configs.RCPAConfig,
         reward_conditioned.make_loaders,
         "Reward-Conditioned Policies, conditioned on the advantage",
     ),

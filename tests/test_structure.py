@@ -6,7 +6,7 @@ import pytest
 from helpers import ROOT
 
 ORDER = [
-    {"types", "seeding", "arguments", "files"}, {"functional"}, {"nets"}, {"envs"}, {"config", "data"}, {"agents"}, {"evolution"},
+    {"types", "seeding", "arguments", "files", "config"}, {"functional"}, {"nets"}, {"envs"}, {"data"}, {"agents"}, {"evolution"},
     {"methods"}, {"registry"}, {"callbacks"}, {"run_state"}, {"run"}, {"evaluate", "tuning", "figures"},
     {"reports", "imagine", "processes"}, {"tools"}, {"cli"},
 ]  # fmt: skip
