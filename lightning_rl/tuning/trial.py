@@ -50,7 +50,7 @@ class Plan:
         """The runs of a trial: one of all seeds where the method stacks them, else one for each."""
         base, tune = self.options, self.tune
         exp_name = f"{base.exp_name}/{base.implementation}/tune/{name}"
-        every = {**base.settings, **tune.settings, **expanded(settings)}
+        every = {**base.settings, **tune.settings, **settings}
         run = dataclasses.replace(base, exp_name=exp_name, settings=every, num_seeds=tune.seeds, num_workers=0, log_version=0)
         return [run] if implementation(base.implementation).method.stackable else run.seeds()
 
@@ -62,18 +62,6 @@ class Plan:
                 (run, *_) = self.runs("check", {space.key: value})
                 settings = {**run.settings, **self.tune.budget}
                 build_config(schema, [*layers, ("tune search", settings)]).resolved(self.options.gamename)
-
-
-def expanded(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """``agent.DDQN.gamma: 0.9`` as ``agent: {DDQN: {gamma: 0.9}}``; keys without a dot as they are."""
-    result: dict[str, Any] = {}
-    for key, value in settings.items():
-        *parents, name = key.split(".")
-        place = result
-        for parent in parents:
-            place = place.setdefault(parent, {})
-        place[name] = value
-    return result
 
 
 def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[dict[str, float]]:

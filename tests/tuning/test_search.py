@@ -62,14 +62,16 @@ def test_an_evolution_is_a_trial_that_reports_its_generations(tmp_path):
     """Three levels: settings of the evolution, and of the agents in its inner loop (a key inside a key)."""
     tiny = {"population": 2, "center_agents": 2, "hidden": [8], "eval_agents": 1, "eval_episodes": 1, "stop_when_solved": False}
     options = RunOptions("SE", "emptyroom22", logdir=tmp_path, settings=tiny)
-    tune = {"reports": 2, "budget": {"max_epochs": 2}}
+    tune = {"seeds": 1, "reports": 2, "budget": {"max_epochs": 2}}
     plan = Plan(options, load_tune_config("SE", "emptyroom22", tune))
     plan.check()
     settings = {"noise_std": 0.2, "agent.QL.gamma": 0.5}
     reports = list(run_trial(plan, "one", settings))
     assert [(report["report"], report["budget"]) for report in reports] == [(1, 1), (2, 2)]
     (run,) = plan.runs("one", settings)
-    assert run.settings["agent"] == {"QL": {"gamma": 0.5}}
+    config = yaml.safe_load((run.run_dir / "config.yaml").read_text())["config"]
+    assert config["agent"]["QL"]["gamma"] == 0.5
+    assert config["agent"]["QL"]["init_episodes"] == 5  # of the environment's block
     curve = read_scalar(run.run_dir, "es/fitness_mean")
     assert [report["score"] for report in reports] == pytest.approx(curve.value[-2:].tolist())
     assert read_trials(plan.folder)[0].settings == settings
