@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from lightning_rl import __version__
-from lightning_rl.arguments import Parser, count, non_negative, run_tool
+from lightning_rl.arguments import Parser, count, non_negative
 from lightning_rl.config import has_key, parse_setting, read_settings
 from lightning_rl.envs.spec import ENV_SPECS
-from lightning_rl.evaluate import evaluate, print_report, print_sweep, sweep
+from lightning_rl.evaluate import evaluate, parse_sweep, print_report, print_sweep, sweep
 from lightning_rl.evolution.executors import EXECUTORS
 from lightning_rl.imagine import imagine, print_imagination
 from lightning_rl.processes import train_groups
-from lightning_rl.registry import ALIASES, IMPLEMENTATIONS, PLANNED, canonical, implementation
+from lightning_rl.registry import ALIASES, IMPLEMENTATIONS, canonical, implementation
 from lightning_rl.run import RunOptions, train
 from lightning_rl.types import UserError
 
@@ -58,8 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="trainer.py",
         description="Train, resume and evaluate reinforcement-learning methods.",
-        epilog="Everything lands under LOGDIR/GAMENAME/EXP_NAME/IMPLEMENTATION/seed_N/. Not yet available: "
-        f"{', '.join(PLANNED)}.",
+        epilog="Everything lands under LOGDIR/GAMENAME/EXP_NAME/IMPLEMENTATION/seed_N/.",
     )
     parser.add_argument("--version", action="version", version=__version__)
     run = parser.add_argument_group("what to run")
@@ -164,7 +163,8 @@ def build_parser() -> argparse.ArgumentParser:
     test.add_argument(
         "--eval_command",
         metavar="NAME=VALUE,...",
-        help="command for --eval_agent, e.g. return=250,horizon=300 or advantage=1.5, or 'sweep' for a table and picture of "
+        help="command for --eval_agent, e.g. return=250,horizon=300 or advantage=1.5, or 'sweep' "
+        "(or sweep=LOW:HIGH) for a table and picture of "
         "obtained against commanded (default: the checkpoint's)",
     )
     test.add_argument(
@@ -228,9 +228,9 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
 
 
 def _use_tool(words: Sequence[str]) -> int:
-    from lightning_rl.tools import TOOLS  # pandas and matplotlib, which training does without
+    from lightning_rl.tools import use  # pandas and matplotlib, which training does without
 
-    run_tool("lightning-rl", TOOLS, words)
+    use(words)
     return 0
 
 
@@ -246,8 +246,8 @@ def _main(argv: Sequence[str]) -> int:
         return 0
     if arguments.eval_agent is not None:
         episodes = arguments.eval_episodes or FINAL_EVAL_EPISODES
-        if arguments.eval_command == "sweep":
-            print_sweep(sweep(arguments.eval_agent, arguments.eval_episodes or SWEEP_EPISODES, arguments.num_workers))
+        if (swept := parse_sweep(arguments.eval_command)) is not None:
+            print_sweep(sweep(arguments.eval_agent, arguments.eval_episodes or SWEEP_EPISODES, arguments.num_workers, *swept))
         else:
             print_report(evaluate(arguments.eval_agent, episodes, arguments.eval_command, arguments.num_workers))
         return 0

@@ -102,8 +102,16 @@ def has_key(schema: type[Any], key: str) -> bool:
     return key in {field.name for field in dataclasses.fields(schema)}
 
 
+def _within(base: Any, path: list[str], value: Any) -> Any:
+    """``base`` with ``value`` at ``path`` in its nested mappings; whatever is no mapping gives way to one."""
+    if not path:
+        return value
+    mapping = dict(base) if isinstance(base, Mapping) else {}
+    return {**mapping, path[0]: _within(mapping.get(path[0]), path[1:], value)}
+
+
 def build_config(schema: type[C], layers: Iterable[tuple[str, Mapping[str, Any]]]) -> C:
-    """A ``schema`` from layers of (where, values), later ones winning.
+    """A ``schema`` from layers of (where, values), later ones winning. ``a.b.c`` sets a value inside the mapping of key ``a``.
 
     UserError names the place and key of an unknown key, a wrong type or a value out of range.
     """
@@ -112,11 +120,12 @@ def build_config(schema: type[C], layers: Iterable[tuple[str, Mapping[str, Any]]
     source: dict[str, str] = {}
     for where, layer in layers:
         for key, value in layer.items():
-            if key not in known:
-                near = difflib.get_close_matches(str(key), known, n=1)
+            name, *inner = str(key).split(".")
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
                 hint = f"; did you mean '{near[0]}'?" if near else f"; known keys: {', '.join(known)}"
                 raise UserError(f"{where}: unknown key '{key}'{hint}")
-            values[key], source[key] = value, where
+            values[name], source[name] = _within(values.get(name), inner, value), where
     try:
         return schema(**values)
     except pydantic.ValidationError as error:

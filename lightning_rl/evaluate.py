@@ -121,17 +121,33 @@ def evaluate(path: Path, episodes: int, command_text: str | None, num_workers: i
     return report
 
 
-def sweep(path: Path, episodes: int, num_workers: int) -> dict[str, Any]:
+def parse_sweep(text: str | None) -> tuple[float, ...] | None:
+    """The limits of ``sweep=LOW:HIGH``, none of a plain ``sweep``; None for any other ``--eval_command``."""
+    name, equals, limits = (text or "").partition("=")
+    if name != "sweep":
+        return None
+    try:
+        low, high = (float(limit) for limit in limits.split(":")) if equals else (0.0, 1.0)
+    except ValueError as error:
+        raise UserError(f"--eval_command '{text}': expected sweep or sweep=LOW:HIGH, e.g. sweep=-300:300") from error
+    if not low < high:
+        raise UserError(f"--eval_command '{text}': {low:g} is not below {high:g}")
+    return (low, high) if equals else ()
+
+
+def sweep(path: Path, episodes: int, num_workers: int, *asked: float) -> dict[str, Any]:
     """Plays the checkpoint at ``path`` under commands over its whole range, actions sampled; the report.
 
-    The first command value goes from the lowest to the highest that training saw, the others keep the checkpoint's.
+    The first command value goes from the lowest to the highest that training saw, or over the two limits that are
+    ``asked``; the others keep the checkpoint's.
     """
     checkpoint = _open(path, num_workers)
     method, first = checkpoint.method, checkpoint.method.first_command()
     limits = method.command_limits()
     if first is None or limits is None:
         raise UserError(f"--eval_command sweep: the policy of '{path}' takes no command; leave it out")
-    commands = [(value, *first[1:]) for value in np.linspace(*limits, SWEEP_POINTS).tolist()]
+    low, high = asked or limits
+    commands = [(value, *first[1:]) for value in np.linspace(low, high, SWEEP_POINTS).tolist()]
     played = checkpoint.play([(command, "sampled") for command in commands], episodes)
     rows = [(command[0], *_mean_and_sd(group)) for command, group in zip(commands, played, strict=True)]
     report = {

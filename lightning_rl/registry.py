@@ -6,7 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lightning_rl.methods import agent, agent_configs, bilevel, model_based, policy_gradient, reward_conditioned, upside_down
+from lightning_rl.methods import (
+    agent,
+    agent_configs,
+    bilevel,
+    bilevel_configs,
+    mbrl,
+    model_based,
+    policy_gradient,
+    reward_conditioned,
+    reward_conditioned_configs,
+    upside_down,
+)
 from lightning_rl.methods.base import Evaluation, Experience, Method, MethodConfig
 from lightning_rl.types import UserError
 
@@ -30,13 +41,13 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
     ),
     "RCP-R": Implementation(
         reward_conditioned.RCPR,
-        reward_conditioned.RCPRConfig,
+        reward_conditioned_configs.RCPRConfig,
         reward_conditioned.make_loaders,
         "Reward-Conditioned Policies, conditioned on the return-to-go",
     ),
     "RCP-A": Implementation(
         reward_conditioned.RCPA,
-        reward_conditioned.RCPAConfig,
+        reward_conditioned_configs.RCPAConfig,
         reward_conditioned.make_loaders,
         "Reward-Conditioned Policies, conditioned on the advantage",
     ),
@@ -80,8 +91,9 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
     "TD3-discrete": Implementation(
         agent.TD3Discrete, agent_configs.TD3DiscreteConfig, agent.make_loaders, "TD3 with Gumbel-softmax actions"
     ),
-    "SE": Implementation(bilevel.SE, bilevel.SEConfig, bilevel.make_loaders, "Evolved synthetic environments"),
-    "RN": Implementation(bilevel.RN, bilevel.RNConfig, bilevel.make_loaders, "Evolved reward networks"),
+    "SE": Implementation(bilevel.SE, bilevel_configs.SEConfig, bilevel.make_loaders, "Evolved synthetic environments"),
+    "RN": Implementation(bilevel.RN, bilevel_configs.RNConfig, bilevel.make_loaders, "Evolved reward networks"),
+    "MBRL": Implementation(mbrl.MBRL, mbrl.MBRLConfig, mbrl.make_loaders, "Supervised model, the baseline of SE"),
     "PPO": Implementation(agent.PPO, agent_configs.PPOConfig, agent.make_loaders, "proximal policy optimisation"),
     "ER": Implementation(model_based.ER, model_based.ERConfig, model_based.make_loaders, "DQN on replayed experience"),
     "perfect-model": Implementation(
@@ -119,9 +131,6 @@ ALIASES = {
 }
 """Short names; paths, configs and checkpoints carry the long ones."""
 
-PLANNED = ("MBRL",)
-"""Names that are reserved for methods still to be built."""
-
 
 def canonical(name: str) -> str:
     """The name that an alias stands for; any other name as it is."""
@@ -133,5 +142,4 @@ def implementation(name: str) -> Implementation:
     if name in IMPLEMENTATIONS:
         return IMPLEMENTATIONS[name]
     choice = f"choose one of: {', '.join(IMPLEMENTATIONS)}"
-    state = "is not yet available" if name in PLANNED else "is unknown"
-    raise UserError(f"implementation '{name}' {state}; {choice}")
+    raise UserError(f"implementation '{name}' is unknown; {choice}")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
-import fcntl
 import logging
 import os
 import platform
@@ -40,6 +40,7 @@ from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods.base import Evaluation, Experience, Method, MethodConfig
 from lightning_rl.registry import implementation
+from lightning_rl.run_state import owned, write_state
 from lightning_rl.types import UserError
 
 _PACKAGES = ("lightning_rl", "torch", "pytorch-lightning", "gymnasium", "numpy", "tensorboard")
@@ -86,12 +87,16 @@ class RunOptions:
         return [dataclasses.replace(self, seed=self.seed + n, num_seeds=1) for n in range(self.num_seeds)]
 
 
-def load_config(options: RunOptions) -> MethodConfig:
-    """The merged and checked config: ``default`` < gamename < preset < ``--config`` < settings."""
-    schema = implementation(options.implementation).config
+def config_layers(options: RunOptions) -> list[tuple[str, Mapping[str, Any]]]:
+    """(where, values) of all that lies below the settings: ``default`` < gamename < preset < ``--config``."""
     env_spec(options.gamename)
-    layers = merged_values(options.implementation, options.gamename, options.preset)
-    return build_config(schema, [*layers, ("--config", options.config), ("--set", options.settings)]).resolved(options.gamename)
+    return [*merged_values(options.implementation, options.gamename, options.preset), ("--config", options.config)]
+
+
+def load_config(options: RunOptions) -> MethodConfig:
+    """The merged and checked config: ``config_layers`` < settings."""
+    schema = implementation(options.implementation).config
+    return build_config(schema, [*config_layers(options), ("--set", options.settings)]).resolved(options.gamename)
 
 
 def train(options: RunOptions) -> int:
@@ -119,6 +124,7 @@ def train(options: RunOptions) -> int:
         raise UserError(f"gamename '{options.gamename}' cannot render; leave out --recording_epoch_interval")
     quiet_lightning()
     torch.set_num_threads(1)  # the nets are small; cores are for seeds and workers
+    keep_freed_memory()
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what the next line asks of CUDA
     torch.use_deterministic_algorithms(True)
     # Or an empty replay memory would be written from end to end.
@@ -128,15 +134,17 @@ def train(options: RunOptions) -> int:
     if options.reload is not None:
         load_weights(method, options.reload)
     method.distribute(options.executor, options.num_workers, options.ray_address)
-    with contextlib.ExitStack() as owned:
+    with contextlib.ExitStack() as ours:
         for run in each:
-            owned.enter_context(_owned(run.run_dir))
+            ours.enter_context(owned(run.run_dir))
             _write_config(run, config)
         experience, evaluation = entry.make_loaders(method, options.num_workers)
         stop = StopOnSignal()
         trainer = _trainer(options, config, method, experience, evaluation, stop)
         with _collecting(experience.collector, evaluation.collector):
             trainer.fit(method, experience, evaluation, ckpt_path=resume_from, weights_only=True)
+        for run in each:
+            write_state(run.run_dir, "interrupted" if stop.received else "finished")
     print(_summary(options, method, trainer, bool(stop.received)))
     return 128 + stop.received if stop.received else 0
 
@@ -163,22 +171,6 @@ def _resume_from(options: RunOptions, hparams: dict[str, Any]) -> Path | None:
                 "use the same settings, or another --exp_name for a new run"
             )
     return last
-
-
-@contextlib.contextmanager
-def _owned(run_dir: Path) -> Iterator[None]:
-    """Creates the run directory and holds it against a second process with the same one."""
-    try:
-        run_dir.mkdir(parents=True, exist_ok=True)
-        lock = (run_dir / ".lock").open("w")
-    except OSError as error:
-        raise UserError(f"cannot write to '{run_dir}': {error.strerror}; choose another --logdir") from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UserError(f"'{run_dir}' is in use by another process; choose another --seed or --exp_name") from error
-        yield
 
 
 @contextlib.contextmanager
@@ -251,7 +243,8 @@ def load_weights(method: Method, path: Path) -> None:
     for key in ("implementation", "gamename"):
         if theirs[key] != ours[key]:
             raise UserError(f"--reload '{path}': its {key} is '{theirs[key]}', this run's is '{ours[key]}'; they must match")
-    weights = {k.removeprefix("policy."): v for k, v in checkpoint["state_dict"].items() if k.startswith("policy.")}
+    prefix = f"{method.policy_name}."
+    weights = {k.removeprefix(prefix): v for k, v in checkpoint["state_dict"].items() if k.startswith(prefix)}
     try:
         method.adopt(weights)
     except RuntimeError as error:
@@ -292,6 +285,20 @@ def _git_commit() -> str | None:
         return subprocess.run(command, cwd=here, capture_output=True, text=True, check=True).stdout.strip() or None
     except (OSError, subprocess.CalledProcessError):
         return None
+
+
+def keep_freed_memory() -> None:
+    """Tells the C library (glibc; elsewhere nothing happens) to keep freed blocks instead of giving them back to the system.
+
+    A batch's activations are freed and asked for again at every update; fetching their pages anew costs more than using them.
+    """
+    with contextlib.suppress(AttributeError, OSError):
+        libc = ctypes.CDLL("libc.so.6")
+        libc.mallopt(_M_MMAP_THRESHOLD, 2**25)  # the most that it takes
+        libc.mallopt(_M_TRIM_THRESHOLD, 2**29)
+
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 
 
 def _summary(options: RunOptions, method: Method, trainer: Trainer, interrupted: bool) -> str:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 from lightning_rl.arguments import Tool, run_tool
 from lightning_rl.figures.registry import FIGURES
+from lightning_rl.reports import docs
+from lightning_rl.reports.compare import COMPARE
+from lightning_rl.reports.config_table import CONFIG
+from lightning_rl.reports.listing import RUNS
+from lightning_rl.reports.page import REPORT
 
 
 def _add_words(parser: argparse.ArgumentParser) -> None:
@@ -16,6 +22,20 @@ def _draw(arguments: argparse.Namespace) -> None:
     run_tool("lightning-rl figures", FIGURES, arguments.words)
 
 
+def _refresh(arguments: argparse.Namespace) -> None:
+    docs.refresh(arguments.files, use)
+
+
+def use(words: Sequence[str]) -> None:
+    """Runs ``lightning-rl NAME ...``; UserError for what cannot be done."""
+    run_tool("lightning-rl", TOOLS, words)
+
+
 TOOLS: dict[str, Tool] = {
     "figures": Tool("draw a figure from run directories or results CSVs", _add_words, _draw),
+    "runs": RUNS,
+    "compare": COMPARE,
+    "report": REPORT,
+    "config": CONFIG,
+    "docs": Tool("refresh the tables in Markdown files that commands have made", docs.add_arguments, _refresh),
 }

@@ -29,6 +29,11 @@ _UDRL = {
 _RCP = {"n_warm_up_episodes": 4, "steps_per_iter": 60, "n_updates_per_iter": 3, "batch_size": 16, "window_steps": 200}
 _POLICY_GRADIENT = {"n_episodes_per_iter": 4}
 _AGENT = {"steps_per_epoch": 40}
+_INNER = {"train_episodes": 2, "rollout_steps": 16, "batch_size": 16, "epochs": 1, "hidden": [8]}
+_BILEVEL = {
+    "agent": {"PPO": _INNER}, "population": 2, "center_agents": 2, "test_episodes": 1, "max_train_steps": 40, "eval_agents": 2,
+    "hidden": [8], "strategy": "published", "mirrored": True,
+}  # fmt: skip
 _MODEL_BASED = {"steps_per_epoch": 10, "learning_starts": 10, "replay_size": 100, "target_interval": 5, "batch_size": 8}
 _IMAGINATION = {**_MODEL_BASED, "rollout_length": 3, "batch_size": 4}
 TINY: dict[str, dict[str, Any]] = {
@@ -39,6 +44,9 @@ TINY: dict[str, dict[str, Any]] = {
     "DDQN": {**_AGENT, "replay_size": 200},
     "DuelingDDQN": {**_AGENT, "replay_size": 200, "feature_size": 8},
     **{name: {**_AGENT, "replay_size": 200, "init_episodes": 1} for name in ("TD3", "TD3-discrete")},
+    "SE": {**_BILEVEL, "stop_rule": "plateau", "proxy_horizon": 20},
+    "MBRL": {"data_agents": 2, "data_steps": 30, "max_train_steps": 40, "eval_agents": 2, "vary": False, "hidden": [8]},
+    "RN": {**_BILEVEL, "stop_rule": "none", "reward": "additive"},
     "ER": _MODEL_BASED,
     **dict.fromkeys(("perfect-model", "simple-model", "gaussian-latent"), _IMAGINATION),
     "categorical-latent": {**_IMAGINATION, "variables": 4, "classes": 4},

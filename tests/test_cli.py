@@ -9,7 +9,7 @@ import torch
 from helpers import run_cli, run_dir
 
 from lightning_rl.cli import build_parser, main
-from lightning_rl.registry import ALIASES, IMPLEMENTATIONS, PLANNED
+from lightning_rl.registry import ALIASES, IMPLEMENTATIONS
 
 
 def refused(capsys, code: int) -> str:
@@ -92,7 +92,7 @@ def test_help_is_grouped_and_complete(capsys):
     for heading in ("what to run", "where and how", "checkpoints and recordings", "evaluation"):
         assert heading in text
     unwrapped = "".join(text.split())  # argparse also breaks lines at hyphens
-    assert all(name in unwrapped for name in (*IMPLEMENTATIONS, *ALIASES, *PLANNED))
+    assert all(name in unwrapped for name in (*IMPLEMENTATIONS, *ALIASES))
     design = {
         *("implementation", "gamename", "exp_name", "seed", "num_workers", "logdir", "no_checkpoint", "no_expo_weighting"),
         *("recording_epoch_interval", "reload", "eval_agent", "use_tune", "num_seeds", "max_epochs", "eval_episodes"),

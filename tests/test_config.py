@@ -6,8 +6,9 @@ from helpers import ROOT, fitting
 
 from lightning_rl.config import build_config, config_path, merged_values, parse_setting, parse_yaml
 from lightning_rl.envs.spec import ENV_SPECS
+from lightning_rl.methods.bilevel_configs import SEConfig
 from lightning_rl.methods.upside_down import UDRLConfig
-from lightning_rl.registry import IMPLEMENTATIONS, PLANNED
+from lightning_rl.registry import IMPLEMENTATIONS
 from lightning_rl.types import UserError
 
 
@@ -79,8 +80,7 @@ def test_yaml_cannot_make_objects():
         parse_yaml("!!python/object/apply:os.system [ls]", "here")
 
 
-def test_no_name_is_both_built_and_planned():
-    assert not set(IMPLEMENTATIONS) & set(PLANNED)
+def test_every_implementation_has_a_config_and_the_other_way_round():
     assert {path.stem for path in (ROOT / "configs").glob("*.yaml")} == set(IMPLEMENTATIONS)
 
 
@@ -93,3 +93,15 @@ def test_presets_come_between_gamename_and_settings(tmp_path, monkeypatch):
     assert "preset 'paper'" in where[2]
     with pytest.raises(UserError, match=r"--preset 'papr' is not in UDRL.yaml; it has: paper"):
         merged_values("UDRL", "cartpole", "papr")
+
+
+def test_dots_reach_into_mappings():
+    changes = {"agent.QL.gamma": 0.5, "agent.DDQN.tau": 0.1}
+    config = build_config(SEConfig, [*merged_values("SE", "emptyroom22"), ("--set", changes)])
+    assert config.agent["QL"]["gamma"] == 0.5
+    assert config.agent["QL"]["init_episodes"] == 5
+    assert config.agent["DDQN"] == {"tau": 0.1}
+    config = build_config(SEConfig, [*merged_values("SE", "cartpole"), ("--set", {"agent.PPO.clip": 0.3})])
+    assert config.agent == {"PPO": {"clip": 0.3}}
+    with pytest.raises(UserError, match=r"unknown key 'agnet.QL.gamma'; did you mean 'agent'"):
+        build_config(SEConfig, [*merged_values("SE", "cartpole"), ("--set", {"agnet.QL.gamma": 0.5})])

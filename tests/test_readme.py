@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from helpers import ROOT, tiny_flags
 
+from lightning_rl.cli import main
 from lightning_rl.envs.spec import ENV_SPECS
-from lightning_rl.registry import IMPLEMENTATIONS, PLANNED
+from lightning_rl.registry import IMPLEMENTATIONS
 
 README = (ROOT / "README.md").read_text()
 COMMANDS = [line for block in re.findall(r"```bash\n(.*?)```", README, re.S) for line in block.strip().splitlines()]
@@ -66,6 +67,7 @@ def tiny(command: str) -> list[str]:
     return ["make", "-C", str(ROOT), "-n", *words[1:]]  # running the tests inside the tests would not end
 
 
+@pytest.mark.timeout(600)
 def test_every_command(tmp_path, monkeypatch):
     assert len(COMMANDS) > 10
     monkeypatch.chdir(tmp_path)
@@ -73,6 +75,11 @@ def test_every_command(tmp_path, monkeypatch):
     swept = shutil.which("parallel") is not None  # without GNU parallel there is no sweep, nor a figure of one
     for command in COMMANDS:
         if not swept and ("bash_train" in command or "figures curves" in command):
+            continue
+        words = shlex.split(command)
+        if words[:2] == ["python", "-m"] and words[2].startswith("lightning_rl"):  # in this process: a second sooner
+            tool = ["figures"] if words[2].endswith("figures") else []
+            assert main([*tool, *words[3:]]) == 0, command
             continue
         result = subprocess.run(tiny(command), capture_output=True, text=True, env=environment, timeout=120)
         assert result.returncode == 0, f"{command}\n{result.stdout}\n{result.stderr}"
@@ -82,7 +89,7 @@ def test_every_command(tmp_path, monkeypatch):
         assert len(list(tmp_path.glob("exp_dir/lunarlander/paper/UDRL/seed_*/last.ckpt"))) == 5
 
 
-@pytest.mark.parametrize("name", [*ENV_SPECS, *IMPLEMENTATIONS, *(name for name in PLANNED if not name.islower())])
+@pytest.mark.parametrize("name", [*ENV_SPECS, *IMPLEMENTATIONS])
 def test_tables_are_complete(name):
     assert f"`{name}`" in README
 

@@ -19,6 +19,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from lightning_rl.cli import main
 from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import ENV_SPECS
+from lightning_rl.evaluate import parse_sweep
+from lightning_rl.types import UserError
 
 
 def weights(path: Path) -> dict[str, torch.Tensor]:
@@ -287,11 +289,21 @@ def test_sweep_prints_and_draws_obtained_against_commanded(tmp_path, capsys, imp
     assert main(["--eval_agent", str(last), *flags]) == 0
     assert f"commanded {name}" in capsys.readouterr().out
     rows = last.with_name("sweep.csv").read_text().splitlines()
-    assert rows[0] == "run,commanded,obtained_mean,obtained_sd"
+    assert rows[0] == "run,command,commanded,obtained_mean,obtained_sd"
     assert len(rows) == 14
     commanded = [float(row.split(",")[-3]) for row in rows[1:]]
     assert commanded == sorted(commanded)
     assert last.with_name("sweep.png").stat().st_size > 10_000
+
+
+def test_sweep_over_a_range_of_ones_own():
+    assert parse_sweep("sweep=-300:300") == (-300.0, 300.0)
+    assert parse_sweep("sweep") == ()
+    assert parse_sweep("return=250,horizon=300") is None
+    assert parse_sweep(None) is None
+    for text, words in (("sweep=3", "expected sweep or sweep=LOW:HIGH"), ("sweep=5:1", "5 is not below 1")):
+        with pytest.raises(UserError, match=words):
+            parse_sweep(text)
 
 
 def test_sweep_needs_a_policy_that_hears_its_command(tmp_path, capsys):

@@ -7,7 +7,8 @@ from helpers import ROOT
 
 ORDER = [
     {"types", "seeding", "arguments", "files", "config"}, {"functional"}, {"nets"}, {"envs"}, {"data"}, {"agents"}, {"evolution"},
-    {"methods"}, {"registry"}, {"callbacks"}, {"run"}, {"evaluate", "tuning", "figures"}, {"imagine", "processes"}, {"tools"}, {"cli"},
+    {"methods"}, {"registry"}, {"callbacks"}, {"run_state"}, {"run"}, {"evaluate", "tuning", "figures"},
+    {"reports", "imagine", "processes"}, {"tools"}, {"cli"},
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
 ONLY_IN = {
@@ -16,8 +17,8 @@ ONLY_IN = {
     "gymnasium": {"envs"},
     "ray": {"evolution", "tuning"},
     "matplotlib": {"figures"},
-    "argparse": {"arguments", "cli", "figures", "tools"},
-    "pandas": {"figures"},
+    "argparse": {"arguments", "cli", "figures", "reports", "tools"},
+    "pandas": {"figures", "reports"},
     "tensorboard": {"figures"},
 }
 FILES = sorted((ROOT / "lightning_rl").rglob("*.py"))

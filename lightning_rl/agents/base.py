@@ -54,6 +54,10 @@ class Agent(Stacked, ABC):
     def module(self, row: int) -> nn.Module:
         """One member's actor, or its action values, as a plain network from obs ``[..., O]``."""
 
+    @abstractmethod
+    def adopt(self, net: nn.Module) -> None:
+        """Every member starts from the weights of a network like those of ``module``; RuntimeError if they do not fit."""
+
     def greedy_copy(self, rows: Tensor) -> Agent:
         """The members ``rows`` (indices or mask) as they are now, for ``greedy`` alone."""
         other = copy.copy(self)

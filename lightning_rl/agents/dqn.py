@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import Agent, batch_weights, per_member, track
+from lightning_rl.agents.base import track
 from lightning_rl.agents.icm import ICM
+from lightning_rl.agents.off_policy import OffPolicyAgent
 from lightning_rl.agents.optim import MemberAdam
-from lightning_rl.data.member_replay import MemberReplay, Transition
+from lightning_rl.data.member_replay import Transition
 from lightning_rl.functional.value_learning import double_q_target, epsilon_after, epsilon_greedy
 from lightning_rl.nets.values import MemberNet
 
@@ -36,7 +37,7 @@ class DQNSettings:
     epsilon_decay: float
 
 
-class DDQN(Agent):
+class DDQN(OffPolicyAgent):
     """Members share ``net``, an architecture from observations to Q values ``[N, B, A]``; ``params`` fixes their start."""
 
     member_tensors = ("params", "target", "weight")
@@ -46,20 +47,13 @@ class DDQN(Agent):
         self, net: MemberNet, obs_size: int, settings: DQNSettings, seeds: Sequence[int],
         params: Tensor | None = None, curiosity: ICM | None = None, device: str = "cpu",
     ):  # fmt: skip
-        super().__init__(seeds, device)
-        self.net, self.settings, self.curiosity = net, settings, curiosity
-        count = len(self.seeds)
+        super().__init__(settings, obs_size, 0, seeds, curiosity, device)
+        self.net, self.settings = net, settings
         self.params = (net.init(self.generators("initialisation")) if params is None else params).to(device)
         self.target = self.params.clone()
-        self.adam = MemberAdam(self.params, per_member(settings.learning_rate, count, device))
-        sizes = [settings.batch_size] * count if isinstance(settings.batch_size, int) else list(settings.batch_size)
-        self.weight = batch_weights(sizes, device)
-        self.replay = MemberReplay(count, settings.replay_size, obs_size, 0, device)
+        self.adam = MemberAdam(self.params, self.learning_rate)
         self._explore = self.noise("explore", (2,), "uniform")
-        self._draw = self.noise("replay", (max(sizes),), "uniform64", sizes)
-        self._at_once = max(1, _CACHE // (4 * max(sizes) * sum(net.hidden)))
-        if curiosity is not None:
-            self.member_parts = (*self.member_parts, "curiosity")
+        self._at_once = max(1, _CACHE // (4 * max(self.batch_sizes) * sum(net.hidden)))
 
     def act(self, obs: Tensor, episode: Tensor, step: int) -> Tensor:
         s = self.settings
@@ -74,16 +68,8 @@ class DDQN(Agent):
         """Q values ``[N, K, A]`` of obs ``[N, K, O]``."""
         return self.net(self.params, obs)
 
-    def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor) -> None:
-        del over
-        self.replay.add(transition)
-        if active.any():
-            self.update(self.replay.sample(self._draw.at(step)), active)
-
-    def update(self, batch: Transition, active: Tensor) -> Tensor:
-        """One step on a batch ``[N, B]``; the losses ``[N]`` before it."""
-        if self.curiosity is not None:
-            batch = batch._replace(reward=batch.reward + self.curiosity.learn(batch, self.weight, active))
+    def update(self, batch: Transition, active: Tensor, step: int = 0) -> Tensor:
+        del step
         losses, grads = [], []
         for rows in self._blocks():
             part = Transition(*(x[rows] for x in batch))
@@ -110,9 +96,6 @@ class DDQN(Agent):
         to_q = torch.zeros_like(q).scatter_(-1, index, 2 * slope.unsqueeze(-1))
         return (slope * error).sum(-1), pullback(to_q)[0]
 
-    def memory(self) -> MemberReplay:
-        return self.replay
-
     @property
     def num_updates(self) -> Tensor:
         return self.adam.num_steps
@@ -120,6 +103,6 @@ class DDQN(Agent):
     def module(self, row: int) -> nn.Module:
         return self.net.module(self.params[row])
 
-    def keep(self, rows: Tensor) -> None:
-        super().keep(rows)
-        self.replay.keep(rows)
+    def adopt(self, net: nn.Module) -> None:
+        self.params.copy_(self.net.from_modules([net]))
+        self.target.copy_(self.params)

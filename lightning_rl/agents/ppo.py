@@ -183,6 +183,13 @@ class PPO(Agent):
         net = self.actor.module(actor)
         return MeanAndStd(net, log_std) if self.continuous else net
 
+    def adopt(self, net: nn.Module) -> None:
+        actor, _, log_std = self.params.split(self._sizes, dim=1)
+        if isinstance(net, MeanAndStd):
+            log_std.copy_(net.log_std.detach())
+            net = net.mean
+        actor.copy_(self.actor.from_modules([net]))
+
     def keep(self, rows: Tensor) -> None:
         super().keep(rows)
         self._last_log_prob = self._last_log_prob[rows]

@@ -90,6 +90,10 @@ class Tabular(Agent):
         linear.weight.data.copy_(self.table[row].T)
         return linear
 
+    def adopt(self, net: nn.Module) -> None:
+        (weight,) = net.parameters()
+        self.table.copy_(weight.detach().T)
+
     def keep(self, rows: Tensor) -> None:
         super().keep(rows)
         self._epsilon = self._epsilon[rows]

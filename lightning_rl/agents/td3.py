@@ -14,10 +14,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import Agent, batch_weights, per_member, track, value_and_grad
+from lightning_rl.agents.base import track, value_and_grad
 from lightning_rl.agents.icm import ICM
+from lightning_rl.agents.off_policy import OffPolicyAgent
 from lightning_rl.agents.optim import MemberAdam
-from lightning_rl.data.member_replay import MemberReplay, Transition
+from lightning_rl.data.member_replay import Transition
 from lightning_rl.functional.value_learning import (
     annealed,
     gumbel_softmax,
@@ -51,7 +52,7 @@ class TD3Settings:
     init_episodes: int
 
 
-class TD3(Agent):
+class TD3(OffPolicyAgent):
     """actor: an architecture from observations to ``A`` numbers; critic: from observation and action to one."""
 
     member_tensors: tuple[str, ...] = ("actor_params", "critic_params", "actor_target", "critic_target", "weight")
@@ -62,24 +63,18 @@ class TD3(Agent):
         actor_params: Tensor | None = None, critic_params: Tensor | None = None, curiosity: ICM | None = None,
         device: str = "cpu",
     ):  # fmt: skip
-        super().__init__(seeds, device)
-        self.actor, self.critic, self.settings, self.curiosity = actor, TwinCritic(critic), settings, curiosity
-        count, size = len(self.seeds), actor.out_size
+        size = actor.out_size
+        super().__init__(settings, actor.in_size, size, seeds, curiosity, device)
+        self.actor, self.critic, self.settings = actor, TwinCritic(critic), settings
         self.actor_params = actor.init(self.generators("actor")) if actor_params is None else actor_params
         self.critic_params = self.critic.init(self.generators("critic")) if critic_params is None else critic_params
         self.actor_params = self._extend(self.actor_params).to(device)
         self.critic_params = self.critic_params.to(device)
         self.actor_target, self.critic_target = self.actor_params.clone(), self.critic_params.clone()
-        rate = per_member(settings.learning_rate, count, device)
-        self.actor_adam, self.critic_adam = MemberAdam(self.actor_params, rate), MemberAdam(self.critic_params, rate)
-        sizes = [settings.batch_size] * count if isinstance(settings.batch_size, int) else list(settings.batch_size)
-        self.weight = batch_weights(sizes, device)
-        self.replay = MemberReplay(count, settings.replay_size, actor.in_size, size, device)
+        self.actor_adam = MemberAdam(self.actor_params, self.learning_rate)
+        self.critic_adam = MemberAdam(self.critic_params, self.learning_rate)
         self._uniform, self._explore = self.noise("uniform", (size,), "uniform"), self.noise("explore", (size,), "normal")
-        self._draw = self.noise("replay", (max(sizes),), "uniform64", sizes)
-        self._smooth = self.noise("smoothing", (max(sizes), size), "normal", sizes)
-        if curiosity is not None:
-            self.member_parts = (*self.member_parts, "curiosity")
+        self._smooth = self.noise("smoothing", (max(self.batch_sizes), size), "normal", self.batch_sizes)
 
     def _extend(self, actor_params: Tensor) -> Tensor:
         """Adds the columns that the policy needs besides the network's."""
@@ -107,20 +102,9 @@ class TD3(Agent):
     def greedy(self, obs: Tensor) -> Tensor:
         return self.actor(self.actor_params, obs).tanh()
 
-    def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor) -> None:
-        del over
-        self.replay.add(transition)
-        if active.any():
-            self.update(self.replay.sample(self._draw.at(step)), active, step)
-
     def update(self, batch: Transition, active: Tensor, step: int) -> Tensor:
-        """One step of the critics on a batch ``[N, B]``; every ``policy_delay`` steps also of the actor and the targets.
-
-        The critics' losses ``[N]`` before it.
-        """
+        """One step of the critics; every ``policy_delay`` steps also of the actor and the targets. The critics' losses."""
         s = self.settings
-        if self.curiosity is not None:
-            batch = batch._replace(reward=batch.reward + self.curiosity.learn(batch, self.weight, active))
         with torch.no_grad():
             noise = smoothing_noise(self._smooth.at(step), s.target_std, s.target_clip)
             next_action = self._clip(self.policy(self.actor_target, batch.next_obs, "target", step) + noise)
@@ -147,9 +131,6 @@ class TD3(Agent):
         track(self.actor_target, self.actor_params, self.settings.tau, active)
         track(self.critic_target, self.critic_params, self.settings.tau, active)
 
-    def memory(self) -> MemberReplay:
-        return self.replay
-
     @property
     def num_updates(self) -> Tensor:
         return self.critic_adam.num_steps
@@ -157,9 +138,9 @@ class TD3(Agent):
     def module(self, row: int) -> nn.Module:
         return self.actor.module(self.actor_params[row, : self.actor.size])
 
-    def keep(self, rows: Tensor) -> None:
-        super().keep(rows)
-        self.replay.keep(rows)
+    def adopt(self, net: nn.Module) -> None:
+        self.actor_params[:, : self.actor.size] = self.actor.from_modules([net])
+        self.actor_target.copy_(self.actor_params)
 
 
 class DiscreteTD3(TD3):
@@ -178,8 +159,7 @@ class DiscreteTD3(TD3):
     ):  # fmt: skip
         self.temperature, self.temperature_init, self.hard = temperature, temperature_init, hard
         super().__init__(actor, critic, settings, seeds, actor_params, critic_params, curiosity, device)
-        size, width = actor.out_size, self.weight.shape[1]
-        lengths = (self.weight > 0).sum(1).tolist()
+        size, width, lengths = actor.out_size, max(self.batch_sizes), self.batch_sizes
         self._gumbel = {
             "act": self.noise("gumbel act", (size,), "gumbel"),
             "target": self.noise("gumbel target", (width, size), "gumbel", lengths),

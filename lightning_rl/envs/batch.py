@@ -14,7 +14,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from torch import Tensor
 
 from lightning_rl.envs.func_env import FuncEnv
-from lightning_rl.envs.gym import Env, make_env
+from lightning_rl.envs.gym import Env, RepeatAction, make_env
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.seeding import MemberNoise, derive_seed
 from lightning_rl.types import Array
@@ -138,21 +138,6 @@ class PooledBatch(FuncBatch):
         if number != self._number:
             self._pool, self._number = self.env.reset(self._reset_noise.whole(number)), number
         return self._pool[place]
-
-
-class RepeatAction(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Takes each action ``repeat`` times, rewards summed, until the episode ends; ``info`` counts the steps."""
-
-    def __init__(self, env: Env, repeat: int):
-        super().__init__(env)
-        self.repeat = repeat
-
-    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        total, over, count = 0.0, False, 0
-        while count < self.repeat and not over:
-            obs, reward, terminated, truncated, info = self.env.step(action)
-            total, over, count = total + float(reward), terminated or truncated, count + 1
-        return obs, total, terminated, truncated, {**info, "length": count}
 
 
 class _Idle(gymnasium.Wrapper[Any, Any, Any, Any]):

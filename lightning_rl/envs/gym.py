@@ -41,6 +41,22 @@ class SparseReturn(gymnasium.Wrapper[Any, Any, Any, Any]):
         return obs, self._sum if terminated or truncated else 0.0, terminated, truncated, info
 
 
+class RepeatAction(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Takes each action ``repeat`` times, rewards summed, until the episode ends; ``info`` counts the steps."""
+
+    def __init__(self, env: Env, repeat: int):
+        super().__init__(env)
+        self.repeat = repeat
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        total, over, count, length = 0.0, False, 0, 0
+        while count < self.repeat and not over:
+            obs, reward, terminated, truncated, info = self.env.step(action)
+            total, over, count = total + float(reward), terminated or truncated, count + 1
+            length += info.get("length", 1)
+        return obs, total, terminated, truncated, {**info, "length": length}
+
+
 def _entry(env_id: str) -> GymSpec:
     """Gymnasium's registry entry; imports the module of a ``module:Id-v0`` first."""
     module, _, name = env_id.rpartition(":")
@@ -90,6 +106,8 @@ def make_env(spec: EnvSpec, render: bool = False) -> Env:
     _check_sizes(spec, env)
     if spec.continuous:
         env = gymnasium.wrappers.ClipAction(gymnasium.wrappers.RescaleAction(env, np.float32(-1), np.float32(1)))
+    if spec.repeat > 1:
+        env = RepeatAction(env, spec.repeat)
     return SparseReturn(env) if spec.sparse else env
 
 

@@ -35,10 +35,10 @@ SHIPPED = Path(__file__).resolve().parent.parent / "proxies"
 _STARTS = 256  # start states drawn from a task that only Gymnasium has
 
 
-def make_envs(spec: EnvSpec, seeds: Sequence[int], repeat: int = 1) -> EnvBatch:
+def make_envs(spec: EnvSpec, seeds: Sequence[int]) -> EnvBatch:
     """The real task, one environment per seed: in batched torch where there is such a one, else Gymnasium's."""
     env = func_env(spec)
-    return GymBatch(spec, seeds, repeat) if env is None else FuncBatch(env, spec.horizon, seeds, repeat)
+    return GymBatch(spec, seeds) if env is None else FuncBatch(env, spec.horizon, seeds, spec.repeat)
 
 
 class Proxy(ABC):
@@ -66,13 +66,14 @@ class Proxy(ABC):
 
 @dataclass(frozen=True)
 class SyntheticProxy(Proxy):
-    """horizon: steps after which an episode is cut. reencode, done: see ``SyntheticEnv``."""
+    """horizon: steps after which an episode is cut. cap_ends: that cut is a termination. reencode, done: see ``SyntheticEnv``."""
 
     gamename: str
     hidden: tuple[int, ...]
     activation: Any
     latent_size: int
     horizon: int
+    cap_ends: bool
     reencode: bool
     done: DoneKind
 
@@ -90,6 +91,8 @@ class SyntheticProxy(Proxy):
 
     def gym(self, params: Tensor) -> Env:
         env: Env = gymnasium.wrappers.TimeLimit(FuncGymEnv(self.env(params.unsqueeze(0))), self.horizon)
+        if self.cap_ends:
+            env = CapEnds(env)
         real = _task_action_space(self.spec)
         if isinstance(real, gymnasium.spaces.Box):
             env = gymnasium.wrappers.RescaleAction(env, real.low, real.high)
@@ -129,11 +132,20 @@ class RewardProxy(Proxy):
         return LearnedReward(gymnasium.make(_plain_id(self.spec), max_episode_steps=self.spec.horizon), self, params, keys)
 
 
-class LearnedReward(gymnasium.Wrapper[Any, Any, Any, Any]):
+class CapEnds(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """The time limit is a termination: nothing is to be expected after it."""
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        return obs, reward, terminated or truncated, False, info
+
+
+class LearnedReward(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
     """The real task with the reward of a network; ``info["real_reward"]`` is the task's own."""
 
     def __init__(self, env: Env, proxy: RewardProxy, params: Tensor, info_keys: Sequence[str]):
-        super().__init__(env)
+        gymnasium.utils.RecordConstructorArgs.__init__(self, proxy=proxy, params=params, info_keys=info_keys)
+        gymnasium.Wrapper.__init__(self, env)
         self.proxy, self.params, self.info_keys = proxy, params.unsqueeze(0), tuple(info_keys)
         self._obs: Any = None
 

@@ -24,6 +24,7 @@ class EnvSpec:
     max_return: the highest return that can be asked for; commands are clipped to it.
     solved_return: the return that the field calls solved, or None.
     sparse: give the sum of the rewards at the last step and 0 before.
+    repeat: take each action this many times, rewards summed; horizon counts all steps.
     kwargs: arguments of the environment, e.g. its size.
     min_return: the lowest return that an episode can have, or None where there is no bound.
     """
@@ -38,8 +39,9 @@ class EnvSpec:
     max_return: float
     solved_return: float | None
     sparse: bool = False
-    min_return: float | None = None
+    repeat: int = 1
     kwargs: tuple[tuple[str, int], ...] = ()
+    min_return: float | None = None
 
     @property
     def family(self) -> str:
@@ -106,6 +108,9 @@ ENV_SPECS: dict[str, EnvSpec] = {
         EnvSpec("pendulum", "Pendulum-v1", 3, 1, True, 200, 200, 0.0, None, min_return=-3254.8),
         EnvSpec("mountaincar-continuous", "MountainCarContinuous-v0", 2, 1, True, 999, 500, 100.0, 90.0, min_return=-99.9),
         EnvSpec("halfcheetah", "HalfCheetah-v5", 17, 6, True, 1000, 1000, 16_000.0, 4800.0),
+        # Best: the best arm's mean at every pull; single episodes can be luckier.
+        EnvSpec("bandit10", "lightning_rl.envs.adapters:lightning_rl/bandit10-v0", 1, 10, False, 50, 50, 45.0, None),
+        EnvSpec("bandit20", "lightning_rl.envs.adapters:lightning_rl/bandit20-v0", 1, 20, False, 50, 50, 47.5, None),
         *(
             EnvSpec(name, f"{_ADAPTERS}/{name}-v0", cells, 4, False, cap, cap, best, solved, min_return=worst)
             for name, cells, cap, best, solved, worst in _GRIDS

@@ -66,7 +66,7 @@ class SerialExecutor(Executor):
         if self.processes == 1:
             return evaluate(proposal, items)
         if self._pool is None:
-            context = multiprocessing.get_context("forkserver")
+            context = multiprocessing.get_context("fork")
             self._pool = ProcessPoolExecutor(self.processes, mp_context=context, initializer=_start_process)
         try:
             parts = shards(items, self.processes)
@@ -96,7 +96,8 @@ class RayExecutor(Executor):
         package = str(Path(__file__).resolve().parent.parent)
         remote: dict[str, Any] = {} if address is None else {"runtime_env": {"py_modules": [package]}}
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-        if not ray.is_initialized():
+        self._mine = not ray.is_initialized()
+        if self._mine:
             try:
                 ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **remote)
             except (ConnectionError, RuntimeError, ValueError) as error:
@@ -112,7 +113,8 @@ class RayExecutor(Executor):
         return unshard(ray.get([self._task.remote(function, shared, part) for part in shards(items, count)]))
 
     def close(self) -> None:
-        self._ray.shutdown()
+        if self._mine:
+            self._ray.shutdown()
 
 
 def _evaluate(evaluate: Evaluate, proposal: Proposal, items: Sequence[Item]) -> list[Any]:

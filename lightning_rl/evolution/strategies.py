@@ -258,16 +258,21 @@ class CMAES(Strategy):
 
     def get_extra_state(self) -> dict[str, Any]:
         """The search as plain data."""
-        state = self.search.__getstate__()
-        return {key: torch.from_numpy(value) if isinstance(value, np.ndarray) else value for key, value in state.items()}
+        return {key: _plain(value) for key, value in self.search.__getstate__().items()}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        plain = {key: value.numpy().copy() if isinstance(value, Tensor) else value for key, value in state.items()}
-        self.search.__setstate__({key: value.item() if isinstance(value, np.generic) else value for key, value in plain.items()})
+        self.search.__setstate__({key: v.numpy().copy() if isinstance(v, Tensor) else v for key, v in state.items()})
 
 
 STRATEGIES: dict[str, type[Strategy]] = {"published": Published, "openai": OpenAIES, "snes": SNES, "cmaes": CMAES}
 """Strategies by the name that configs use."""
+
+
+def _plain(value: Any) -> Any:
+    """numpy's arrays as tensors, its numbers as Python's."""
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(value)
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _vector(values: Tensor) -> Vector:

@@ -38,9 +38,10 @@ def draw_sweeps(out: Path, table: pd.DataFrame, title: str) -> None:
         start = float(table["commanded"].iloc[0])
         axes.axline((start, start), slope=1, color="grey", linestyle=":", label="obtained = commanded")
     units = "return" if name == "return" else f"{name} (standard deviations)"
-    axes.set(title=title, xlabel=f"commanded {units}", ylabel="obtained return")
+    axes.set(xlabel=f"commanded {units}", ylabel="obtained return")
     axes.legend(loc="best")
-    style.caption(figure, f"{style.seeds_text([len(runs)]) if len(runs) > 1 else 'one run'}; mean and standard deviation of "
+    style.heading(figure, title)
+    style.caption(figure, f"{f'{len(runs)} runs' if len(runs) > 1 else 'one run'}; mean and standard deviation of "
                   "the episodes of each command")  # fmt: skip
     style.save(figure, out, table)
 

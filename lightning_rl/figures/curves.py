@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from lightning_rl.arguments import Tool
 from lightning_rl.figures import style
@@ -63,10 +65,21 @@ def rows_of(game: str, group: Group) -> list[tuple[str, str, str, float, float]]
     ]
 
 
-def draw(arguments: argparse.Namespace) -> None:
-    """The figure that the arguments ask for."""
-    references = [read_reference(source, arguments.x) for source in arguments.reference]
-    games, width = read_groups(arguments)
+@dataclass(frozen=True)
+class Look:
+    """How a figure of curves is labelled."""
+
+    tag: str
+    axis: str = "env_steps"
+    title: str = ""
+    ylabel: str = ""
+    legend: Any = "best"
+
+
+def curves_figure(
+    games: Mapping[str, Sequence[Group]], width: float, look: Look, references: Sequence[Reference] = ()
+) -> tuple[Figure, pd.DataFrame]:
+    """One panel per environment, and the numbers of all its lines."""
     figure, panels = style.panels(len(games))
     rows = []
     for axes, (game, groups) in zip(panels, games.items(), strict=True):
@@ -74,17 +87,26 @@ def draw(arguments: argparse.Namespace) -> None:
             draw_group(axes, group, style.colour(index))
             rows += rows_of(game, group)
         rows += draw_references(axes, game, references, groups[0].x[-1])
-        axes.set(xlabel=AXES[arguments.x].label, ylabel=arguments.ylabel or LABELS.get(arguments.tag, arguments.tag))
-        axes.set_title(game if len(games) > 1 or not arguments.title else "")
+        axes.set(xlabel=AXES[look.axis].label, ylabel=look.ylabel or LABELS.get(look.tag, look.tag))
+        axes.set_title(game if len(games) > 1 or not look.title else "")
         style.big_numbers(axes)
-        axes.legend(loc=arguments.legend)
-    if arguments.title:
-        figure.suptitle(arguments.title)
+        axes.legend(loc=look.legend)
+    if look.title:
+        style.heading(figure, look.title)
     counts = [len(group.seeds) for groups in games.values() for group in groups]
-    what = "thin: single seeds; thick: their mean; dotted: interquartile mean; band: 95 % bootstrap interval of the mean"
-    alone = max(counts) == 1
-    style.caption(figure, f"{style.seeds_text(counts)}{'' if alone else '; ' + what}; averaged over bins of {width:,.6g}.")
-    style.save(figure, arguments.out, pd.DataFrame(rows, columns=["gamename", "group", "run", arguments.x, "value"]))
+    lines = "; thin: single seeds; thick: their mean; dotted: interquartile mean; band: 95 % bootstrap interval of the mean"
+    seeds = style.seeds_text(counts) + (lines if max(counts) > 1 else "")
+    style.caption(figure, f"{seeds}; averaged over bins of {width:,.6g}.")
+    return figure, pd.DataFrame(rows, columns=["gamename", "group", "run", look.axis, "value"])
+
+
+def draw(arguments: argparse.Namespace) -> None:
+    """The figure that the arguments ask for."""
+    references = [read_reference(source, arguments.x) for source in arguments.reference]
+    games, width = read_groups(arguments)
+    look = Look(arguments.tag, arguments.x, arguments.title, arguments.ylabel, arguments.legend)
+    figure, table = curves_figure(games, width, look, references)
+    style.save(figure, arguments.out, table)
 
 
 def draw_references(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lightning_rl.figures.runs import AXES, Floats, read_table, require_one_run_per_seed
+from lightning_rl.figures.runs import AXES, Floats, Skip, print_skipped, read_table, require_one_run_per_seed
 from lightning_rl.functional.bootstrap import bootstrap_interval, iqm, mean
 
 LABELS = {
@@ -119,6 +119,12 @@ def positive(text: str) -> float:
 
 def read_groups(arguments: argparse.Namespace) -> tuple[dict[str, list[Group]], float]:
     """The groups that the arguments name, by environment, and the bins' width."""
-    keys = arguments.group
-    table = read_table(arguments.sources, arguments.tag, arguments.x, keys or ())
-    return make_groups(label_groups(table, keys), arguments.x, arguments.bin)
+    return groups_of(arguments.sources, arguments.tag, arguments.x, arguments.group, arguments.bin)
+
+
+def groups_of(
+    sources: Sequence[str], tag: str, axis: str = "env_steps", keys: Sequence[str] | None = None, width: float | None = None,
+    skip: Skip = print_skipped,
+) -> tuple[dict[str, list[Group]], float]:  # fmt: skip
+    """The groups in the sources by environment, and the bins' width; UserError where there is none."""
+    return make_groups(label_groups(read_table(sources, tag, axis, keys or (), skip), keys), axis, width)

@@ -129,7 +129,7 @@ def draw_panels(out: Path, runs: Sequence[Run], references: Sequence[Run], title
         axes.set(title=heading, xlabel="training episodes")
     entries = dict(pair[::-1] for axes in grid for pair in zip(*axes.get_legend_handles_labels(), strict=True))
     figure.legend(entries.values(), entries.keys(), loc="outside upper center", ncols=4, fontsize=8)
-    figure.suptitle(title)
+    style.heading(figure, title)
     counts = [sum(run.label == label for run in runs) for label in dict.fromkeys(run.label for run in runs)]
     dashed = "; dashed: published" if references else ""
     style.caption(figure, f"{style.seeds_text(counts)} per method; thick: mean over seeds, thin: single seeds{dashed}.")

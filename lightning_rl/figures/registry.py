@@ -7,10 +7,13 @@ A figure is a ``Tool``: its flags (``style.add_sources`` gives the usual ones) a
 from __future__ import annotations
 
 from lightning_rl.arguments import Tool
-from lightning_rl.figures import commands, curves, generalisation, policy_gradient, table, tuning
+from lightning_rl.figures import commands, curves, generalisation, marks, policy_gradient, scores, table, tuning
 
 FIGURES: dict[str, Tool] = {
     "curves": curves.CURVES,
+    "profile": scores.PROFILE,
+    "scores": scores.SCORES_TOOL,
+    "marks": marks.MARKS,
     "table": table.TABLE,
     "commands": commands.COMMANDS,
     "generalisation": generalisation.GENERALISATION,

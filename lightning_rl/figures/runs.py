@@ -27,6 +27,9 @@ Skip = Callable[[Path, str], None]
 T = TypeVar("T")
 
 IDENTITY = ("gamename", "exp_name", "implementation", "seed")
+BUDGET = ("max_epochs", "max_env_steps", "max_episodes", "eval_interval", "eval_episodes", "checkpoint_interval", "chunk_size")
+"""Keys that say how long or how closely a run is watched, not what it is."""
+
 AGGREGATES = ("mean", "iqm", "low", "high", "reference")
 """``run`` of those rows of a figure's CSV that are no single run."""
 
@@ -192,7 +195,7 @@ def on_axis(run_dir: Path, curve: Curve, axis: str) -> Floats:
 def read_table(
     sources: Sequence[str], tag: str, axis: str = "env_steps", keys: Sequence[str] = (), skip: Skip = print_skipped
 ) -> pd.DataFrame:
-    """One row per value: gamename, exp_name, implementation, seed, ``keys``, run, ``axis``, value.
+    """One row per value: gamename, exp_name, implementation, seed, ``keys``, run, config (its text), ``axis``, value.
 
     sources: run directories, folders above them, and results CSVs (``CSV:LABEL`` names the method).
     UserError if nothing can be read.
@@ -223,7 +226,10 @@ def attempt(path: Path, read: Callable[[], T], skip: Skip = print_skipped) -> li
 def _run_table(run: Run, tag: str, axis: str, keys: Sequence[str]) -> pd.DataFrame:
     curve = read_scalar(run.path, tag)
     about = {name: str(run.key(name)) for name in dict.fromkeys((*IDENTITY, *keys))}
-    return pd.DataFrame({**about, "run": str(run.path), axis: on_axis(run.path, curve, axis), "value": curve.value})
+    config = {key: value for key, value in run.about.items() if key not in (*IDENTITY, "preset", *BUDGET)}
+    return pd.DataFrame(
+        {**about, "run": str(run.path), "config": str(config), axis: on_axis(run.path, curve, axis), "value": curve.value}
+    )
 
 
 def split_label(source: str) -> tuple[Path, str | None]:
@@ -272,9 +278,16 @@ def read_results(path: Path, label: str | None, tag: str, axis: str) -> pd.DataF
 
 
 def require_one_run_per_seed(table: pd.DataFrame, groups: Sequence[str]) -> None:
-    """UserError where a group holds two runs of one seed: a mean over them would not be one over seeds."""
+    """UserError where a group holds two runs of one seed: a mean over them would not be one over seeds.
+
+    A line where the runs of a group differ in more than their seed.
+    """
     runs = table.drop_duplicates("run")
     twice = runs[runs.duplicated([*groups, "seed"], keep=False)]
     if not twice.empty:
         a, b = twice["run"].iloc[:2]
         raise UserError(f"'{a}' and '{b}' are of one seed and one group; tell them apart with --group exp_name (or a config key)")
+    for names, own in runs.groupby(list(groups), sort=False) if "config" in runs else ():
+        if own["config"].nunique() > 1:
+            where = ", ".join(str(name) for name in names if name)
+            print(f"note: the runs of {where} differ in their configs; --group KEY tells them apart", file=sys.stderr)

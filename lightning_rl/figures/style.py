@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,6 +55,11 @@ def big_numbers(axes: Axes) -> None:
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
 
 
+def heading(figure: Figure, text: str) -> None:
+    """The title of the whole figure, in as many lines as it takes."""
+    figure.suptitle(textwrap.fill(text, int(figure.get_figwidth() * 9.5)), fontsize=12)
+
+
 def caption(figure: Figure, text: str) -> None:
     """What the lines mean, below the panels."""
     figure.supxlabel(textwrap.fill(text, int(figure.get_figwidth() * 17)), fontsize=8, color="#444444")
@@ -86,6 +92,14 @@ def save(figure: Figure, out: Path, table: pd.DataFrame) -> None:
     print(f"wrote {out}.png, {out}.svg and {out}.csv")
 
 
+def png(figure: Figure) -> bytes:
+    """The figure as the bytes of a PNG."""
+    content = io.BytesIO()
+    figure.savefig(content, format="png")
+    plt.close(figure)
+    return content.getvalue()
+
+
 def save_csv(path: Path, table: pd.DataFrame) -> None:
     """Numbers with six significant digits, whole ones as such."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -100,14 +114,14 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def add_out(parser: argparse.ArgumentParser) -> None:
+def add_out(parser: argparse.ArgumentParser, written: str = "written as OUT.png, OUT.svg and OUT.csv") -> None:
     """The argument OUT."""
-    parser.add_argument("out", type=Path, metavar="OUT", help="written as OUT.png, OUT.svg and OUT.csv")
+    parser.add_argument("out", type=Path, metavar="OUT", help=written)
 
 
-def add_sources(parser: argparse.ArgumentParser) -> None:
+def add_sources(parser: argparse.ArgumentParser, written: str = "written as OUT.png, OUT.svg and OUT.csv") -> None:
     """OUT and what is drawn."""
-    add_out(parser)
+    add_out(parser, written)
     parser.add_argument(
         "sources", nargs="+", metavar="SOURCE", help="run directory, folder above run directories, or results CSV[:LABEL]"
     )

@@ -73,7 +73,7 @@ def _cells(values: Sequence[float]) -> list[str]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of ``table``."""
-    parser.add_argument("out", type=Path, metavar="OUT", help="written as OUT-table.csv; OUT.csv with the ending stays as it is")
+    style.add_out(parser, "written as OUT-table.csv; OUT.csv with the ending stays as it is")
     parser.add_argument("sources", type=Path, nargs="+", metavar="SOURCE", help="run directory, or folder above some")
     parser.add_argument("--tag", action="append", help=f"scalar; repeatable (default {', '.join(DEFAULT_TAGS)})")
     parser.add_argument("--last", type=count, default=20, metavar="N", help="how many values (20)")

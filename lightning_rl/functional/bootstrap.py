@@ -1,7 +1,8 @@
-"""Uncertainty over few seeds (Agarwal et al. 2021, arXiv 2108.13264): stratified bootstrap, profiles, improvement."""
+"""Uncertainty over few seeds (Agarwal et al. 2021, arXiv 2108.13264): stratified bootstrap, performance profiles, improvement."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,10 +29,12 @@ def bootstrap_interval(
         nothing = np.full(np.shape(statistic(*arrays, axis=0)), np.nan)
         return nothing, nothing
     generator = np.random.default_rng(seed)
-    interval = stats.bootstrap(
-        arrays, statistic, axis=0, vectorized=True, paired=False, method="percentile",
-        confidence_level=confidence, n_resamples=resamples, rng=generator,
-    ).confidence_interval  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", stats.DegenerateDataWarning)  # equal runs have an interval of no width; nan stays nan
+        interval = stats.bootstrap(
+            arrays, statistic, axis=0, vectorized=True, paired=False, method="percentile",
+            confidence_level=confidence, n_resamples=resamples, rng=generator,
+        ).confidence_interval  # fmt: skip
     return np.asarray(interval.low), np.asarray(interval.high)
 
 
@@ -56,6 +59,6 @@ def probability_of_improvement(a: Floats, b: Floats, axis: int) -> Floats:
     return np.asarray(((left > right) + 0.5 * (left == right)).mean(axis=(-2, -1)))
 
 
-def performance_profile(scores: Floats, thresholds: npt.ArrayLike, axis: int) -> Floats:
-    """Share of runs with a score above each threshold ``[K]``; the thresholds become the last dimension."""
-    return np.asarray((np.asarray(scores)[..., None] > np.asarray(thresholds)).mean(axis=axis if axis >= 0 else axis - 1))
+def above(scores: npt.ArrayLike, thresholds: npt.ArrayLike) -> Floats:
+    """``[n, K]``: 1 where score n is above threshold k. Its mean over runs is the performance profile."""
+    return np.asarray(np.asarray(scores)[:, None] > np.asarray(thresholds), dtype=np.float64)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -40,11 +41,16 @@ class AgentMethod(StackedMethod):
     """A stack of agents and its training."""
 
     kind: ClassVar[str]
+    reloadable = True
     agent: Agent
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
         cls.config_class = AGENTS[cls.kind].config
+
+    def __init__(self, hparams: Mapping[str, Any]):
+        super().__init__(hparams)
+        self.spec = replace(self.spec, repeat=self.cfg.action_repeat)
 
     @classmethod
     def misfit(cls, spec: EnvSpec) -> str | None:
@@ -52,6 +58,12 @@ class AgentMethod(StackedMethod):
 
     def build(self) -> Agent:
         return AGENTS[self.kind].build(self.cfg, self.spec, self.seeds, None)
+
+    def adopt(self, weights: Mapping[str, Tensor]) -> None:
+        """Every seed starts from the policy; critics, optimisers, memory and counters start anew."""
+        super().adopt(weights)
+        self.agent.adopt(self.policy.net)
+        self._take_policies(range(len(self.seeds)))
 
     def make_policy(self, row: int) -> Policy:
         return member_policy(self.agent, row, self.spec)

@@ -35,6 +35,7 @@ class AgentConfig(MethodConfig):
 
     steps_per_epoch: PositiveInt
     train_episodes: PositiveInt
+    action_repeat: PositiveInt
     gamma: Share
     learning_rate: PositiveFloat
     stop_rule: Literal["none", "solved", "plateau"]
@@ -231,7 +232,8 @@ Build = Callable[[Any, EnvSpec, Sequence[int], Variation | None], Agent]
 
 
 def _one_hot_only(spec: EnvSpec) -> str | None:
-    return None if spec.gamename in GRID_WORLDS else "tables need one-hot observations; use a grid world, e.g. cliff"
+    one_hot = spec.gamename in GRID_WORLDS or (spec.obs_size == 1 and not spec.continuous)  # a bandit's is the constant 1
+    return None if one_hot else "tables need one-hot observations; use a grid world, e.g. cliff"
 
 
 def _discrete_only(spec: EnvSpec) -> str | None:

@@ -12,159 +12,90 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
-from pydantic.dataclasses import dataclass as config_dataclass
 from pytorch_lightning import Callback
+from torch import Tensor
 
-from lightning_rl.config import build_config, merged_values
 from lightning_rl.data.loaders import Collector
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, save_proxy
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.evolution.callback import Evolution
 from lightning_rl.evolution.executors import EXECUTORS, Executor, SerialExecutor
 from lightning_rl.evolution.strategies import CMAES, STRATEGIES, StrategySettings
-from lightning_rl.functional.evolution import NEED_TWO, TRANSFORMS
-from lightning_rl.functional.reward_shaping import REWARD_FORMS
 from lightning_rl.methods.agent import member_policy
 from lightning_rl.methods.agent_configs import AGENTS
-from lightning_rl.methods.base import STRICT, Evaluation, Method, MethodConfig, Share
-from lightning_rl.methods.inner_loop import OBJECTIVES, InnerLoop, Outcome
-from lightning_rl.nets.members import ActivationName
+from lightning_rl.methods.base import Evaluation, Method
+from lightning_rl.methods.bilevel_configs import BilevelConfig, RNConfig, SEConfig, agent_configs
+from lightning_rl.methods.inner_loop import InnerLoop, Outcome
+from lightning_rl.nets.policies import Policy
 from lightning_rl.seeding import derive_seed
 from lightning_rl.types import UserError
 
 PROXY_FILE = "proxy.pt"
 
 
-@config_dataclass(frozen=True, config=STRICT, kw_only=True)
-class BilevelConfig(MethodConfig):
-    """Keys of ``configs/SE.yaml`` and ``configs/RN.yaml``, explained there."""
+class ProxyMethod(Method):
+    """A method whose result is a proxy: fresh agents on it are its evaluation.
 
-    agent: str | list[str] | dict[str, dict[str, Any] | None] | None
-    vary: bool
-    stop_rule: Literal["plateau", "solved", "none"]
-    solved_return: float | None
-    unsolved_penalty: NonNegativeFloat
-    test_episodes: PositiveInt
-    judge_episodes: PositiveInt
-    max_train_steps: PositiveInt
-    action_repeat: PositiveInt
-    strategy: str
-    population: PositiveInt
-    noise_std: PositiveFloat
-    step_size: PositiveFloat
-    score_transform: str
-    mirrored: bool
-    num_grad_evals: PositiveInt
-    grad_eval_aggregate: Literal["mean", "min"]
-    center_agents: PositiveInt
-    shared_agents: bool
-    weight_decay: Share
-    nes_step_size: bool
-    step_decay: PositiveFloat
-    noise_decay: PositiveFloat
-    hidden: list[PositiveInt]
-    activation: ActivationName
-    eval_agents: PositiveInt
-
-    @model_validator(mode="after")
-    def _check(self) -> BilevelConfig:
-        for key, value, known in (
-            ("strategy", self.strategy, STRATEGIES), ("score_transform", self.score_transform, TRANSFORMS),
-        ):  # fmt: skip
-            if value not in known:
-                raise ValueError(f"{key} '{value}' is unknown; choose one of: {', '.join(known)}")
-        compares = self.strategy != "published" or self.score_transform in NEED_TWO
-        if self.population == 1 and compares:
-            what = f"strategy {self.strategy}" if self.strategy != "published" else f"score_transform {self.score_transform}"
-            raise ValueError(f"population 1: {what} compares candidates with each other; use a population of 2 or more")
-        if self.strategy == "openai" and not self.mirrored:
-            raise ValueError("mirrored false: strategy openai works on mirrored pairs; use mirrored=true, or strategy=snes")
-        if self.strategy == "cmaes" and self.mirrored:
-            raise ValueError("mirrored true: strategy cmaes draws its own candidates; use mirrored=false")
-        if self.strategy in ("snes", "cmaes") and self.noise_decay != 1:
-            raise ValueError(f"noise_decay {self.noise_decay}: strategy {self.strategy} adapts its noise itself; use 1.0")
-        return self
-
-    def resolved(self, gamename: str) -> BilevelConfig:
-        """With every value of the inner agents, so that a run's record is complete."""
-        agents = {name: dataclasses.asdict(cfg) for name, cfg in agent_configs(self.agent, gamename)}
-        return dataclasses.replace(self, agent=agents)  # type: ignore[arg-type]
-
-
-@config_dataclass(frozen=True, config=STRICT, kw_only=True)
-class SEConfig(BilevelConfig):
-    """Keys of ``configs/SE.yaml``."""
-
-    stop_when_solved: bool
-    proxy_horizon: PositiveInt | None
-    cap_ends: bool
-    latent_size: NonNegativeInt
-    reencode: bool
-
-
-@config_dataclass(frozen=True, config=STRICT, kw_only=True)
-class RNConfig(BilevelConfig):
-    """Keys of ``configs/RN.yaml``."""
-
-    reward: str
-    objective: str
-
-    @model_validator(mode="after")
-    def _check_reward(self) -> RNConfig:
-        for key, value, known in (("reward", self.reward, REWARD_FORMS), ("objective", self.objective, OBJECTIVES)):
-            if value not in known:
-                raise ValueError(f"{key} '{value}' is unknown; choose one of: {', '.join(known)}")
-        return self
-
-
-def agent_configs(
-    asked: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None, gamename: str
-) -> tuple[tuple[str, Any], ...]:
-    """(implementation, config) of the inner agents: their own YAML for the gamename, with the settings that are asked for.
-
-    asked: a name, several, or names with settings; None: DDQN, or TD3 for continuous actions. UserError for an unknown one,
-    and for one that does not fit the actions.
-    """
-    spec = env_spec(gamename)
-    if asked is None:
-        asked = "TD3" if spec.continuous else "DDQN"
-    names = [asked] if isinstance(asked, str) else list(asked)
-    if not names:
-        raise UserError("key 'agent' is empty; name one or more agents, e.g. agent=DDQN")
-    settings = asked if isinstance(asked, Mapping) else {}
-    found = []
-    for name in names:
-        if name not in AGENTS:
-            raise UserError(f"agent '{name}' is unknown; choose one of: {', '.join(AGENTS)}")
-        if (reason := AGENTS[name].misfit(spec)) is not None:
-            raise UserError(f"agent {name} does not fit gamename '{gamename}': {reason}")
-        layers = [*merged_values(name, gamename), (f"key 'agent', {name}", settings.get(name) or {})]
-        found.append((name, build_config(AGENTS[name].config, layers)))
-    return tuple(found)
-
-
-class Bilevel(Method):
-    """Evolves a proxy; ``strategy.best`` is the best so far.
-
-    ``policy`` is that of an agent trained on the best proxy, once ``prepare_evaluation`` was called.
+    ``policy`` is that of an agent trained on the proxy, once ``prepare_evaluation`` was called.
     """
 
     reloadable = False
+    inner_loop: InnerLoop
+    cfg: Any
+
+    def __init__(self, hparams: Mapping[str, Any]):
+        super().__init__(hparams)
+        self.spec = env_spec(hparams["gamename"])
+        self.seed = int(hparams["seed"])
+
+    def proxy_params(self) -> Tensor:
+        """The proxy to be evaluated ``[D]``."""
+        raise NotImplementedError
+
+    def untrained_policy(self) -> Policy:
+        """The policy of a fresh inner agent."""
+        name, cfg = self.inner_loop.agents[0]
+        return member_policy(AGENTS[name].build(cfg, self.spec, [self.seed], None), 0, self.spec)
+
+    def write_proxy(self, score: float, curve: Sequence[float]) -> None:
+        """Writes ``proxy.pt`` into the run's folder: the proxy, and how it came about."""
+        about = {
+            "gamename": self.spec.gamename, "seed": self.seed, "score": score,
+            "curve": list(curve), "config": self.hparams["hparams"]["config"],
+        }  # fmt: skip
+        folder = Path(self.trainer.log_dir or ".").parents[1]
+        save_proxy(folder / PROXY_FILE, self.inner_loop.proxy, self.proxy_params(), about)
+
+    def validation_step(self, evaluated: Mapping[str, list[Any]], batch_idx: int) -> None:
+        """What came of fresh agents on the proxy."""
+        for prefix, outcomes in evaluated.items():
+            returns = torch.tensor([outcome.test_return for outcome in outcomes], dtype=torch.float64)
+            values = {"mean": returns.mean(), "std": returns.std(correction=0), "min": returns.min(), "max": returns.max()}
+            self.eval_env_steps += sum(outcome.test_steps for outcome in outcomes)
+            self.log(f"{prefix}/return_mean", float(returns.mean()), batch_size=len(outcomes), logger=False)
+            self.log_scalars({f"{prefix}/return_{key}": float(value) for key, value in values.items()})
+
+    def prepare_evaluation(self) -> None:
+        """Trains an agent on the proxy and takes its policy."""
+        trained = self.inner_loop.train(0, self.proxy_params().unsqueeze(0), [derive_seed(self.seed, "final agent")])
+        self.policy = member_policy(trained.agent, 0, self.spec)
+
+
+class Bilevel(ProxyMethod):
+    """Evolves a proxy; ``strategy.best`` is the best so far."""
+
     config_class: ClassVar[type[BilevelConfig]]
 
     def __init__(self, hparams: Mapping[str, Any]):
         super().__init__(hparams)
-        self.cfg: Any = self.config_class(**hparams["config"])
-        self.spec = env_spec(hparams["gamename"])
-        self.seed = int(hparams["seed"])
+        self.cfg = self.config_class(**hparams["config"])
         self.inner_loop = InnerLoop(
             self.make_proxy(), agent_configs(self.cfg.agent, self.spec.gamename), self.cfg.vary, self.cfg.stop_rule,
             self.objective, self.solved_return, self.cfg.unsolved_penalty, self.cfg.test_episodes, self.cfg.judge_episodes,
-            self.cfg.max_train_steps, self.cfg.action_repeat, getattr(self.cfg, "cap_ends", False),
+            self.cfg.max_train_steps,
         )  # fmt: skip
         net = self.inner_loop.proxy.net
         if self.cfg.strategy == "cmaes" and net.size > CMAES.MAX_SIZE:
@@ -176,8 +107,10 @@ class Bilevel(Method):
         self.strategy = STRATEGIES[self.cfg.strategy](start, net.evolved(), settings, self.seed)
         self.executor: Executor = SerialExecutor()
         self.evolution: Evolution | None = None
-        name, cfg = self.inner_loop.agents[0]
-        self.policy = member_policy(AGENTS[name].build(cfg, self.spec, [self.seed], None), 0, self.spec)
+        self.policy = self.untrained_policy()
+
+    def proxy_params(self) -> Tensor:
+        return self.strategy.best
 
     @property
     def objective(self) -> str:
@@ -228,36 +161,13 @@ class Bilevel(Method):
             "time/eval_env_steps": float(self.eval_env_steps),
         })  # fmt: skip
         if generation.improved:
-            self.write_proxy(Path(self.trainer.log_dir or ".").parents[1] / PROXY_FILE)
+            self.write_proxy(float(self.strategy.best_score), self.evolution.curve)
         if self.solved([outcome for item, outcome in zip(generation.items, outcomes, strict=True) if item.sign == 0]):
             self.trainer.should_stop = True
 
     def solved(self, center: Sequence[Outcome]) -> bool:
         """Whether the run may end, by the agents of the unperturbed proxy."""
         return False
-
-    def write_proxy(self, path: Path) -> None:
-        """Writes the best proxy so far, how it came about, and its curve."""
-        hparams = self.hparams["hparams"]
-        about = {
-            "gamename": self.spec.gamename, "seed": self.seed, "score": float(self.strategy.best_score),
-            "curve": [] if self.evolution is None else list(self.evolution.curve), "config": hparams["config"],
-        }  # fmt: skip
-        save_proxy(path, self.inner_loop.proxy, self.strategy.best, about)
-
-    def validation_step(self, evaluated: Mapping[str, list[Any]], batch_idx: int) -> None:
-        """Fresh agents on the best proxy so far."""
-        for prefix, outcomes in evaluated.items():
-            returns = torch.tensor([outcome.test_return for outcome in outcomes], dtype=torch.float64)
-            values = {"mean": returns.mean(), "std": returns.std(correction=0), "min": returns.min(), "max": returns.max()}
-            self.eval_env_steps += sum(outcome.test_steps for outcome in outcomes)
-            self.log(f"{prefix}/return_mean", float(returns.mean()), batch_size=len(outcomes), logger=False)
-            self.log_scalars({f"{prefix}/return_{key}": float(value) for key, value in values.items()})
-
-    def prepare_evaluation(self) -> None:
-        """Trains an agent on the best proxy and takes its policy."""
-        trained = self.inner_loop.train(0, self.strategy.best.unsqueeze(0), [derive_seed(self.seed, "final agent")])
-        self.policy = member_policy(trained.agent, 0, self.spec)
 
 
 def score_of(outcome: Outcome) -> float:
@@ -291,7 +201,7 @@ class SE(Bilevel):
         cfg = self.cfg
         horizon = self.spec.horizon if cfg.proxy_horizon is None else cfg.proxy_horizon
         hidden, kind = tuple(cfg.hidden), cfg.activation
-        return SyntheticProxy(self.spec.gamename, hidden, kind, cfg.latent_size, horizon, cfg.reencode, "raw")
+        return SyntheticProxy(self.spec.gamename, hidden, kind, cfg.latent_size, horizon, cfg.cap_ends, cfg.reencode, "raw")
 
     def solved(self, center: Sequence[Outcome]) -> bool:
         mean = sum(outcome.test_return for outcome in center) / len(center)
@@ -332,16 +242,16 @@ class Generations:
 
 
 class ProxyEvaluation(Evaluation):
-    """Fresh agents, other ones than those of the search, on the best proxy so far; no generation sees their scores."""
+    """Fresh agents, other ones than those of a search, on the proxy; no generation sees their scores."""
 
-    method: Bilevel
+    method: ProxyMethod
 
     def __iter__(self) -> Iterator[dict[str, list[Outcome]]]:  # type: ignore[override]
         method, count = self.method, self.method.cfg.eval_agents
         seeds = [derive_seed(self.run_seed, "evaluation", method.current_epoch, n) for n in range(count)]
         loop = dataclasses.replace(method.inner_loop, test_episodes=self.count)
         with torch.enable_grad():
-            yield {"eval": loop.evaluate(method.strategy.best.expand(count, -1), seeds, range(count))}
+            yield {"eval": loop.evaluate(method.proxy_params().expand(count, -1), seeds, range(count))}
 
 
 def make_loaders(method: Bilevel, num_workers: int) -> tuple[Generations, Evaluation]:

@@ -6,6 +6,7 @@ and wherever.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,12 +18,13 @@ from torch import Tensor
 from lightning_rl.agents.base import Agent
 from lightning_rl.agents.training import MemberTraining, Results, Score, StopRule, evaluate_agents, mean_test_return
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, make_envs
+from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.evolution.strategies import Item, Proposal
 from lightning_rl.functional.stopping import plateaued, solved
 from lightning_rl.methods.agent_configs import AGENTS, vary_agents
 from lightning_rl.seeding import derive_seed
 
-_STACK = 16  # varied agents in one stack: with more, all are padded to the largest; with fewer, overhead counts
+_SPREAD = 8  # varied agents in one stack are padded to its largest: up to so many times the work of its smallest
 
 
 class Outcome(NamedTuple):
@@ -99,7 +101,7 @@ class InnerLoop:
     agents: (implementation, its config), which take turns. vary: each agent draws hyper-parameters around its config's.
     stop_rule: ``plateau`` of the training returns; ``solved``: real test episodes after each training episode reach
     solved_return; ``none``. test_episodes: real ones at the end; judge_episodes: after each training episode.
-    max_train_steps: agents that take longer are tested as they are. cap_ends: the proxy's step cap is a termination.
+    max_train_steps: agents that take longer are tested as they are.
     """
 
     proxy: SyntheticProxy | RewardProxy
@@ -112,8 +114,6 @@ class InnerLoop:
     test_episodes: int
     judge_episodes: int
     max_train_steps: int
-    action_repeat: int
-    cap_ends: bool
 
     def __call__(self, proposal: Proposal, items: Sequence[Item]) -> list[Outcome]:
         """The outcome of every item of a generation."""
@@ -131,31 +131,35 @@ class InnerLoop:
         return [outcomes[row] for row in range(len(seeds))]
 
     def _stacks(self, number: int, rows: list[int], seeds: Sequence[int]) -> list[list[int]]:
-        """Which agents train together: all; varied ones beside others of their size."""
+        """Which agents train together: all; varied ones beside others of their depth and about their size."""
         variation = vary_agents(self.agents[number][1], [seeds[row] for row in rows]) if self.vary and rows else None
         if variation is None:
             return [rows] if rows else []
         size = {r: (d, w * b) for r, d, w, b in zip(rows, variation.depths, variation.widths, variation.batch_sizes, strict=True)}
-        order = sorted(rows, key=lambda row: size[row])
-        return [order[i : i + _STACK] for i in range(0, len(order), _STACK)]
+        stacks: list[list[int]] = []
+        for row in sorted(rows, key=lambda row: size[row]):
+            (depth, work), first = size[row], size[stacks[-1][0]] if stacks else (0, 0)
+            if depth == first[0] and work <= _SPREAD * first[1]:
+                stacks[-1].append(row)
+            else:
+                stacks.append([row])
+        return stacks
 
     def train(self, number: int, params: Tensor, seeds: Sequence[int]) -> Trained:
         """Agents of kind ``number``, one for each proxy ``[N, D]`` and seed, trained and tested."""
         name, cfg = self.agents[number]
-        spec = self.proxy.spec
+        spec = dataclasses.replace(self.proxy.spec, repeat=cfg.action_repeat)
         agent = AGENTS[name].build(cfg, spec, seeds, vary_agents(cfg, seeds) if self.vary else None)
-        envs = self.proxy.batch(params, [derive_seed(seed, "proxy") for seed in seeds], cfg.gamma, self.action_repeat)
+        envs = self.proxy.batch(params, [derive_seed(seed, "proxy") for seed in seeds], cfg.gamma, cfg.action_repeat)
         init = getattr(cfg, "init_episodes", 0)
         judged = isinstance(self.proxy, RewardProxy) or self.stop_rule == "solved"
         training = MemberTraining(
-            agent, envs, cfg.train_episodes, cfg.gamma, init, self._stop_rule(cfg, init), self._judge() if judged else None,
-            self.cap_ends if isinstance(self.proxy, SyntheticProxy) else cfg.faithful,
+            agent, envs, cfg.train_episodes, cfg.gamma, init, self._stop_rule(cfg, init), self._judge(spec) if judged else None,
+            self.proxy.cap_ends if isinstance(self.proxy, SyntheticProxy) else cfg.faithful,
         )  # fmt: skip
-        training.run(-(-self.max_train_steps // self.action_repeat))
+        training.run(-(-self.max_train_steps // cfg.action_repeat))
         training.finish()
-        tests = make_envs(
-            spec, [derive_seed(seed, "test", k) for seed in seeds for k in range(self.test_episodes)], self.action_repeat
-        )
+        tests = make_envs(spec, [derive_seed(seed, "test", k) for seed in seeds for k in range(self.test_episodes)])
         returns, lengths = evaluate_agents(agent, tests, self.test_episodes)
         return Trained(agent, training.results, returns, lengths.sum(1) + training.results.judge_steps)
 
@@ -168,8 +172,8 @@ class InnerLoop:
             return functools.partial(solved, window=cfg.early_out_num, threshold=self.solved_return, faithful=cfg.faithful)
         return None
 
-    def _judge(self) -> Score:
-        return mean_test_return(functools.partial(make_envs, self.proxy.spec, repeat=self.action_repeat), self.judge_episodes)
+    def _judge(self, spec: EnvSpec) -> Score:
+        return mean_test_return(functools.partial(make_envs, spec), self.judge_episodes)
 
     def _outcomes(self, trained: Trained) -> list[Outcome]:
         r, worst = trained.results, self.proxy.spec.min_return

@@ -15,11 +15,9 @@ import copy
 import functools
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import torch
-from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
-from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor
 
 from lightning_rl.data.episodes import CommandRule
@@ -39,59 +37,13 @@ from lightning_rl.functional.reward_conditioned import (
     exponential_weights,
     standardise,
 )  # fmt: skip
-from lightning_rl.methods.base import STRICT, Evaluation, Method, Share, Sizes
-from lightning_rl.methods.window import WindowConfig, WindowEpoch, WindowExperience
+from lightning_rl.methods.base import Evaluation, Method
+from lightning_rl.methods.reward_conditioned_configs import RCPAConfig, RCPConfig, RCPRConfig
+from lightning_rl.methods.window import WindowEpoch, WindowExperience
 from lightning_rl.nets.command import GatedLayersNet
 from lightning_rl.nets.mlp import relu_mlp
 from lightning_rl.nets.policies import Policy
 from lightning_rl.seeding import seed_torch
-
-
-@config_dataclass(frozen=True, config=STRICT, kw_only=True)
-class RCPConfig(WindowConfig):
-    """Keys that both methods share; each is explained in ``configs/RCP-A.yaml``."""
-
-    discount: Share
-    label_max: float | None
-    standardise: bool
-    command_limit: PositiveFloat
-    condition: bool
-    exp_weights: bool
-    temperature: PositiveFloat
-    max_weight: PositiveFloat
-    target: Literal["tilted", "quantile", "max"]
-    target_temperature: PositiveFloat
-    target_quantile: Share
-    target_spread: NonNegativeFloat
-    n_updates_per_iter: PositiveInt
-    learning_rate: PositiveFloat
-    gradient_clip: PositiveFloat | None
-    averaging: Share
-    hidden: Sizes
-    gate_scale: PositiveFloat
-    output_scale: PositiveFloat
-
-
-@config_dataclass(frozen=True, config=STRICT, kw_only=True)
-class RCPAConfig(RCPConfig):
-    """Keys of ``configs/RCP-A.yaml``."""
-
-    bootstrap_truncated: bool
-    trace_decay: Share
-    advantage_trace_decay: Share
-    n_critic_updates_per_iter: PositiveInt
-    critic_learning_rate: PositiveFloat
-    critic_gradient_clip: PositiveFloat
-    critic_hidden: Sizes
-    value_scale: PositiveFloat
-
-
-@config_dataclass(frozen=True, config=STRICT, kw_only=True)
-class RCPRConfig(RCPConfig):
-    """Keys of ``configs/RCP-R.yaml``."""
-
-    command: Literal["hold", "anneal"]
-    weight_by: Literal["return_to_go", "episode_return"]
 
 
 class RCP(Method):
@@ -165,7 +117,8 @@ class RCP(Method):
         label = label if cfg.label_max is None else label.clamp(max=cfg.label_max)
         self.check_finite(f"the {self.command_names[0]} label", float(label.abs().max()))
         command = self.as_commands(label)
-        weight = self.weights(self.merit(label, window), cfg.temperature) if cfg.exp_weights else torch.ones_like(label)
+        temperature = cfg.temperature_at(int(self.env_steps))
+        weight = self.weights(self.merit(label, window), temperature) if cfg.exp_weights else torch.ones_like(label)
         self.check_finite("the exponential weight", float(weight.max()))
         index = batch.index["policy"]
         examples = (window.obs[window.row], command.unsqueeze(-1), window.action, weight)
@@ -176,6 +129,7 @@ class RCP(Method):
         scalars |= {
             "train/policy_loss": policy_loss,
             "train/label_sd": float(label.std(correction=0)),
+            "train/temperature": temperature,
             "train/effective_sample_share": float(effective_sample_share(weight)),
             "command/target_mean": self.aim.mean,
             "command/target_sd": self.aim.sd,

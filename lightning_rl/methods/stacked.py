@@ -27,7 +27,7 @@ class StackedMethod(Method):
     """
 
     config_class: ClassVar[type[MethodConfig]]
-    stackable, reloadable = True, False
+    stackable, reloadable, policy_name = True, False, "policies.0"
     member_counters: Tensor
 
     def __init__(self, hparams: Mapping[str, Any]):

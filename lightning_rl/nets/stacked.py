@@ -25,9 +25,13 @@ class Stacked:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Takes copies of the tensors of ``state``, which may have another number of members."""
-        missing = self.state_dict().keys() ^ state.keys()
+        mine = self.state_dict()
+        missing = mine.keys() ^ state.keys()
         if missing:
             raise ValueError(f"the state has other tensors than {type(self).__name__}: {', '.join(sorted(missing))}")
+        for name, value in mine.items():
+            if value.shape[1:] != state[name].shape[1:]:
+                raise ValueError(f"{name} has rows {list(state[name].shape[1:])} in the state and {list(value.shape[1:])} here")
         for name in self.member_tensors:
             setattr(self, name, state[name].detach().clone())
         for part in self.member_parts:

@@ -26,6 +26,7 @@ class MemberNet(Protocol):
     def __call__(self, params: Tensor, x: Tensor) -> Tensor: ...
     def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, Pullback]: ...
     def module(self, params: Tensor) -> nn.Module: ...
+    def from_modules(self, modules: Sequence[nn.Module]) -> Tensor: ...
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,12 @@ class DuelingNet:
         """Member ``params`` ``[D]`` as a plain module."""
         pieces = params.split([part.size for part in self.parts])
         return DuelingModule(*(part.module(piece) for part, piece in zip(self.parts, pieces, strict=True)))
+
+    def from_modules(self, modules: Sequence[nn.Module]) -> Tensor:
+        """The block ``[N, D]`` of plain modules laid out as ``module`` lays them out."""
+        names = ("features", "value", "advantage")
+        blocks = [part.from_modules([getattr(m, name) for m in modules]) for part, name in zip(self.parts, names, strict=True)]
+        return torch.cat(blocks, dim=1)
 
 
 class DuelingModule(nn.Module):

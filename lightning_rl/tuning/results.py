@@ -14,7 +14,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from lightning_rl.tuning.trial import FAILED, REPORTS, SETTINGS, Plan, read_reports
+from lightning_rl.tuning.trial import FAILED, REPORTS, SETTINGS, Plan, expanded, read_reports
 from lightning_rl.types import UserError
 
 BEST, TABLE, SEARCH = "best.yaml", "trials.csv", "search.yaml"
@@ -96,7 +96,7 @@ def write_results(plan: Plan, trials: Sequence[Trial]) -> None:
     content = {
         "implementation": options.implementation,
         "gamename": options.gamename,
-        "config": {**options.config, **options.settings, **best.settings},
+        "config": {**options.config, **options.settings, **expanded(best.settings)},
     }
     ((key, total),) = plan.tune.budget.items()
     head = (

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import yaml
 
+from lightning_rl.config import build_config
 from lightning_rl.figures.runs import read_scalar
 from lightning_rl.registry import implementation
-from lightning_rl.run import RunOptions, load_config, train
+from lightning_rl.run import RunOptions, config_layers, train
 from lightning_rl.tuning.space import TuneConfig, spaces
 from lightning_rl.types import UserError
 
@@ -42,23 +43,37 @@ class Plan:
         return self.folder / name
 
     def settings(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
-        """The config's values for what the search algorithm drew."""
+        """The searched keys' values for what the search algorithm drew."""
         return {space.key: space.decode(drawn[space.key]) for space in spaces(self.tune.search)}
 
     def runs(self, name: str, settings: Mapping[str, Any]) -> list[RunOptions]:
         """The runs of a trial: one of all seeds where the method stacks them, else one for each."""
         base, tune = self.options, self.tune
         exp_name = f"{base.exp_name}/{base.implementation}/tune/{name}"
-        every = {**base.settings, **tune.settings, **settings}
+        every = {**base.settings, **tune.settings, **expanded(settings)}
         run = dataclasses.replace(base, exp_name=exp_name, settings=every, num_seeds=tune.seeds, num_workers=0, log_version=0)
         return [run] if implementation(base.implementation).method.stackable else run.seeds()
 
     def check(self) -> None:
         """UserError for a search that cannot run, e.g. a space beyond what a key may be."""
+        layers, schema = config_layers(self.options), implementation(self.options.implementation).config
         for space in spaces(self.tune.search):
             for value in space.bounds():
                 (run, *_) = self.runs("check", {space.key: value})
-                load_config(dataclasses.replace(run, settings={**run.settings, **self.tune.budget}))
+                settings = {**run.settings, **self.tune.budget}
+                build_config(schema, [*layers, ("tune search", settings)]).resolved(self.options.gamename)
+
+
+def expanded(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """``agent.DDQN.gamma: 0.9`` as ``agent: {DDQN: {gamma: 0.9}}``; keys without a dot as they are."""
+    result: dict[str, Any] = {}
+    for key, value in settings.items():
+        *parents, name = key.split(".")
+        place = result
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[name] = value
+    return result
 
 
 def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[dict[str, float]]:

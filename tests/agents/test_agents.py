@@ -164,3 +164,14 @@ def test_members_in_blocks_are_members_at_once():
     whole.run()
     blocks.run()
     assert_same(one.state_dict(), two.state_dict(), exactly=True)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_members_adopt_a_plain_module(name):
+    source, training = train(name, SEEDS[:2], episodes=4)
+    training.run()
+    agent = AGENTS[name](SEEDS[2:5])
+    agent.adopt(source.module(1))
+    for n in range(3):
+        theirs, ours = source.module(1).state_dict(), agent.module(n).state_dict()
+        assert all(torch.equal(ours[key], value) for key, value in theirs.items())

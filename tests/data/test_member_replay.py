@@ -1,7 +1,15 @@
+import os
+from pathlib import Path
+
 import pytest
 import torch
 
+from lightning_rl.agents.dqn import DDQN, DQNSettings
+from lightning_rl.agents.training import MemberTraining
 from lightning_rl.data.member_replay import MemberReplay, Transition
+from lightning_rl.envs.batch import FuncBatch
+from lightning_rl.envs.classic import CartPole
+from lightning_rl.nets.members import MemberMLP
 
 
 def step(value, members=3, action_size=0):
@@ -51,3 +59,19 @@ def test_48_members_with_100k_rows_stay_under_a_gibibyte():
         assert 48 * 4 * 100_000 * (2 * obs_size + max(action_size, 1) + 2) < 2**30
         replay = MemberReplay(1, 10, obs_size, action_size)
         assert replay._rows.nbytes == 4 * 10 * (2 * obs_size + max(action_size, 1) + 2)
+
+
+def test_48_agents_with_full_memories_take_less_than_a_gibibyte():
+    """Measured: what the process grows by, parameters, noise and an update included."""
+
+    def resident():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    before, seeds = resident(), list(range(48))
+    settings = DQNSettings(0.99, 1e-3, 199, 100_000, 0.01, 1.0, 0.1, 0.9)
+    agent = DDQN(MemberMLP(4, (57,), 2, "tanh"), 4, settings, seeds)
+    agent.replay._rows.fill_(0.5)
+    training = MemberTraining(agent, FuncBatch(CartPole(), 200, seeds), 5, 0.99)
+    training.run(2)
+    grown = resident() - before
+    assert 48 * 100_000 * 11 * 4 <= grown < 2**30

@@ -63,7 +63,7 @@ def test_func_and_gym_repeat_actions_alike(repeat):
     while not over:
         here, there = func.step(torch.tensor([1])), gym.step(torch.tensor([1]))
         torch.testing.assert_close(here.obs, there.obs, rtol=1e-4, atol=1e-5)
-        for a, b in zip(here[1:], there[1:], strict=True):
+        for a, b in zip(here[1:5], there[1:5], strict=True):
             assert a.tolist() == b.tolist()
         assert here.reward.item() == here.length.item()
         lengths += here.length.item()

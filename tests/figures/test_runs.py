@@ -102,3 +102,16 @@ def test_runs_of_several_seeds_read_like_runs_alone(tmp_path):
     assert run_cli(tmp_path, "--max_epochs", "2", "--num_seeds", "2", implementation="DDQN") == 0
     runs = find_runs([tmp_path])
     assert [run.path for run in runs] == [run_dir(tmp_path, seed=seed, implementation="DDQN") for seed in (25, 26)]
+
+
+def test_a_group_of_unequal_configs_is_named(tmp_path, capsys):
+    assert run_cli(tmp_path, "--max_epochs", "2", "--seed", "1") == 0
+    assert run_cli(tmp_path, "--max_epochs", "3", "--seed", "2") == 0  # a longer budget is no other method
+    read = [str(tmp_path)], "rollout/return_mean"
+    require_one_run_per_seed(label_groups(read_table(*read), None), ["gamename", "group"])
+    assert "differ" not in capsys.readouterr().err
+    assert run_cli(tmp_path, "--max_epochs", "2", "--seed", "3", batch_size=8) == 0
+    require_one_run_per_seed(label_groups(read_table(*read), None), ["gamename", "group"])
+    assert "the runs of cartpole, UDRL differ in their configs; --group KEY" in capsys.readouterr().err
+    table = label_groups(read_table(*read, keys=["batch_size"]), ["batch_size"])
+    assert set(table["group"]) == {"batch_size 16", "batch_size 8"}

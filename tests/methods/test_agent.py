@@ -76,11 +76,27 @@ def test_seeds_that_do_not_fit_together_are_not_resumed(tmp_path, capsys):
     assert "of different epochs [1, 3]; resume them one by one" in capsys.readouterr().err
 
 
-def test_reload_is_refused(tmp_path, capsys):
-    run_cli(tmp_path, "--max_epochs", "1", implementation="QL", gamename="cliff", checkpoint_interval=1)
-    path = run_dir(tmp_path, "cliff", implementation="QL") / "last.ckpt"
-    assert run_cli(tmp_path, "--reload", str(path), "--seed", "3", implementation="QL", gamename="cliff") == 2
-    assert "--reload: a QL cannot start from weights alone" in capsys.readouterr().err
+@pytest.mark.parametrize("name", ["QL", "DDQN", "PPO"])
+def test_reload_starts_every_seed_from_the_policy(tmp_path, name):
+    what = {"implementation": name, "gamename": "cliff", "checkpoint_interval": 1}
+    run_cli(tmp_path, "--max_epochs", "3", **what)
+    path = run_dir(tmp_path, "cliff", implementation=name) / "last.ckpt"
+    flags = ("--max_epochs", "1", "--num_seeds", "2", "--reload", str(path))
+    assert run_cli(tmp_path / "b", *flags, learning_rate=1e-30, **what) == 0
+    before = torch.load(path, weights_only=True)["state_dict"]
+    for seed in (25, 26):
+        after = last(tmp_path / "b", name, "cliff", seed)
+        weights = {key: value for key, value in before.items() if key.startswith("policies.0.")}
+        assert weights
+        assert all(torch.allclose(after["state_dict"][key], value, rtol=0, atol=1e-9) for key, value in weights.items())
+        assert after["state_dict"]["env_steps"] == 40
+
+
+def test_repeated_actions_count_as_environment_steps(tmp_path):
+    for name, gamename in (("DDQN", "cliff"), ("PPO", "lunarlander-continuous")):
+        assert run_cli(tmp_path, "--max_epochs", "2", implementation=name, gamename=gamename, action_repeat=3) == 0
+        state = last(tmp_path, name, gamename)["state_dict"]
+        assert 2 * 80 < state["env_steps"] <= 3 * 80
 
 
 def test_q_learning_finds_the_best_path_on_the_cliff(tmp_path):

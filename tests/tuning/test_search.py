@@ -1,16 +1,19 @@
 import csv
 import dataclasses
+import subprocess
+import sys
+import time
 
 import pytest
 import yaml
-from helpers import tiny_settings
+from helpers import ROOT, tiny_settings
 
 from lightning_rl.cli import main
 from lightning_rl.figures.runs import read_scalar
-from lightning_rl.run import RunOptions
-from lightning_rl.tuning.results import Trial, best_trial, read_trials, state_of
+from lightning_rl.run import RunOptions, train
+from lightning_rl.tuning.results import Trial, best_trial, read_search, read_trials, state_of
 from lightning_rl.tuning.space import load_tune_config
-from lightning_rl.tuning.trial import Plan, run_trial
+from lightning_rl.tuning.trial import Plan, read_reports, run_trial
 from lightning_rl.types import UserError
 
 SEARCH = {"learning_rate": {"log": [1e-4, 1e-2]}, "hidden": {"choice": [[8, 8], [8, 16]]}}
@@ -51,10 +54,25 @@ def test_a_trial_killed_on_its_way_goes_on_to_the_same_result(tmp_path):
     half.close()
     # as if the first seed had just finished the second stretch when the machine went down
     (first, _) = broken.runs("one", settings)
-    from lightning_rl.run import train
-
     assert train(dataclasses.replace(first, settings={**first.settings, "max_env_steps": 400}, resume=True)) == 0
     assert list(run_trial(broken, "one", settings)) == expected[1:]
+
+
+def test_an_evolution_is_a_trial_that_reports_its_generations(tmp_path):
+    """Three levels: settings of the evolution, and of the agents in its inner loop (a key inside a key)."""
+    tiny = {"population": 2, "center_agents": 2, "hidden": [8], "eval_agents": 1, "eval_episodes": 1, "stop_when_solved": False}
+    options = RunOptions("SE", "emptyroom22", logdir=tmp_path, settings=tiny)
+    tune = {"reports": 2, "budget": {"max_epochs": 2}}
+    plan = Plan(options, load_tune_config("SE", "emptyroom22", tune))
+    plan.check()
+    settings = {"noise_std": 0.2, "agent.QL.gamma": 0.5}
+    reports = list(run_trial(plan, "one", settings))
+    assert [(report["report"], report["budget"]) for report in reports] == [(1, 1), (2, 2)]
+    (run,) = plan.runs("one", settings)
+    assert run.settings["agent"] == {"QL": {"gamma": 0.5}}
+    curve = read_scalar(run.run_dir, "es/fitness_mean")
+    assert [report["score"] for report in reports] == pytest.approx(curve.value[-2:].tolist())
+    assert read_trials(plan.folder)[0].settings == settings
 
 
 def test_the_best_is_looked_for_among_those_that_came_furthest():
@@ -69,17 +87,17 @@ def test_the_best_is_looked_for_among_those_that_came_furthest():
 
 
 def test_a_search_from_the_command_line(tmp_path, capsys):
-    """Two tiny trials with Ray; one of them on a learning rate that diverges, which the other outlives."""
+    """Two tiny trials with Ray; one of them draws a learning rate that diverges, which the other outlives."""
     search = "search={learning_rate: {choice: [1.0e-3, 1.0e+38]}}"
-    flags = ["--implementation", "UDRL", "--gamename", "cartpole", "--logdir", str(tmp_path)]
+    flags = ["--implementation", "UDRL", "--gamename", "cartpole", "--logdir", str(tmp_path), "--seed", "1"]
     flags += [f"--set={key}={value}" for key, value in tiny_settings("UDRL").items()]
-    flags += ["--use_tune", "--tune", "trials=4", "--tune", "seeds=1", "--tune", "reports=1", "--tune", search]
+    flags += ["--use_tune", "--tune", "trials=2", "--tune", "seeds=1", "--tune", "reports=1", "--tune", search]
     assert main([*flags, "--tune", "budget={max_env_steps: 200}"]) == 0
     folder = tmp_path / "cartpole" / "default" / "UDRL" / "tune"
     rows = list(csv.DictReader((folder / "trials.csv").open()))
-    assert len(rows) == 4
+    assert len(rows) == 2
     assert rows[0]["state"] == "finished"
-    assert any(row["state"].startswith("failed: ") and "diverged" in row["state"] for row in rows)
+    assert "diverged" in rows[1]["state"]
     best = yaml.safe_load((folder / "best.yaml").read_text())
     assert best["config"]["learning_rate"] == 1e-3
     for name in ("search.png", "search.svg", "search.csv"):
@@ -88,9 +106,46 @@ def test_a_search_from_the_command_line(tmp_path, capsys):
     # a second search of the name is refused; the best settings train
     assert main([*flags, "--tune", "budget={max_env_steps: 200}"]) == 2
     assert "already holds a search; go on with --resume" in capsys.readouterr().err
-    assert main([*flags[:6], "--num_workers", "0", "--config", str(folder / "best.yaml"), "--max_epochs", "1"]) == 0
-    config = yaml.safe_load((tmp_path / "cartpole" / "default" / "UDRL" / "seed_25" / "config.yaml").read_text())["config"]
+    assert main([*flags[:8], "--num_workers", "0", "--config", str(folder / "best.yaml"), "--max_epochs", "1"]) == 0
+    config = yaml.safe_load((tmp_path / "cartpole" / "default" / "UDRL" / "seed_1" / "config.yaml").read_text())["config"]
     assert (config["learning_rate"], config["hidden"]) == (1e-3, [8, 8])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("algorithm", "needs"), [("asha", "ray"), ("optuna", "optuna"), ("bohb", "hpbandster")])
+def test_a_killed_search_goes_on(tmp_path, algorithm, needs):
+    """kill -9 once the first reports are there, then --resume: all trials end, the reports from before are kept."""
+    pytest.importorskip(needs)
+    flags = [f"--set={key}={value}" for key, value in tiny_settings("UDRL").items()]
+    flags += [f"--tune={setting}" for setting in (f"algorithm={algorithm}", "trials=4", "seeds=2", "reports=3")]
+    flags += ["--tune=budget={max_env_steps: 900}", "--tune=search={learning_rate: {log: [1.0e-4, 1.0e-2]}}"]
+    command = [
+        sys.executable,
+        str(ROOT / "trainer.py"),
+        "--gamename",
+        "cartpole",
+        "--logdir",
+        str(tmp_path),
+        "--use_tune",
+        *flags,
+    ]
+    folder = tmp_path / "cartpole" / "default" / "UDRL" / "tune"
+    first = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    while not any(len(read_reports(path.parent)) >= 2 for path in folder.glob("*/reports.csv")):
+        assert first.poll() is None, "the search ended before it could be killed"
+        time.sleep(0.5)
+    first.kill()
+    first.wait()
+    before = {path: path.read_text() for path in folder.glob("*/reports.csv")}
+    second = subprocess.run([*command, "--resume"], capture_output=True, text=True)
+    assert second.returncode == 0, second.stderr
+    assert all(path.read_text().startswith(text) for path, text in before.items())
+    rows = list(csv.DictReader((folder / "trials.csv").open()))
+    assert len(rows) >= 4
+    assert rows[0]["state"] == "finished"
+    assert {row["state"] for row in rows} <= {"finished", "stopped early"}
+    assert (folder / "best.yaml").exists()
 
 
 def test_what_cannot_be_searched_is_refused(tmp_path, capsys, monkeypatch):
@@ -110,6 +165,4 @@ def test_what_cannot_be_searched_is_refused(tmp_path, capsys, monkeypatch):
     assert main([*base, "--use_tune", "--tune", "algorithm=bohb"]) == 2
     assert "needs hpbandster and ConfigSpace: pip install 'lightning_rl[bohb]'" in capsys.readouterr().err
     with pytest.raises(UserError, match="is not the tune/ folder of a search"):
-        from lightning_rl.tuning.results import read_search
-
         read_search(tmp_path)

@@ -1,0 +1,82 @@
+"""Table and figure of results/members/learning.csv, which compare_learning.py fills.
+
+    python benchmarks/report_learning.py
+
+Each cell is the mean over seeds of the mean test return at the end of training, and the range of the seeds.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from lightning_rl.figures.style import big_numbers, caption, colour, panels
+
+FOLDER = Path(__file__).resolve().parent.parent / "results" / "members"
+NAMES = {"ours": "ours, stacked", "sb3": "Stable-Baselines3"}
+Curves = dict[int, list[tuple[int, float, float]]]
+"""(decisions, mean test return, CPU seconds) of each seed."""
+
+
+def read() -> dict[str, dict[str, Curves]]:
+    """Curves by task and library; a seed that was not trained to the end is left out."""
+    found: dict[str, dict[str, Curves]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    with (FOLDER / "learning.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            point = int(row["decisions"]), float(row["return_mean"]), float(row["cpu_seconds"])
+            found[f"{row['agent']} {row['task']}"][row["library"]][int(row["seed"])].append(point)
+    for libraries in found.values():
+        longest = max(points[-1][0] for curves in libraries.values() for points in curves.values())
+        for curves in libraries.values():
+            for seed in [seed for seed, points in curves.items() if points[-1][0] < longest]:
+                del curves[seed]
+    return found
+
+
+def table(found: dict[str, dict[str, Curves]]) -> str:
+    """Markdown."""
+    lines = ["| task | decisions | library | seeds | return at the end | CPU s a seed |"]
+    lines.append("|---|---|---|---|---|---|")
+    for task, libraries in found.items():
+        for library, curves in libraries.items():
+            last = [points[-1][1] for points in curves.values()]
+            if not last:
+                continue
+            seconds = np.mean([points[-1][2] for points in curves.values()])
+            decisions = next(iter(curves.values()))[-1][0]
+            spread = f"{np.mean(last):.1f} ({min(last):.1f} to {max(last):.1f})"
+            lines.append(f"| {task} | {decisions:,} | {NAMES[library]} | {len(last)} | {spread} | {seconds:.0f} |")
+    return "\n".join(lines)
+
+
+def draw(found: dict[str, dict[str, Curves]]) -> None:
+    """One panel a task: every seed thin, the mean thick."""
+    figure, axes = panels(len(found))
+    for axis, (task, libraries) in zip(axes, found.items(), strict=True):
+        for number, (library, curves) in enumerate(sorted(libraries.items())):
+            if not curves:
+                continue
+            x = [decisions for decisions, _, _ in next(iter(curves.values()))]
+            values = np.array([[value for _, value, _ in points] for points in curves.values()])
+            axis.plot(x, values.T, color=colour(number), alpha=0.35, linewidth=0.8)
+            axis.plot(x, values.mean(0), color=colour(number), linewidth=2, label=f"{NAMES[library]}, {len(curves)} seeds")
+        axis.set(title=task, xlabel="decisions", ylabel="mean return of greedy tests")
+        big_numbers(axis)
+        axis.legend()
+    caption(figure, "Thin: seeds; thick: their mean. Equal hyper-parameters and budgets.")
+    figure.savefig(FOLDER / "learning.png")
+    figure.savefig(FOLDER / "learning.svg")
+
+
+def main() -> None:
+    """Prints the table and draws the figure."""
+    found = read()
+    print(table(found))
+    draw(found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""Schemas of the configs of bi-level learning, and the inner agents that they ask for."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic.dataclasses import dataclass as config_dataclass
+
+from lightning_rl.config import build_config, merged_values
+from lightning_rl.envs.spec import env_spec
+from lightning_rl.evolution.strategies import STRATEGIES
+from lightning_rl.functional.evolution import NEED_TWO, TRANSFORMS
+from lightning_rl.functional.reward_shaping import REWARD_FORMS
+from lightning_rl.methods.agent_configs import AGENTS
+from lightning_rl.methods.base import STRICT, MethodConfig, Share
+from lightning_rl.methods.inner_loop import OBJECTIVES
+from lightning_rl.nets.members import ActivationName
+from lightning_rl.types import UserError
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class BilevelConfig(MethodConfig):
+    """Keys of ``configs/SE.yaml`` and ``configs/RN.yaml``, explained there."""
+
+    agent: str | list[str] | dict[str, dict[str, Any] | None] | None
+    vary: bool
+    stop_rule: Literal["plateau", "solved", "none"]
+    solved_return: float | None
+    unsolved_penalty: NonNegativeFloat
+    test_episodes: PositiveInt
+    judge_episodes: PositiveInt
+    max_train_steps: PositiveInt
+    strategy: str
+    population: PositiveInt
+    noise_std: PositiveFloat
+    step_size: PositiveFloat
+    score_transform: str
+    mirrored: bool
+    num_grad_evals: PositiveInt
+    grad_eval_aggregate: Literal["mean", "min"]
+    center_agents: PositiveInt
+    shared_agents: bool
+    weight_decay: Share
+    nes_step_size: bool
+    step_decay: PositiveFloat
+    noise_decay: PositiveFloat
+    hidden: list[PositiveInt]
+    activation: ActivationName
+    eval_agents: PositiveInt
+
+    @model_validator(mode="after")
+    def _check(self) -> BilevelConfig:
+        for key, value, known in (
+            ("strategy", self.strategy, STRATEGIES), ("score_transform", self.score_transform, TRANSFORMS),
+        ):  # fmt: skip
+            if value not in known:
+                raise ValueError(f"{key} '{value}' is unknown; choose one of: {', '.join(known)}")
+        compares = self.strategy != "published" or self.score_transform in NEED_TWO
+        if self.population == 1 and compares:
+            what = f"strategy {self.strategy}" if self.strategy != "published" else f"score_transform {self.score_transform}"
+            raise ValueError(f"population 1: {what} compares candidates with each other; use a population of 2 or more")
+        if self.strategy == "openai" and not self.mirrored:
+            raise ValueError("mirrored false: strategy openai works on mirrored pairs; use mirrored=true, or strategy=snes")
+        if self.strategy == "cmaes" and self.mirrored:
+            raise ValueError("mirrored true: strategy cmaes draws its own candidates; use mirrored=false")
+        if self.strategy in ("snes", "cmaes") and self.noise_decay != 1:
+            raise ValueError(f"noise_decay {self.noise_decay}: strategy {self.strategy} adapts its noise itself; use 1.0")
+        return self
+
+    def resolved(self, gamename: str) -> BilevelConfig:
+        """With every value of the inner agents, so that a run's record is complete."""
+        agents = {name: dataclasses.asdict(cfg) for name, cfg in agent_configs(self.agent, gamename)}
+        return dataclasses.replace(self, agent=agents)  # type: ignore[arg-type]
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class SEConfig(BilevelConfig):
+    """Keys of ``configs/SE.yaml``."""
+
+    stop_when_solved: bool
+    proxy_horizon: PositiveInt | None
+    cap_ends: bool
+    latent_size: NonNegativeInt
+    reencode: bool
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class RNConfig(BilevelConfig):
+    """Keys of ``configs/RN.yaml``."""
+
+    reward: str
+    objective: str
+
+    @model_validator(mode="after")
+    def _check_reward(self) -> RNConfig:
+        for key, value, known in (("reward", self.reward, REWARD_FORMS), ("objective", self.objective, OBJECTIVES)):
+            if value not in known:
+                raise ValueError(f"{key} '{value}' is unknown; choose one of: {', '.join(known)}")
+        return self
+
+
+def agent_configs(
+    asked: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None, gamename: str
+) -> tuple[tuple[str, Any], ...]:
+    """(implementation, config) of the inner agents: their own YAML for the gamename, with the settings that are asked for.
+
+    asked: a name, several, or names with settings; None: DDQN, or TD3 for continuous actions. Of several, those that fit the
+    actions are taken. UserError for an unknown one, and where none fits.
+    """
+    spec = env_spec(gamename)
+    if asked is None:
+        asked = "TD3" if spec.continuous else "DDQN"
+    names = [asked] if isinstance(asked, str) else list(asked)
+    if not names:
+        raise UserError("key 'agent' is empty; name one or more agents, e.g. agent=DDQN")
+    settings = asked if isinstance(asked, Mapping) else {}
+    for name in names:
+        if name not in AGENTS:
+            raise UserError(f"agent '{name}' is unknown; choose one of: {', '.join(AGENTS)}")
+    fitting = [name for name in names if AGENTS[name].misfit(spec) is None]
+    if not fitting:
+        raise UserError(f"agent {names[0]} does not fit gamename '{gamename}': {AGENTS[names[0]].misfit(spec)}")
+    found = []
+    for name in fitting:
+        layers = [*merged_values(name, gamename), (f"key 'agent', {name}", settings.get(name) or {})]
+        found.append((name, build_config(AGENTS[name].config, layers)))
+    return tuple(found)

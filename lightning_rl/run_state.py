@@ -1,0 +1,69 @@
+"""Who has a run directory, and how its run stands: running, finished, interrupted or failed."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lightning_rl.types import UserError
+
+STATE, LOCK = "state.yaml", ".lock"
+
+
+@contextlib.contextmanager
+def owned(run_dir: Path) -> Iterator[None]:
+    """Creates the run directory and holds it against a second process with the same one; notes what ends the run early."""
+    try:
+        run_dir.mkdir(parents=True, exist_ok=True)
+        lock = (run_dir / LOCK).open("w")
+    except OSError as error:
+        raise UserError(f"cannot write to '{run_dir}': {error.strerror}; choose another --logdir") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(f"'{run_dir}' is in use by another process; choose another --seed or --exp_name") from error
+        write_state(run_dir, "running")
+        try:
+            yield
+        except Exception as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            write_state(run_dir, "failed", reason)
+            raise
+        except BaseException:
+            write_state(run_dir, "interrupted")
+            raise
+
+
+def write_state(run_dir: Path, state: str, reason: str = "") -> None:
+    """``state.yaml``; a full disk, which is perhaps why the run ends, is no reason to lose the first error."""
+    with contextlib.suppress(OSError):
+        (run_dir / STATE).write_text(yaml.safe_dump({"state": state, **({"reason": reason} if reason else {})}, width=1000))
+
+
+def read_state(run_dir: Path) -> tuple[str, str]:
+    """(state, reason). A run that was killed while running is interrupted; one of before there was a state.yaml, unknown."""
+    if _held(run_dir):
+        return "running", ""
+    try:
+        content: Any = yaml.safe_load((run_dir / STATE).read_text())
+        state, reason = str(content["state"]), str(content.get("reason", ""))
+    except (OSError, yaml.YAMLError, TypeError, KeyError):
+        return "unknown", ""
+    return ("interrupted", "killed") if state == "running" else (state, reason)
+
+
+def _held(run_dir: Path) -> bool:
+    try:
+        with (run_dir / LOCK).open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

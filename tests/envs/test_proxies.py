@@ -1,0 +1,144 @@
+import dataclasses
+import pickle
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from gymnasium.utils.env_checker import check_env
+
+import lightning_rl
+from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, load_proxy, read_proxy, save_proxy, shipped
+from lightning_rl.envs.spec import env_spec
+from lightning_rl.types import UserError
+
+SE = SyntheticProxy("cartpole-v0", (8,), "tanh", 2, 7, True, False, "raw")
+RN = RewardProxy("cartpole-v0", (8,), "tanh", "exclusive_potential", 0.9)
+
+
+def params(proxy):
+    return proxy.net.init([torch.Generator().manual_seed(5)])[0]
+
+
+@pytest.fixture
+def path(tmp_path):
+    save_proxy(tmp_path / "se.pt", SE, params(SE), {"score": 12.5})
+    return tmp_path / "se.pt"
+
+
+KINDS = [
+    SE, RN, SyntheticProxy("pendulum", (8,), "relu", 0, 9, False, False, "raw"),
+    SyntheticProxy("emptyroom22", (8,), "relu", 0, 9, False, True, "raw"),
+    SyntheticProxy("lunarlander", (8,), "relu", 0, 9, False, False, "raw"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("proxy", KINDS, ids=lambda proxy: f"{type(proxy).__name__}-{proxy.gamename}")
+@pytest.mark.filterwarnings("ignore")
+def test_files_come_back_as_gymnasium_environments(tmp_path, proxy):
+    save_proxy(tmp_path / "p.pt", proxy, params(proxy), {"score": 1.0})
+    again, values, about = read_proxy(tmp_path / "p.pt")
+    assert again == proxy
+    assert torch.equal(values, params(proxy))
+    env = lightning_rl.load_proxy(tmp_path / "p.pt", proxy.gamename)
+    check_env(env, skip_render_check=True)
+    assert env.unwrapped.about == about == {"score": 1.0}
+    env.reset(seed=3)
+    env.action_space.seed(3)
+    over = steps = 0
+    while not over:
+        _, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        over, steps = terminated or truncated, steps + 1
+    assert steps <= 200
+
+
+def test_action_boxes_are_the_tasks(tmp_path):
+    proxy = SyntheticProxy("pendulum", (8,), "relu", 0, 9, False, False, "raw")
+    save_proxy(tmp_path / "p.pt", proxy, params(proxy), {})
+    assert load_proxy(tmp_path / "p.pt").action_space == gymnasium.make("Pendulum-v1").action_space
+
+
+def test_the_gymnasium_form_is_the_batched_one(path):
+    env = load_proxy(path)
+    obs, _ = env.reset(seed=1)
+    batch = SE.env(params(SE).unsqueeze(0))
+    after, reward, _, _, info = env.step(1)
+    step = batch.step(torch.from_numpy(obs), torch.tensor(1), torch.empty(0))
+    np.testing.assert_allclose(after, step.obs.numpy(), rtol=1e-6)
+    assert reward == pytest.approx(step.reward.item())
+    assert info["continuation"] == pytest.approx(step.continuation.item())
+
+
+@pytest.mark.parametrize("cap_ends", [True, False])
+def test_the_cap_is_a_termination_or_not(cap_ends):
+    env = dataclasses.replace(SE, horizon=1, cap_ends=cap_ends).gym(params(SE))
+    env.reset(seed=0)
+    assert env.step(0)[2:4] == (cap_ends, not cap_ends)
+
+
+def test_learned_rewards_keep_the_real_one(tmp_path):
+    save_proxy(tmp_path / "rn.pt", RN, params(RN), {})
+    env = load_proxy(tmp_path / "rn.pt")
+    before, _ = env.reset(seed=1)
+    after, reward, _, _, info = env.step(0)
+    phi = RN.net.net.module(params(RN))
+    assert reward == pytest.approx((0.9 * phi(torch.from_numpy(after)) - phi(torch.from_numpy(before))).item(), abs=1e-6)
+    assert info["real_reward"] == 1.0
+
+
+def test_a_proxy_of_another_task_is_refused(path):
+    with pytest.raises(UserError, match="is of gamename 'cartpole-v0', not of 'acrobot'; use a proxy of the same task"):
+        load_proxy(path, "acrobot")
+
+
+class Bomb:
+    def __reduce__(self):
+        return (exec, ("raise SystemExit('run!')",))
+
+
+def test_hostile_files_are_refused_unrun(tmp_path):
+    torch.save({"format": "lightning_rl proxy 1", "params": Bomb()}, tmp_path / "bomb.pt")
+    with pytest.raises(UserError, match="holds objects other than plain data and was refused; none of it was run"):
+        load_proxy(tmp_path / "bomb.pt")
+    (tmp_path / "pickle.pt").write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(UserError, match="is truncated or not a proxy file"):
+        load_proxy(tmp_path / "pickle.pt")
+
+
+def test_damaged_and_foreign_files_are_refused(path, tmp_path):
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(UserError, match="is truncated or not a proxy file"):
+        load_proxy(path)
+    spoiled = bytearray(whole)
+    place = whole.index(np.asarray(params(SE))[:4].tobytes())
+    spoiled[place] ^= 255
+    path.write_bytes(bytes(spoiled))
+    with pytest.raises(UserError, match="damaged"):
+        load_proxy(path)
+    with pytest.raises(UserError, match=r"proxy file '.*nothing.pt' does not exist; shipped ones are"):
+        load_proxy(tmp_path / "nothing.pt")
+    torch.save({"state_dict": {}}, path)
+    with pytest.raises(UserError, match="is not a proxy file of this version: its content is something else"):
+        load_proxy(path)
+
+
+@pytest.mark.parametrize("change", [lambda p: p[:-1], lambda p: p * float("nan"), lambda p: p.double()])
+def test_parameters_that_do_not_fit_are_refused(path, change):
+    content = torch.load(path, weights_only=True)
+    torch.save({**content, "params": change(content["params"])}, path)
+    with pytest.raises(UserError, match="its parameters are not 282 finite numbers"):
+        load_proxy(path)
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_shipped_proxies_are_registered_and_small(name):
+    env = gymnasium.make(f"lightning_rl/{name}")
+    real = gymnasium.make(env_spec(load_proxy(name).unwrapped.about["gamename"]).env_id)
+    assert env.action_space == real.action_space
+    assert env.observation_space.shape == real.observation_space.shape
+    env.reset(seed=0)
+    env.step(env.action_space.sample())
+    about = env.unwrapped.about
+    assert about["curve"]
+    assert about["config"]

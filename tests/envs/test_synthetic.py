@@ -1,0 +1,126 @@
+import pytest
+import torch
+
+from lightning_rl.agents.base import Agent
+from lightning_rl.agents.training import MemberTraining
+from lightning_rl.envs.adapters import FUNC_ENVS
+from lightning_rl.envs.batch import FuncBatch
+from lightning_rl.envs.synthetic import SyntheticEnv, SyntheticNet
+
+NET = SyntheticNet(4, 2, (8,), "leakyrelu")
+
+
+def generators(count):
+    return [torch.Generator().manual_seed(n) for n in range(count)]
+
+
+def make(members=3, net=NET, gamename="cartpole", **options):
+    return SyntheticEnv(net, net.init(generators(members)), FUNC_ENVS[gamename](), **options)
+
+
+def plain(net, params, member):
+    """The heads of one member as torch modules."""
+    pieces = net.split(params[member : member + 1])
+    return [head.module(piece[0]) for head, piece in zip(net.heads, pieces, strict=True)]
+
+
+def test_sizes_are_the_papers():
+    assert SyntheticNet(4, 2, (83,), "leakyrelu").size == 2247
+    assert SyntheticNet(4, 2, (128,), "leakyrelu").size == 3462
+    acrobot = SyntheticNet(6, 3, (167,), "prelu")
+    assert acrobot.size == 6354 + 3
+    assert int(acrobot.evolved().sum()) == 6354
+
+
+def test_heads_see_action_then_state_and_are_unbounded():
+    env = make()
+    state, action = torch.randn(3, 4), torch.tensor([0, 1, 1])
+    step = env.step(state, action, torch.empty(3, 0))
+    for n in range(3):
+        x = torch.cat([torch.eye(2)[action[n]], state[n]])
+        after, reward, done = (head(x) for head in plain(NET, env.params, n))
+        torch.testing.assert_close(step.state[n], after)
+        torch.testing.assert_close(step.reward[n], reward[0])
+        torch.testing.assert_close(step.continuation[n], 1 - done[0])
+        assert bool(step.terminated[n]) == (done.item() > 0.5)
+    assert torch.equal(step.obs, step.state)
+
+
+def test_a_member_alone_and_further_dimensions():
+    env, state, action = make(), torch.randn(3, 5, 4), torch.randint(2, (3, 5))
+    whole = env.step(state, action, torch.empty(3, 5, 0))
+    rows = torch.tensor([2, 0])
+    part = env.keep(rows).step(state[rows, 1], action[rows, 1], torch.empty(2, 0))
+    torch.testing.assert_close(part.state, whole.state[rows, 1])
+    torch.testing.assert_close(part.reward, whole.reward[rows, 1])
+
+
+def test_starts_are_the_tasks_or_learned():
+    noise = torch.rand(3, 4)
+    assert torch.equal(make().reset(noise), FUNC_ENVS["cartpole"]().reset(noise))
+    net = SyntheticNet(4, 2, (8,), "tanh", latent_size=2)
+    env = make(net=net)
+    assert env.reset_noise_size == 2
+    starts = env.reset(torch.full((3, 2), 0.5))  # the middle of the normal distribution is 0
+    for n in range(3):
+        torch.testing.assert_close(starts[n], plain(net, env.params, n)[3](torch.zeros(2)), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("reencode", [False, True])
+def test_one_hot_worlds(reencode):
+    net = SyntheticNet(4, 4, (8,), "leakyrelu")
+    env = make(net=net, gamename="emptyroom22", one_hot=True, reencode=reencode)
+    state = env.reset(torch.empty(3, 0))
+    assert state.tolist() == [[1, 0, 0, 0]] * 3
+    first = env.step(state, torch.tensor([0, 1, 2]), torch.empty(3, 0))
+    assert torch.equal(first.obs, torch.eye(4)[first.state.argmax(-1)])
+    second = env.step(first.state, torch.tensor([0, 1, 2]), torch.empty(3, 0))
+    x = torch.cat([torch.eye(4)[0], first.obs[0] if reencode else first.state[0]])
+    torch.testing.assert_close(second.state[0], plain(net, env.params, 0)[0](x))
+
+
+def test_a_classifier_gives_probabilities():
+    step = make(done="classifier").step(torch.randn(3, 4), torch.zeros(3, dtype=torch.int64), torch.empty(3, 0))
+    assert ((step.continuation > 0) & (step.continuation < 1)).all()
+    assert torch.equal(step.terminated, step.continuation < 0.5)
+
+
+class Spy(Agent):
+    """Plays action 0 and writes down the discounts."""
+
+    member_tensors = ("nothing",)
+
+    def __init__(self, seeds):
+        super().__init__(seeds)
+        self.nothing, self.seen = torch.zeros(len(seeds)), []
+
+    def act(self, obs, episode, step):
+        return torch.zeros(len(obs), dtype=torch.int64)
+
+    def greedy(self, obs):
+        return torch.zeros(obs.shape[:2], dtype=torch.int64)
+
+    def learn(self, transition, over, step, active):
+        self.seen.append((transition.discount, over))
+
+    @property
+    def num_updates(self):
+        return torch.zeros(self.num_members)
+
+    def module(self, row):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("cap_ends", [False, True])
+def test_agents_learn_from_the_raw_done(cap_ends):
+    """gamma (1 - d) is stored, also beyond [0, gamma]; the cap bootstraps unless it is told to end."""
+    env, agent = make(2), Spy([0, 1])
+    envs = FuncBatch(env, 3, [0, 1])
+    expected = 0.9 * env.step(envs.state, torch.zeros(2, dtype=torch.int64), torch.empty(2, 0)).continuation
+    training = MemberTraining(agent, envs, 2, 0.9, faithful_time_limits=cap_ends)
+    training.run(3)
+    torch.testing.assert_close(agent.seen[0][0], expected)
+    assert agent.seen[2][1].tolist() == [True, True]
+    assert (agent.seen[2][0] == 0).all().item() == cap_ends
+    training.finish()
+    assert training.results.env_steps.tolist() == [3, 3]

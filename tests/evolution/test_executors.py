@@ -1,0 +1,123 @@
+"""Every executor gives the same results; a lost worker or node costs nothing but time."""
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+import torch
+
+from lightning_rl.config import build_config, merged_values
+from lightning_rl.envs.proxies import SyntheticProxy
+from lightning_rl.evolution.executors import RayExecutor, SerialExecutor, shards, unshard
+from lightning_rl.evolution.strategies import Published, StrategySettings
+from lightning_rl.methods.agent_configs import AGENTS
+from lightning_rl.methods.inner_loop import InnerLoop
+from lightning_rl.types import RolloutError, UserError
+
+QL = build_config(AGENTS["QL"].config, [*merged_values("QL", "emptyroom22"), ("test", {"train_episodes": 5})])
+PROXY = SyntheticProxy("emptyroom22", (8,), "tanh", 0, 10, False, False, "raw")
+LOOP = InnerLoop(PROXY, (("QL", QL),), False, "none", "final_return", 0.8, 0.0, 2, 1, 100)
+SETTINGS = StrategySettings(4, 0.1, 0.7, "linear", True, 1, "mean", 2, False, 0.0, False)
+
+
+def asked():
+    net = PROXY.net
+    return Published(net.init([torch.Generator().manual_seed(0)])[0], net.evolved(), SETTINGS, 7).ask(3)
+
+
+@pytest.mark.parametrize(("items", "count"), [(1, 3), (7, 3), (9, 3), (4, 1)])
+def test_shards_come_back_in_order(items, count):
+    parts = shards(range(items), count)
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    assert unshard(parts) == list(range(items))
+
+
+def test_processes_give_the_same_outcomes():
+    here, there = SerialExecutor(), SerialExecutor(2)
+    try:
+        assert there.map(LOOP, *asked()) == here.map(LOOP, *asked())
+    finally:
+        there.close()
+
+
+def test_a_dead_process_is_told():
+    executor = SerialExecutor(2)
+    try:
+        with pytest.raises(RolloutError, match=r"an evaluating process died .* lower --num_workers, then --resume"):
+            executor.map(lambda_free_kill, *asked())
+    finally:
+        executor.close()
+
+
+def lambda_free_kill(proposal, items):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_ray_gives_the_same_outcomes_and_a_killed_worker_costs_nothing(tmp_path):
+    """On one node. The evaluation that runs first kills its process; the shard is run again."""
+    ray = pytest.importorskip("ray")
+    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    marker, loop = tmp_path / "killed", LOOP
+
+    def fragile(proposal, items):
+        try:
+            marker.touch(exist_ok=False)
+        except FileExistsError:
+            return loop(proposal, items)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    executor = RayExecutor()
+    try:
+        assert executor.map(fragile, *asked()) == LOOP(*asked())
+        assert marker.exists()
+        executor.close()
+        assert ray.is_initialized()  # a cluster that was there before is left alone
+    finally:
+        ray.shutdown()
+
+
+@pytest.mark.slow
+def test_a_killed_node_costs_nothing(tmp_path):
+    """Two nodes on one machine; one of them is killed while it evaluates."""
+    from ray.cluster_utils import Cluster
+
+    def slow(proposal, items):
+        import ray
+
+        (tmp_path / f"{ray.get_runtime_context().get_node_id()}-{time.time_ns()}").touch()
+        time.sleep(2)
+        return [(item.member, item.sign, row.sum().item()) for item, row in zip(items, proposal.rows(items), strict=True)]
+
+    expected = [(i.member, i.sign, row.sum().item()) for i, row in zip(asked()[1], asked()[0].rows(asked()[1]), strict=True)]
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    try:
+        cluster.add_node(num_cpus=1)
+        doomed = cluster.add_node(num_cpus=1)
+        executor = RayExecutor(cluster.address)
+        killed = []
+
+        def kill():
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline:
+                if any(path.name.startswith(doomed.node_id) for path in tmp_path.iterdir()):
+                    cluster.remove_node(doomed, allow_graceful=False)
+                    killed.append(True)
+                    return
+                time.sleep(0.05)
+
+        thread = threading.Thread(target=kill)
+        thread.start()
+        assert executor.map(slow, *asked()) == expected
+        thread.join()
+        assert killed
+        executor.close()
+    finally:
+        cluster.shutdown()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "nonsense"])
+def test_an_unreachable_cluster_is_told_at_once(address):
+    with pytest.raises(UserError, match=f"--ray_address '{address}': no Ray cluster answers there"):
+        RayExecutor(address)

@@ -1,0 +1,102 @@
+import pytest
+import torch
+from helpers import run_cli, run_dir
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from lightning_rl.cli import main
+from lightning_rl.envs.proxies import read_proxy
+from lightning_rl.evaluate import evaluate
+
+STRATEGIES = [
+    ("SE", "published", {"step_decay": 0.9, "noise_decay": 0.8}), ("SE", "openai", {"shared_agents": True}), ("SE", "snes", {}),
+    ("RN", "cmaes", {"mirrored": False, "population": 5}), ("RN", "published", {"weight_decay": 0.01, "num_grad_evals": 2}),
+]  # fmt: skip
+
+
+def last(logdir, implementation, gamename="cartpole"):
+    return torch.load(run_dir(logdir, gamename, 25, implementation) / "last.ckpt", weights_only=True)
+
+
+@pytest.mark.parametrize(("implementation", "strategy", "settings"), STRATEGIES)
+def test_resuming_equals_not_having_stopped(tmp_path, implementation, strategy, settings):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    settings = {"strategy": strategy, **settings}
+    assert run_cli(whole, "--max_epochs", "5", implementation=implementation, **settings) == 0
+    for epochs in ("2", "5"):
+        assert run_cli(parts, "--max_epochs", epochs, "--resume", implementation=implementation, **settings) == 0
+    a, b = (last(folder, implementation) for folder in (whole, parts))
+    for name, value in a["state_dict"].items():
+        if isinstance(value, torch.Tensor):
+            assert torch.equal(value, b["state_dict"][name]), name
+    for state, other in zip(a["optimizer_states"], b["optimizer_states"], strict=True):
+        for key, value in state["state"].items():
+            assert all(torch.equal(torch.as_tensor(v), torch.as_tensor(other["state"][key][k])) for k, v in value.items())
+    assert a["callbacks"]["Evolution"] == b["callbacks"]["Evolution"]
+    assert len(a["callbacks"]["Evolution"]["curve"]) == 5
+
+
+def test_processes_give_the_same_run(tmp_path):
+    here, there = tmp_path / "here", tmp_path / "there"
+    assert run_cli(here, "--max_epochs", "2", implementation="SE") == 0
+    assert run_cli(there, "--max_epochs", "2", "--num_workers", "2", implementation="SE") == 0
+    assert last(here, "SE")["callbacks"]["Evolution"] == last(there, "SE")["callbacks"]["Evolution"]
+    assert torch.equal(last(here, "SE")["state_dict"]["strategy.mean"], last(there, "SE")["state_dict"]["strategy.mean"])
+
+
+def test_a_run_leaves_its_best_proxy_and_its_metrics(tmp_path):
+    assert run_cli(tmp_path, "--max_epochs", "4", implementation="SE", gamename="acrobot") == 0
+    folder = run_dir(tmp_path, "acrobot", implementation="SE")
+    proxy, params, about = read_proxy(folder / "proxy.pt", "acrobot")
+    state = last(tmp_path, "SE", "acrobot")["state_dict"]
+    assert torch.equal(params, state["strategy.best"])
+    assert about["score"] == max(about["curve"]) == state["strategy.best_score"].item()
+    assert about["config"]["agent"]["PPO"]["gamma"] > 0  # every value of the inner agents is on record
+    assert proxy.horizon == 20
+    events = EventAccumulator(str(folder / "logger" / "version_0"))
+    events.Reload()
+    assert {"es/fitness_mean", "es/fitness_best", "agent/failed", "eval/return_mean"} <= set(events.Tags()["scalars"])
+    assert evaluate(folder / "last.ckpt", 2, None, 0)["greedy"]["return"]["mean"] <= 0
+
+
+def test_empty_room_is_solved_in_seconds(tmp_path, capsys):
+    """The outer and the inner loop end to end, with the values of the config."""
+    flags = ["--implementation", "SE", "--gamename", "emptyroom22", "--num_workers", "0", "--seed", "1"]
+    assert main([*flags, "--logdir", str(tmp_path)]) == 0
+    state = last_of(run_dir(tmp_path, "emptyroom22", 1, "SE"))
+    assert state["strategy.best_score"] > 0.8
+
+
+def last_of(folder):
+    return torch.load(folder / "last.ckpt", weights_only=True)["state_dict"]
+
+
+@pytest.mark.parametrize(
+    ("implementation", "settings", "message"),
+    [
+        ("SE", {"population": 1, "score_transform": "rank"}, "population 1: score_transform rank compares candidates"),
+        ("SE", {"population": 1, "strategy": "snes"}, "population 1: strategy snes compares candidates"),
+        ("SE", {"agent": "TD3"}, "agent TD3 does not fit gamename 'cartpole': it is for continuous actions; use TD3-discrete"),
+        ("SE", {"agent": "QL"}, "agent QL does not fit gamename 'cartpole': tables need one-hot"),
+        ("SE", {"agent": "DQN"}, "agent 'DQN' is unknown; choose one of: QL"),
+        ("SE", {"agent": "{DDQN: {gama: 0.9}}"}, "key 'agent', DDQN: unknown key 'gama'; did you mean 'gamma'"),
+        ("SE", {"agent": []}, "key 'agent' is empty"),
+        ("SE", {"strategy": "adam"}, "strategy 'adam' is unknown; choose one of: published"),
+        ("SE", {"strategy": "openai", "mirrored": False}, "mirrored false: strategy openai works on mirrored pairs"),
+        ("SE", {"strategy": "cmaes"}, "mirrored true: strategy cmaes draws its own candidates"),
+        ("SE", {"strategy": "cmaes", "mirrored": False, "hidden": [200]}, "too many for a full covariance matrix"),
+        ("SE", {"strategy": "snes", "noise_decay": 0.9}, "noise_decay 0.9: strategy snes adapts its noise itself"),
+        ("RN", {"reward": "potential"}, "reward 'potential' is unknown; choose one of: native"),
+        ("RN", {"reward": "additive_info"}, "needs the info of the task, but 'cartpole' gives none"),
+        ("RN", {"objective": "speed"}, "objective 'speed' is unknown"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(tmp_path, capsys, implementation, settings, message):
+    assert run_cli(tmp_path, implementation=implementation, **settings) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_executors_are_for_populations(tmp_path, capsys):
+    assert run_cli(tmp_path, "--executor", "ray") == 2
+    assert "--executor ray: UDRL evaluates no population; leave it out (SE and RN do)" in capsys.readouterr().err

@@ -1,0 +1,42 @@
+import torch
+from helpers import run_cli, run_dir
+
+from lightning_rl.envs.proxies import read_proxy
+from lightning_rl.envs.synthetic import SyntheticNet
+from lightning_rl.methods.mbrl import Data, model_losses
+
+NET = SyntheticNet(2, 3, (8,), "tanh")
+
+
+def data():
+    torch.manual_seed(0)
+    ends = torch.tensor([0.0, 0, 1, 0, 1])
+    return Data(torch.randn(5, 2), torch.eye(3)[[0, 1, 2, 0, 1]], torch.randn(5), ends, torch.randn(5, 2))
+
+
+def test_losses_by_hand_and_the_swapped_inputs_of_the_published_form():
+    params, d = NET.init([torch.Generator().manual_seed(1)]), data()
+    state, reward, done = (head.module(block[0]) for head, block in zip(NET.heads, NET.split(params), strict=True))
+    for published, x in ((False, torch.cat([d.act, d.obs], 1)), (True, torch.cat([d.obs, d.act], 1))):
+        losses = model_losses(NET, params, d, published)
+        torch.testing.assert_close(losses["state"], (state(x) - d.next_obs).square().mean())
+        torch.testing.assert_close(losses["reward"], (reward(x)[:, 0] - d.reward).square().mean())
+        p = done(x)[:, 0].sigmoid()
+        torch.testing.assert_close(losses["done"], -(d.terminated * p.log() + (1 - d.terminated) * (1 - p).log()).mean())
+
+
+def test_a_model_of_cartpole_learns_the_task_and_resumes_exactly(tmp_path):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    settings = {"data_steps": 300, "batch_size": 64, "hidden": [32], "eval_interval": 10}
+    assert run_cli(whole, "--max_epochs", "20", implementation="MBRL", **settings) == 0
+    for epochs in ("10", "20"):
+        assert run_cli(parts, "--max_epochs", epochs, "--resume", implementation="MBRL", **settings) == 0
+    first, second = (read_proxy(run_dir(folder, implementation="MBRL") / "proxy.pt") for folder in (whole, parts))
+    assert torch.equal(first[1], second[1])
+    assert first[2]["score"] > -0.6  # less the held-out losses of state, reward and end
+    assert first[0].done == "classifier"
+
+
+def test_agents_without_memory_are_refused(tmp_path, capsys):
+    assert run_cli(tmp_path, implementation="MBRL", agent="PPO") == 2
+    assert "agent PPO keeps no transitions to learn from; use one of: DDQN" in capsys.readouterr().err

@@ -1,0 +1,50 @@
+"""The pages about the methods: their tables are what their commands print, their links lead somewhere."""
+
+import re
+
+import pytest
+from helpers import ROOT
+
+from lightning_rl.cli import main
+from lightning_rl.config import config_path
+from lightning_rl.registry import IMPLEMENTATIONS
+from lightning_rl.reports.config_table import config_rows
+from lightning_rl.reports.docs import refreshed
+from lightning_rl.tools import use
+
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_tables_are_those_of_results(page, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    text = page.read_text()
+    assert refreshed(text, use) == text, f"run: python -m lightning_rl docs {page.relative_to(ROOT)}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!http)([^)#]+)\)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("name", IMPLEMENTATIONS)
+def test_config_tables_have_every_key(name):
+    import dataclasses
+
+    rows = [key.strip("`") for key, _, _ in config_rows(config_path(name).read_text()) if key.startswith("`")]
+    assert rows == [key for key in rows if key in {field.name for field in dataclasses.fields(IMPLEMENTATIONS[name].config)}]
+    assert len(rows) == len(dataclasses.fields(IMPLEMENTATIONS[name].config))
+
+
+def test_refreshing_by_hand(tmp_path, capsys):
+    page = tmp_path / "page.md"
+    page.write_text("before\n\n<!-- made by: lightning-rl config QL -->\n| old |\n\nafter\n")
+    assert main(["docs", str(page)]) == 0
+    text = page.read_text()
+    assert text.startswith("before\n\n<!-- made by: lightning-rl config QL -->\n| key | default | meaning and source |\n")
+    assert text.endswith("|\n\nafter\n")
+    assert "old" not in text
+    assert main(["docs", str(page)]) == 0
+    assert "up to date" in capsys.readouterr().out
+    assert main(["docs", str(tmp_path / "no.md")]) == 2
