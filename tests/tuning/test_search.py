@@ -72,7 +72,7 @@ def test_an_evolution_is_a_trial_that_reports_its_generations(tmp_path):
     config = yaml.safe_load((run.run_dir / "config.yaml").read_text())["config"]
     assert config["agent"]["QL"]["gamma"] == 0.5
     assert config["agent"]["QL"]["init_episodes"] == 5  # of the environment's block
-    curve = read_scalar(run.run_dir, "es/fitness_mean")
+    curve = read_scalar(run.run_dir, plan.tune.metric)
     assert [report["score"] for report in reports] == pytest.approx(curve.value[-2:].tolist())
     assert read_trials(plan.folder)[0].settings == settings
 
@@ -103,7 +103,7 @@ def test_a_search_from_the_command_line(tmp_path, capsys):
     best = yaml.safe_load((folder / "best.yaml").read_text())
     assert best["config"]["learning_rate"] == 1e-3
     for name in ("search.png", "search.svg", "search.csv"):
-        assert (folder / name).stat().st_size > 100
+        assert (folder / name).stat().st_size > 50
     assert "best settings" in capsys.readouterr().out
     # a second search of the name is refused; the best settings train
     assert main([*flags, "--tune", "budget={max_env_steps: 200}"]) == 2
