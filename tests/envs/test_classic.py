@@ -103,5 +103,6 @@ def test_cuda_agrees(name):
     env, rng = CASES[name][0], np.random.default_rng(1)
     state = env.reset(torch.from_numpy(rng.random((64, env.reset_noise_size), dtype=np.float32)))
     action = actions_for(env, (64,), rng)
-    for here, there in zip(env.step(state, action, NO_NOISE)[:4], env.step(state.cuda(), action.cuda(), NO_NOISE)[:4], strict=True):
+    ours, theirs = env.step(state, action, NO_NOISE), env.step(state.cuda(), action.cuda(), NO_NOISE)
+    for here, there in zip(ours[:4], theirs[:4], strict=True):
         torch.testing.assert_close(here, there.cpu(), rtol=1e-5, atol=1e-5)
