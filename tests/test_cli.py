@@ -26,7 +26,6 @@ def refused(capsys, code: int) -> str:
     ("flags", "words"),
     [
         (["--implementation", "UDLR"], ["'UDLR' is unknown", "choose one of: UDRL"]),
-        (["--implementation", "SE"], ["'SE' is not yet available", "choose one of: UDRL"]),
         (["--gamename", "pong"], ["unknown gamename 'pong'", "lunarlander-sparse"]),
         (["--set", "learning_rat=1"], ["--set: unknown key 'learning_rat'", "did you mean 'learning_rate'?"]),
         (["--set", "batch_size=big"], ["--set: key 'batch_size'", "valid integer", "got 'big'"]),
@@ -51,7 +50,7 @@ def refused(capsys, code: int) -> str:
         (["--implementation", "DDQN", "--gamename", "pendulum"], ["DDQN does not fit gamename 'pendulum'", "use TD3 or PPO"]),
         (["--implementation", "QL"], ["QL does not fit gamename 'lunarlander'", "use a grid world, e.g. cliff"]),
         (["--implementation", "PPO", "--set", "batch_size=60"], ["batch_size 60 does not divide rollout_steps 2048"]),
-        (["--executor", "ray"], ["--executor ray is not yet available"]),
+        (["--executor", "ray"], ["--executor ray: UDRL evaluates no population", "leave it out"]),
         (["--eval_command", "return=3"], ["--eval_command goes with --eval_agent"]),
         (["--no_expo_weighting"], ["--no_expo_weighting: UDRL has no exponential weights"]),
         (["--implementation", "vpg", "--no_expo_weighting"], ["--no_expo_weighting: REINFORCE has no exponential weights"]),
@@ -165,7 +164,7 @@ def test_resume_of_another_method_or_other_settings(trained, capsys, tmp_path):
     other.mkdir(parents=True)
     torch.save(checkpoint, other / "last.ckpt")
     assert "is of SE on cartpole" in refused(capsys, run_cli(tmp_path, "--resume"))
-    assert "'SE' is not yet available" in refused(capsys, main(["--eval_agent", str(other / "last.ckpt")]))
+    assert "does not fit this version's SE" in refused(capsys, main(["--eval_agent", str(other / "last.ckpt")]))
     assert trained.read_bytes() == before
 
 

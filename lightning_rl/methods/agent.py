@@ -26,7 +26,7 @@ from lightning_rl.methods.agent_configs import AGENTS, AgentConfig
 from lightning_rl.methods.base import Evaluation
 from lightning_rl.methods.stacked import StackedMethod, scores_of
 from lightning_rl.nets.policies import Policy
-from lightning_rl.types import Episode, UserError
+from lightning_rl.types import Episode
 
 
 def member_policy(agent: Agent, row: int, spec: EnvSpec) -> Policy:
@@ -122,8 +122,8 @@ def _stop_rule(cfg: AgentConfig, spec: EnvSpec) -> StopRule | None:
         init = getattr(cfg, "init_episodes", 0)
         return functools.partial(plateaued, window=cfg.early_out_num, tolerance=cfg.early_out_virtual_diff, init_episodes=init)
     threshold = spec.solved_return if cfg.solved_return is None else cfg.solved_return
-    if threshold is None:
-        raise UserError(f"stop_rule solved: gamename '{spec.gamename}' has no solved return; give --set solved_return=...")
+    if threshold is None:  # nothing counts as solved: it plays all its episodes
+        return None
     return functools.partial(solved, window=cfg.early_out_num, threshold=threshold, faithful=cfg.faithful)
 
 
