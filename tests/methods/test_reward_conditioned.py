@@ -9,6 +9,7 @@ from lightning_rl.config import build_config, merged_values
 from lightning_rl.data.replay import EpisodeWindow
 from lightning_rl.evaluate import evaluate
 from lightning_rl.methods.reward_conditioned import make_loaders
+from lightning_rl.methods.reward_conditioned_configs import RCPAConfig
 from lightning_rl.methods.window import WindowEpoch
 from lightning_rl.registry import implementation
 from lightning_rl.types import UserError
@@ -188,3 +189,22 @@ def test_obeys_commands_on_the_identity_task(tmp_path, toy_games, name, command)
     low, high = (evaluate(checkpoint, 40, f"{command}={value}", 0)["sampled"]["return"]["mean"] for value in asked)
     assert high > 9.0
     assert low < 6.0
+
+
+def rcpa_config(*settings):
+    return build_config(RCPAConfig, [*merged_values("RCP-A", "lunarlander", "cooled"), ("--set", dict(settings))])
+
+
+def test_the_temperature_falls_linearly_between_two_shares_of_the_budget():
+    cfg = rcpa_config(("max_env_steps", 1000), ("cooling", [0.2, 0.4]), ("temperature", 0.5), ("final_temperature", 0.1))
+    assert [cfg.temperature_at(steps) for steps in (0, 200, 300, 400, 900)] == pytest.approx([0.5, 0.5, 0.3, 0.1, 0.1])
+    assert rcpa_config(("final_temperature", None)).temperature_at(10**6) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [(("cooling", [0.5, 0.5]), "start must be below the end"), (("max_env_steps", None), "timed by max_env_steps, which is null")],
+)
+def test_cooling_that_cannot_be_is_refused(setting, message):
+    with pytest.raises(UserError, match=message):
+        rcpa_config(setting)
