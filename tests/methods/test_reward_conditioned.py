@@ -203,7 +203,7 @@ def test_the_temperature_falls_linearly_between_two_shares_of_the_budget():
 
 @pytest.mark.parametrize(
     ("setting", "message"),
-    [(("cooling", [0.5, 0.5]), "start must be below the end"), (("max_env_steps", None), "timed by max_env_steps, which is null")],
+    [(("cooling", [0.5, 0.5]), "start must be below the end"), (("max_env_steps", None), "timed by max_env_steps")],
 )
 def test_cooling_that_cannot_be_is_refused(setting, message):
     with pytest.raises(UserError, match=message):
