@@ -11,7 +11,7 @@ train: $(STAMP)
 	$(BIN)/python trainer.py --implementation UDRL --gamename lunarlander --resume $(ARGS)
 
 test: $(STAMP) lint
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -12,7 +12,7 @@ from helpers import ROOT, run_dir, tiny_flags
 def bash_train(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
     env = {**os.environ, "PYTHON": sys.executable, **environment}
     bash = shutil.which("bash")
-    return subprocess.run([bash, str(ROOT / "bash_train.sh"), *arguments], capture_output=True, text=True, env=env, timeout=120)
+    return subprocess.run([bash, str(ROOT / "bash_train.sh"), *arguments], capture_output=True, text=True, env=env, timeout=300)
 
 
 @pytest.mark.skipif(shutil.which("parallel") is None, reason="GNU parallel is not installed")

@@ -110,6 +110,9 @@ class Spy(Agent):
     def module(self, row):
         raise NotImplementedError
 
+    def adopt(self, net):
+        raise NotImplementedError
+
 
 @pytest.mark.parametrize("cap_ends", [False, True])
 def test_agents_learn_from_the_raw_done(cap_ends):
