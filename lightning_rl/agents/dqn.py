@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from lightning_rl.agents.base import track
 from lightning_rl.agents.icm import ICM
-from lightning_rl.agents.off_policy import OffPolicyAgent
+from lightning_rl.agents.off_policy import OffPolicyAgent, OffPolicySettings
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.data.member_replay import Transition
 from lightning_rl.functional.value_learning import double_q_target, epsilon_after, epsilon_greedy
@@ -24,14 +24,9 @@ _CACHE = 2**20  # bytes
 
 
 @dataclass(frozen=True)
-class DQNSettings:
-    """learning_rate, batch_size: one for all members or one for each. epsilon_*: see ``epsilon_after``."""
+class DQNSettings(OffPolicySettings):
+    """epsilon_*: see ``epsilon_after``."""
 
-    gamma: float
-    learning_rate: float | Sequence[float]
-    batch_size: int | Sequence[int]
-    replay_size: int
-    tau: float
     epsilon_init: float
     epsilon_min: float
     epsilon_decay: float

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 from torch import Tensor
 
@@ -13,15 +13,15 @@ from lightning_rl.agents.icm import ICM
 from lightning_rl.data.member_replay import MemberReplay, Transition
 
 
-class OffPolicySettings(Protocol):
-    """learning_rate, batch_size: one for all members or one for each."""
+@dataclass(frozen=True)
+class OffPolicySettings:
+    """learning_rate, batch_size: one for all members or one for each. tau: how fast target networks follow."""
 
-    @property
-    def learning_rate(self) -> float | Sequence[float]: ...
-    @property
-    def batch_size(self) -> int | Sequence[int]: ...
-    @property
-    def replay_size(self) -> int: ...
+    gamma: float
+    learning_rate: float | Sequence[float]
+    batch_size: int | Sequence[int]
+    replay_size: int
+    tau: float
 
 
 class OffPolicyAgent(Agent):

@@ -21,7 +21,8 @@ from lightning_rl.agents.base import Agent, per_member, value_and_grad
 from lightning_rl.agents.icm import ICM
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.data.member_replay import Transition
-from lightning_rl.functional.ppo import clipped_surrogate, discounted_returns, generalised_advantage, standardised
+from lightning_rl.functional.ppo import clipped_surrogate, generalised_advantage, standardised
+from lightning_rl.functional.returns import discounted_returns
 from lightning_rl.nets.members import MemberMLP
 
 
@@ -142,7 +143,7 @@ class PPO(Agent):
             reward = reward + self.curiosity.learn(batch, torch.full_like(reward, 1 / s.rollout_steps), active)
         with torch.no_grad():
             if s.standardise == "returns":
-                target, advantage = standardised(discounted_returns(reward, self.over, s.gamma)), None
+                target, advantage = standardised(discounted_returns(reward, s.gamma, self.over)), None
             else:
                 value, next_value = self._value(self.params, self.obs), self._value(self.params, self.next_obs)
                 advantage = generalised_advantage(reward, self.discount, self.over, value, next_value, s.trace)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from lightning_rl.agents.base import track, value_and_grad
 from lightning_rl.agents.icm import ICM
-from lightning_rl.agents.off_policy import OffPolicyAgent
+from lightning_rl.agents.off_policy import OffPolicyAgent, OffPolicySettings
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.data.member_replay import Transition
 from lightning_rl.functional.value_learning import (
@@ -34,17 +34,9 @@ _MIN_TEMPERATURE = 0.05
 
 
 @dataclass(frozen=True)
-class TD3Settings:
-    """learning_rate, batch_size: one for all members or one for each. Noise and clip in units of the action box [-1, 1].
+class TD3Settings(OffPolicySettings):
+    """Noise and clip in units of the action box [-1, 1]. init_episodes: episodes of uniform actions."""
 
-    init_episodes: episodes of uniform actions.
-    """
-
-    gamma: float
-    learning_rate: float | Sequence[float]
-    batch_size: int | Sequence[int]
-    replay_size: int
-    tau: float
     policy_delay: int
     action_std: float
     target_std: float

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from lightning_rl.data.member_ring import Column, MemberRing
+
 
 class Transition(NamedTuple):
     """obs ``[..., O]``, action ``[...]`` int64 or ``[..., A]``, reward ``[...]``, discount ``[...]``, next_obs ``[..., O]``;
@@ -24,8 +26,8 @@ class Transition(NamedTuple):
 class MemberReplay:
     """A ring of ``capacity`` transitions for each of ``N`` members, allocated once.
 
-    A transition is one row of numbers, so that a batch is a single gather. Members step together, hence one write
-    position for all. Memory: ``4 N capacity (2 O + A + 2)`` bytes, of which only what has been written is touched.
+    A transition is one row of numbers in a ``MemberRing``, so that a batch is a single gather. Memory:
+    ``4 N capacity (2 O + A + 2)`` bytes, of which only what has been written is touched.
 
     action_size: 0 for discrete actions.
     """
@@ -33,42 +35,37 @@ class MemberReplay:
     def __init__(self, num_members: int, capacity: int, obs_size: int, action_size: int, device: str = "cpu"):
         self.capacity, self.obs_size, self.action_size = capacity, obs_size, action_size
         self._columns = [obs_size, max(action_size, 1), 1, 1, obs_size]
-        self._rows = torch.empty(num_members * capacity, sum(self._columns), device=device)
-        self._first = torch.arange(num_members, device=device) * capacity  # of each member that is left
-        self._written = 0
+        self._ring = MemberRing(num_members, capacity, {"rows": Column(sum(self._columns), torch.float32)}, device)
 
     def __len__(self) -> int:
         """Transitions to draw from, the same for every member."""
-        return min(self._written, self.capacity)
+        return len(self._ring)
+
+    @property
+    def _rows(self) -> Tensor:
+        return self._ring.data["rows"]
 
     def add(self, step: Transition) -> None:
         """Writes one step of every member; the oldest gives way."""
         action = step.action if self.action_size else step.action.unsqueeze(-1).float()
         row = torch.cat([step.obs, action, step.reward.unsqueeze(-1), step.discount.unsqueeze(-1), step.next_obs], dim=-1)
-        self._rows[self._first + self._written % self.capacity] = row
-        self._written += 1
+        self._ring.add({"rows": row})
 
     def sample(self, noise: Tensor) -> Transition:
         """A batch drawn uniformly with replacement for uniform noise ``[N, B]`` in [0, 1), double precision."""
-        index = (noise * len(self)).long() + self._first.unsqueeze(1)
-        rows = self._rows.index_select(0, index.flatten()).unflatten(0, index.shape)
+        rows = self._ring.sample(noise, slice(None))["rows"]
         obs, action, reward, discount, next_obs = rows.split(self._columns, dim=-1)
         act = action if self.action_size else action.squeeze(-1).long()
         return Transition(obs, act, reward.squeeze(-1), discount.squeeze(-1), next_obs)
 
     def keep(self, rows: Tensor) -> None:
         """Goes on with the members ``rows`` alone; nothing is copied."""
-        self._first = self._first[rows]
+        self._ring.keep(rows)
 
     def snapshot(self) -> dict[str, Tensor]:
         """What has been written, ``rows [N, len, W]``, and how many were ever ``written [N]``."""
-        place = self._first.unsqueeze(1) + torch.arange(len(self), device=self._rows.device)
-        return {"rows": self._rows[place], "written": torch.full((len(self._first),), self._written)}
+        return self._ring.snapshot()
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Goes on from a snapshot of as many members."""
-        rows = state["rows"].to(self._rows.device)
-        self._written = int(state["written"][0])
-        if rows.shape != (len(self._first), len(self), self._rows.shape[1]):
-            raise ValueError(f"rows {list(rows.shape)} do not fit {len(self._first)} members of capacity {self.capacity}")
-        self._rows[self._first.unsqueeze(1) + torch.arange(len(self), device=self._rows.device)] = rows
+        self._ring.restore(state)

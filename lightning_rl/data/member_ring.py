@@ -18,18 +18,18 @@ class Column:
 
 
 class MemberRing:
-    """A ring of ``capacity`` rows for each of ``N`` members, allocated once; ``MemberReplay`` for compact types.
+    """A ring of ``capacity`` rows for each of ``N`` members, allocated once.
 
     Members step together, hence one write position for all. Only what has been written is touched.
     """
 
     def __init__(self, num_members: int, capacity: int, columns: Mapping[str, Column], device: str = "cpu"):
         self.capacity = capacity
-        self._data = {
+        self.data = {
             name: torch.empty(num_members * capacity, column.size, dtype=column.dtype, device=device)
             for name, column in columns.items()
         }
-        self._first = torch.arange(num_members, device=device) * capacity
+        self._first = torch.arange(num_members, device=device) * capacity  # of each member that is left
         self._written = 0
 
     def __len__(self) -> int:
@@ -39,31 +39,40 @@ class MemberRing:
     @property
     def nbytes(self) -> int:
         """Memory when full."""
-        return sum(data.nbytes for data in self._data.values())
+        return sum(data.nbytes for data in self.data.values())
 
     def add(self, row: Mapping[str, Tensor]) -> None:
         """Writes one row ``[N, size]`` of each column for every member; the oldest gives way."""
         place = self._first + self._written % self.capacity
-        for name, data in self._data.items():
+        for name, data in self.data.items():
             data[place] = row[name].to(data.dtype)
         self._written += 1
 
     def sample(self, noise: Tensor, members: slice) -> dict[str, Tensor]:
         """Rows ``[M, B, size]`` of ``members`` drawn with replacement, for uniform noise ``[M, B]`` in double precision."""
         index = (noise * len(self)).long() + self._first[members].unsqueeze(1)
-        return {name: data.index_select(0, index.flatten()).unflatten(0, index.shape) for name, data in self._data.items()}
+        return {name: data.index_select(0, index.flatten()).unflatten(0, index.shape) for name, data in self.data.items()}
+
+    def keep(self, rows: Tensor) -> None:
+        """Goes on with the members ``rows`` alone; nothing is copied."""
+        self._first = self._first[rows]
 
     def snapshot(self) -> dict[str, Tensor]:
         """What has been written, ``[N, len, size]`` of each column, and how many rows were ever ``written [N]``."""
-        n = len(self._first)
-        rows = {name: data.view(n, self.capacity, -1)[:, : len(self)].clone() for name, data in self._data.items()}
-        return {**rows, "written": torch.full((n,), self._written)}
+        written = self._written_rows()
+        rows = {name: data[written] for name, data in self.data.items()}
+        return {**rows, "written": torch.full((len(self._first),), self._written)}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Goes on from a snapshot of as many members."""
         self._written = int(state["written"][0])
-        for name, data in self._data.items():
-            mine = data.view(len(self._first), self.capacity, -1)[:, : len(self)]
-            if state[name].shape != mine.shape:
-                raise ValueError(f"{name} {list(state[name].shape)} does not fit {list(mine.shape)}")
-            mine.copy_(state[name])
+        written = self._written_rows()
+        for name, data in self.data.items():
+            if state[name].shape != (*written.shape, data.shape[1]):
+                raise ValueError(
+                    f"{name} {list(state[name].shape)} do not fit {len(self._first)} members of capacity {self.capacity}"
+                )
+            data[written] = state[name].to(data.device)
+
+    def _written_rows(self) -> Tensor:
+        return self._first.unsqueeze(1) + torch.arange(len(self), device=self._first.device)

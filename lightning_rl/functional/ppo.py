@@ -5,14 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-
-def discounted_returns(reward: Tensor, over: Tensor, gamma: float) -> Tensor:
-    """Monte-Carlo returns ``[..., T]`` that start anew after each step where the episode is over; cut off at the end."""
-    returns, total = torch.empty_like(reward), torch.zeros_like(reward[..., 0])
-    for t in reversed(range(reward.shape[-1])):
-        total = reward[..., t] + gamma * total.masked_fill(over[..., t], 0)
-        returns[..., t] = total
-    return returns
+from lightning_rl.functional.returns import reverse_scan
 
 
 def generalised_advantage(
@@ -24,12 +17,7 @@ def generalised_advantage(
     where the episode is over. trace: lambda.
     """
     delta = reward + discount * next_value - value
-    decay = (trace * discount).masked_fill(over, 0)
-    advantage, total = torch.empty_like(delta), torch.zeros_like(delta[..., 0])
-    for t in reversed(range(delta.shape[-1])):
-        total = delta[..., t] + decay[..., t] * total
-        advantage[..., t] = total
-    return advantage
+    return reverse_scan((trace * discount).masked_fill(over, 0), delta)
 
 
 def standardised(x: Tensor, eps: float = 1e-5) -> Tensor:

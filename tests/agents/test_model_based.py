@@ -170,7 +170,7 @@ def test_the_stale_observation_is_the_last_one_of_the_episode_before():
         agent = make("replay", env, [0], learning_starts=10**6, replay_size=400)
         training = StepTraining(agent, stale_observation=stale)
         training.run(300)
-        rows = agent.memory._data["bytes"][:300].float()
+        rows = agent.memory.data["bytes"][:300].float()
         obs, after, continues = rows[:, : env.obs_size], rows[:, env.obs_size : 2 * env.obs_size], rows[:, -1]
         ends = (continues[:-1] == 0).nonzero().flatten()
         assert len(ends) > 5

@@ -1,12 +1,13 @@
 import pytest
 import torch
 
-from lightning_rl.functional.ppo import clipped_surrogate, discounted_returns, generalised_advantage, standardised
+from lightning_rl.functional.ppo import clipped_surrogate, generalised_advantage, standardised
+from lightning_rl.functional.returns import discounted_returns
 
 
 def test_returns_start_anew_after_each_episode():
     reward, over = torch.tensor([1.0, 2.0, 4.0, 8.0]), torch.tensor([False, True, False, False])
-    assert discounted_returns(reward, over, 0.5).tolist() == [1 + 0.5 * 2, 2, 4 + 0.5 * 8, 8]
+    assert discounted_returns(reward, 0.5, over).tolist() == [1 + 0.5 * 2, 2, 4 + 0.5 * 8, 8]
 
 
 def test_generalised_advantage_by_hand():
@@ -23,7 +24,7 @@ def test_trace_one_without_values_gives_returns():
     reward, over = torch.randn(3, 20), torch.rand(3, 20) < 0.2
     discount, zero = 0.9 * (~over).float(), torch.zeros(3, 20)
     torch.testing.assert_close(
-        generalised_advantage(reward, discount, over, zero, zero, 1.0), discounted_returns(reward, over, 0.9)
+        generalised_advantage(reward, discount, over, zero, zero, 1.0), discounted_returns(reward, 0.9, over)
     )
 
 
