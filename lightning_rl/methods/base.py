@@ -162,7 +162,7 @@ class Method(LightningModule):
 
     def validation_step(self, evaluated: Mapping[str, list[Any]], batch_idx: int) -> None:
         """Evaluation during training: the sampled mean return is what the best checkpoint is chosen by."""
-        self.eval_env_steps += sum(episode.length for episodes in evaluated.values() for episode in episodes)
+        self.eval_env_steps += sum(episode.env_steps for episodes in evaluated.values() for episode in episodes)
         scalars = {"time/eval_env_steps": float(self.eval_env_steps)}
         for prefix, episodes in evaluated.items():
             scalars |= episode_scalars(prefix, episodes)
@@ -177,7 +177,7 @@ class Method(LightningModule):
 
 def episode_scalars(prefix: str, episodes: Sequence[Episode]) -> dict[str, float]:
     """``prefix/return_mean|std|min|max`` and ``prefix/length_mean``."""
-    return return_scalars(prefix, [episode.ret for episode in episodes], [episode.length for episode in episodes])
+    return return_scalars(prefix, [episode.ret for episode in episodes], [episode.env_steps for episode in episodes])
 
 
 def return_scalars(prefix: str, returns: Sequence[float], lengths: Sequence[int]) -> dict[str, float]:
