@@ -1,10 +1,9 @@
 import pytest
-import torch
-from helpers import run_cli, run_dir
+from helpers import last, run_cli
 
 
 def learning_rate(tmp_path, implementation="AAC", gamename="cartpole"):
-    checkpoint = torch.load(run_dir(tmp_path, gamename, implementation=implementation) / "last.ckpt", weights_only=True)
+    checkpoint = last(tmp_path, implementation, gamename)
     return [group["lr"] for optimiser in checkpoint["optimizer_states"][1:] for group in optimiser["param_groups"]]
 
 
