@@ -81,7 +81,7 @@ def bits_sample(logits: Tensor, noise: Tensor, faithful: bool = False) -> Tensor
 
     faithful: the logit itself taken for the probability, as in the paper's code: below 0 never, above 1 always.
     """
-    return (noise < (logits if faithful else logits.sigmoid())).to(logits.dtype)
+    return (logits.clone() if faithful else logits.sigmoid()).gt_(noise)
 
 
 def imagined_weights(continues: Tensor) -> Tensor:

@@ -23,9 +23,12 @@ _ALIGN = 64  # numbers: rows of a block start at whole vectors of the processor,
 _NORMAL_2 = 0.9772498680518208  # P(standard normal < 2)
 
 
+_ONE = torch.ones(())  # a number would be made into a tensor at every call
+
+
 def _elu(x: Tensor) -> Tensor:
     """ELU by ``exp``: half the time of ``torch.nn.functional.elu`` on a CPU, within 6e-8 of it."""
-    below = x.clamp(max=0).exp_().sub_(1)
+    below = x.clamp(max=0).exp_().sub_(_ONE)
     return torch.maximum(x, below, out=below)  # exp(x) - 1 >= x
 
 
