@@ -15,6 +15,7 @@ from torch import Tensor
 
 from lightning_rl.data.loaders import Collector
 from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.functional.schedules import ramp
 from lightning_rl.functional.statistics import summarise
 from lightning_rl.nets.policies import Policy
 from lightning_rl.seeding import derive_seed
@@ -106,6 +107,12 @@ class Method(LightningModule):
 
     def raw_optimisers(self) -> list[torch.optim.Optimizer]:
         return list(self.optimizers(use_pl_optimizer=False))[1:]  # type: ignore[arg-type]
+
+    def anneal(self, progress: float, start: float) -> None:
+        """From ``start`` of the budget on, the learning rates fall linearly to 0 at its end (``progress`` 1)."""
+        for optimiser in self.raw_optimisers():
+            for group in optimiser.param_groups:
+                group["lr"] = group.setdefault("initial_lr", group["lr"]) * (1 - ramp(progress, start, 1.0))
 
     def fit(self, name: str, update: Callable[..., Tensor], minibatches: Iterable[tuple[Tensor, ...]]) -> float:
         """``update`` on every minibatch; the mean of the losses that it gives, which ``name`` names if it diverged."""
