@@ -139,11 +139,13 @@ def test_a_member_as_a_plain_module_acts_alike(name):
         torch.testing.assert_close(action, agent.greedy(obs)[n], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("going_on", [1.0, 0.0])  # 0: no next state counts, so none is looked at
 @pytest.mark.parametrize("name", ["ddqn", "dueling"])
-def test_the_gradient_by_hand_is_that_of_the_loss(name):
+def test_the_gradient_by_hand_is_that_of_the_loss(name, going_on):
     agent, training = train(name, SEEDS[:3], episodes=6)
     training.run()
     batch = agent.replay.sample(torch.rand(3, 32, dtype=torch.float64))
+    batch = batch._replace(discount=going_on * batch.discount)
     leaf = agent.params.clone().requires_grad_()
     with torch.no_grad():
         target = double_q_target(
