@@ -288,7 +288,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         message = str(error)
     except KeyboardInterrupt:
-        print("left at once; last.ckpt is that of the last completed interval", file=sys.stderr)
+        print("left at once; what is written is whole: --resume, or the same evaluate command, goes on", file=sys.stderr)
         return 130
     except OSError as error:
         if not _disk_full(error):

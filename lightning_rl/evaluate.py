@@ -175,7 +175,7 @@ def _write_atomically(target: Path, text: str) -> None:
 
 
 def _statistics(episodes: list[Episode]) -> dict[str, Any]:
-    returns, lengths = [e.ret for e in episodes], [e.length for e in episodes]
+    returns, lengths = [e.ret for e in episodes], [e.env_steps for e in episodes]
     return {"return": summarise(returns), "length": summarise(lengths), "returns": returns, "lengths": lengths}
 
 

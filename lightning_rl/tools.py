@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lightning_rl.arguments import Tool, run_tool
+from lightning_rl.evaluation.registry import EVALUATIONS
 from lightning_rl.figures.registry import FIGURES
 from lightning_rl.reports import docs
 from lightning_rl.reports.compare import COMPARE
@@ -14,12 +15,13 @@ from lightning_rl.reports.listing import RUNS
 from lightning_rl.reports.page import REPORT
 
 
-def _add_words(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="NAME ...", help=", ".join(FIGURES))
+def _group(name: str, summary: str, tools: Mapping[str, Tool]) -> Tool:
+    """``lightning-rl name TOOL ...``."""
 
+    def add_words(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("words", nargs=argparse.REMAINDER, metavar="NAME ...", help=", ".join(tools))
 
-def _draw(arguments: argparse.Namespace) -> None:
-    run_tool("lightning-rl figures", FIGURES, arguments.words)
+    return Tool(summary, add_words, lambda arguments: run_tool(f"lightning-rl {name}", tools, arguments.words))
 
 
 def _refresh(arguments: argparse.Namespace) -> None:
@@ -32,7 +34,8 @@ def use(words: Sequence[str]) -> None:
 
 
 TOOLS: dict[str, Tool] = {
-    "figures": Tool("draw a figure from run directories or results CSVs", _add_words, _draw),
+    "figures": _group("figures", "draw a figure from run directories or results CSVs", FIGURES),
+    "evaluate": _group("evaluate", "judge trained proxies, into a results CSV", EVALUATIONS),
     "runs": RUNS,
     "compare": COMPARE,
     "report": REPORT,

@@ -44,10 +44,11 @@ class Request:
 
 @dataclass(frozen=True)
 class Episode:
-    """One episode of ``T`` steps, as played.
+    """One episode of ``T`` decisions, as played.
 
     obs ``[T+1, O]`` includes the final observation; action is ``[T]`` int64 or ``[T, A]`` float32;
-    reward ``[T]`` is raw; command ``[T, C]`` is the command that each action was chosen under.
+    reward ``[T]`` is raw; command ``[T, C]`` is the command that each action was chosen under. env_steps: environment steps
+    that it took, more than ``T`` where actions are repeated.
     """
 
     obs: FloatArray
@@ -58,6 +59,7 @@ class Episode:
     command: FloatArray | None
     request: Request
     policy_version: int
+    env_steps: int
 
     @property
     def length(self) -> int:

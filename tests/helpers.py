@@ -106,7 +106,7 @@ def make_episode(rewards: list[float], obs_size: int = 4, name: str = "toy") -> 
     steps = len(rewards)
     obs = np.repeat(np.arange(steps + 1, dtype=np.float32)[:, None], obs_size, axis=1)
     action = np.arange(steps, dtype=np.int64) % 2
-    return Episode(obs, action, np.array(rewards, dtype=np.float32), True, False, None, Request(name, 0), 0)
+    return Episode(obs, action, np.array(rewards, dtype=np.float32), True, False, None, Request(name, 0), 0, len(rewards))
 
 
 def same_episodes(a: list[Episode], b: list[Episode]) -> bool:

@@ -7,7 +7,7 @@ from helpers import ROOT
 
 ORDER = [
     {"types", "seeding", "arguments", "files", "config"}, {"functional"}, {"nets"}, {"envs"}, {"data"}, {"agents"}, {"evolution"},
-    {"methods"}, {"registry"}, {"callbacks"}, {"run_state"}, {"run"}, {"evaluate", "tuning", "figures"},
+    {"methods"}, {"registry"}, {"callbacks"}, {"run_state"}, {"run"}, {"evaluate", "tuning", "figures", "evaluation"},
     {"reports", "imagine", "processes"}, {"tools"}, {"cli"},
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
@@ -17,7 +17,7 @@ ONLY_IN = {
     "gymnasium": {"envs"},
     "ray": {"evolution", "tuning"},
     "matplotlib": {"figures"},
-    "argparse": {"arguments", "cli", "figures", "reports", "tools"},
+    "argparse": {"arguments", "cli", "evaluation", "figures", "reports", "tools"},
     "pandas": {"figures", "reports"},
     "tensorboard": {"figures"},
 }

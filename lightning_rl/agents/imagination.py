@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from lightning_rl.agents.base import value_and_grad
 from lightning_rl.agents.model_based import CoreSettings, Experience, ModelBasedDQN
 from lightning_rl.agents.optim import LockstepAdam
 from lightning_rl.data.member_ring import Column
@@ -61,17 +60,20 @@ class Imagination(ModelBasedDQN):
         """Actions of step ``step`` of the roll-outs for values ``[M, B, A]``."""
         return self.boltzmann(q, self._imagined_actions.at(number)[members, step])
 
+    def imagined(self, q: Tensor, action: Tensor, reward: Tensor, continues: Tensor, features: Tensor) -> Experience:
+        """What to learn from roll-outs, ``[M, L B, ..]`` each, step after step; features: those that a step led to."""
+        weight = survival(continues, self.settings.batch_size) if self.env.episodic else None
+        return Experience(q, action, reward, self.settings.gamma * continues, features, weight)
 
-def joined(steps: Sequence[tuple[Tensor, Tensor, Tensor, Tensor, Tensor]], gamma: float, weighted: bool) -> Experience:
-    """One batch ``[M, L B, ..]`` of the steps of a roll-out: (q, action, reward, continues, next_features) ``[M, B, ..]`` each.
 
-    weighted: by the probability that the episode was still going on.
-    """
-    q, action, reward, continues, features = (torch.cat(rows, dim=1) for rows in zip(*steps, strict=True))
-    weight = None
-    if weighted:
-        weight = imagined_weights(torch.stack([step[3] for step in steps], dim=-1)).transpose(1, 2).flatten(1, 2)
-    return Experience(q, action, reward, gamma * continues, features, weight)
+def in_order(steps: Sequence[Sequence[Tensor]]) -> list[Tensor]:
+    """One batch ``[M, L B, ..]`` of each kind of number ``[M, B, ..]`` that the L steps of a roll-out have."""
+    return [torch.cat(rows, dim=1) for rows in zip(*steps, strict=True)]
+
+
+def survival(continues: Tensor, starts: int) -> Tensor:
+    """Probability ``[M, L B]`` that an episode was still going on, for the probabilities of going on ``[M, L B]``, B starts."""
+    return imagined_weights(continues.unflatten(1, (-1, starts)).mT).mT.flatten(1)
 
 
 class PerfectModelDQN(Imagination):
@@ -97,7 +99,7 @@ class PerfectModelDQN(Imagination):
             action = self.choose(q, members, number, k)
             state, obs, reward, terminated, _ = self.env.step(state, action, chance[:, k])
             steps.append((q, action, reward, (~terminated).float(), obs))
-        return joined(steps, self.settings.gamma, weighted=self.env.episodic)
+        return self.imagined(*in_order(steps))
 
 
 class LearnedModelDQN(StepMemory, Imagination):
@@ -111,11 +113,11 @@ class LearnedModelDQN(StepMemory, Imagination):
         seeds: Sequence[int], device: str = "cpu",
     ):  # fmt: skip
         self.model, self.encode_noise_size, self.noise_kind = model, model.encode_noise_size, model.noise_kind
-        names = ("reward", "continuation", "obs", *(("kl_prior", "kl_posterior") if model.weights.kl_prior else ()))
-        self.loss_names = ("train/value_loss", *(f"model/{name}_loss" for name in names))
+        self.loss_names = ("train/value_loss", *(f"model/{name}_loss" for name in model.parts))
         super().__init__(env, net, settings, seeds, device)
         s, kind = settings, self.noise_kind
         self.model_params = model.init(self.generators("model initialisation")).to(device)
+        self._model_grad = torch.zeros_like(self.model_params[: s.group_size])
         self.model_adam = LockstepAdam(self.model_params, model_learning_rate, s.betas, s.eps, s.decay)
         self._dreams = self.noise("imagined states", (s.rollout_length, s.batch_size, model.noise_size), kind)
         self._codes = self.noise("codes", (2, s.batch_size, model.encode_noise_size), kind)
@@ -135,19 +137,14 @@ class LearnedModelDQN(StepMemory, Imagination):
         for k in range(self.settings.rollout_length):
             q = online(features)
             action = self.choose(q, members, number, k)
-            reward, continues, features = self.model.imagine(layers, features, action, dreams[:, k])
-            steps.append((q, action, reward, continues, features))
-        return joined(steps, self.settings.gamma, weighted=self.env.episodic)
+            joined = self.model.join(features, action)
+            features = self.model.imagine(layers, joined, dreams[:, k])
+            steps.append((q, action, joined, features))
+        q, action, joined, features = in_order(steps)
+        return self.imagined(q, action, *self.model.outcome(layers, joined), features)
 
     def _fit_model(self, real: RealSteps, noise: Tensor, members: slice) -> None:
-        parts: dict[str, Tensor] = {}
-
-        def loss(params: Tensor) -> Tensor:
-            value, named = self.model.loss(params, real, noise)
-            parts.update(named)
-            return value
-
-        _, grad = value_and_grad(loss, self.model_params[members])
-        for row, name in enumerate(self.loss_names[1:], start=1):
-            self.losses[row, members] += parts[name.removeprefix("model/").removesuffix("_loss")].detach()
-        self.model_adam.step(self.model_params, grad, members)
+        rows = slice(0, len(noise))
+        layers, into = self.layers(self.model, "model_params", members), self.layers(self.model, "_model_grad", rows)
+        self.losses[1:, members] += self.model.gradient(layers, real, noise, into)
+        self.model_adam.step(self.model_params, self._model_grad[rows], members)

@@ -94,13 +94,10 @@ class ModelBasedDQN(Stacked, ABC):
         return MemberNoise(self.seeds, purpose, shape, kind, self.device, block=max(1, min(128, 100_000 // numbers)))
 
     def layers(self, net: TrunkNet | WorldModel, name: str, members: slice) -> Any:
-        """The layers of ``net`` in the rows ``members`` of the block called ``name``; made once where they are views of it."""
+        """The layers of ``net`` in the rows ``members`` of the block called ``name``; views of it, made once."""
         key = (name, members.start, members.stop)
         if key not in self._views:
-            layers = net.layers(getattr(self, name)[members])
-            if members.stop - members.start > 1 and isinstance(net, WorldModel):
-                return layers  # copies
-            self._views[key] = layers
+            self._views[key] = net.layers(getattr(self, name)[members])
         return self._views[key]
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
@@ -136,7 +133,7 @@ class ModelBasedDQN(Stacked, ABC):
     @torch.no_grad()
     def values(self, obs: Tensor, noise: Tensor | None) -> Tensor:
         """Q values ``[N, K, A]`` of obs ``[N, K, O]``."""
-        return self.net(self.layers(self.net, "params", self.everyone), self.features(obs, noise))[0]
+        return self.net(self.layers(self.net, "params", self.everyone), self.features(obs, noise))
 
     def encode_noise(self, step: int) -> Tensor | None:
         """Noise for the features of the observation acted on at ``step``."""
@@ -149,7 +146,7 @@ class ModelBasedDQN(Stacked, ABC):
 
     def boltzmann(self, q: Tensor, gumbel: Tensor) -> Tensor:
         """A sample ``[...]`` for values and Gumbel noise ``[..., A]``."""
-        return (q + self.settings.temperature * gumbel).argmax(-1)
+        return torch.add(q, gumbel, alpha=self.settings.temperature).argmax(-1)
 
     def learn(self, step: int) -> None:
         """The updates that go with environment step ``step``, if it is time to learn."""
@@ -168,9 +165,9 @@ class ModelBasedDQN(Stacked, ABC):
     def _update(self, members: slice, number: int) -> None:
         online = RecordedPass(self.net, self.layers(self.net, "params", members))
         batch = self.experience(online, members, number)
-        next_q = self.net(self.layers(self.net, "target", members), batch.next_features)[0]
+        next_q = self.net(self.layers(self.net, "target", members), batch.next_features)
         if self.settings.double_q:
-            chosen = self.net(online.layers, batch.next_features)[0]
+            chosen = self.net(online.layers, batch.next_features)
             goal = double_q_target(batch.reward, batch.discount, chosen, next_q)
         else:
             goal = q_learning_target(batch.reward, batch.discount, next_q)

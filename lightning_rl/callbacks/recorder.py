@@ -29,4 +29,4 @@ class Recorder(Callback):
             command = pl_module.first_command()
             (request,) = evaluation_requests(self.evaluation.run_seed, "recording", epoch, 1, command, mode)
             path = self.run_dir / "recordings" / f"epoch_{epoch}" / f"{mode}.mp4"
-            pl_module.eval_env_steps += record_episode(player, request, path).length
+            pl_module.eval_env_steps += record_episode(player, request, path).env_steps

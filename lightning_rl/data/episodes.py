@@ -107,7 +107,8 @@ class Player:
                 log.action[rows, step] = chosen
                 for row, action in zip(rows.tolist(), chosen if self.spec.continuous else chosen.tolist(), strict=True):
                     outcome = envs[row].step(action)
-                    log.obs[row, step + 1], log.reward[row, step], log.terminated[row], log.truncated[row], _ = outcome
+                    log.obs[row, step + 1], log.reward[row, step], log.terminated[row], log.truncated[row], info = outcome
+                    log.env_steps[row] += info.get("length", 1)
                 if log.command is not None and command is not None:
                     follow = self.next_command
                     log.command[rows, step + 1] = follow(command, log.reward[rows, step]) if follow else command
@@ -135,6 +136,7 @@ class _ChunkLog:
         self.reward = np.empty((n, horizon), dtype=np.float32)
         self.terminated, self.truncated = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
         self.length = np.zeros(n, dtype=np.int64)
+        self.env_steps = [0] * n
         self.command: FloatArray | None = None
         if requests[0].command is not None:
             self.command = np.empty((n, horizon + 1, len(requests[0].command)), dtype=np.float32)
@@ -152,6 +154,7 @@ class _ChunkLog:
                 command=None if self.command is None else self.command[k, :end].copy(),
                 request=request,
                 policy_version=version,
+                env_steps=self.env_steps[k],
             )
             for k, (end, request) in enumerate(zip(self.length.tolist(), self.requests, strict=True))
         ]

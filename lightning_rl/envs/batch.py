@@ -184,13 +184,17 @@ class GymBatch(EnvBatch):
             return self.obs
         seeds: list[int | None] = [None] * len(mask)
         for slot in np.flatnonzero(mask).tolist():
-            seeds[slot] = derive_seed(self._seeds[slot], "reset", self._episodes[slot]) % 2**31
+            seeds[slot] = self._episode_seed(slot)
             self._episodes[slot] += 1
             self._length[slot] = 0
-        obs, _ = self.envs.reset(seed=seeds, options={"reset_mask": mask})
-        self._waiting[mask] = False
-        self.obs = self._rows(obs)
+        self.obs = self._rows(self._begin(mask, seeds))
         return self.obs
+
+    def _begin(self, mask: Array, seeds: Sequence[int | None]) -> Any:
+        """Starts the episodes ``seeds`` where the mask says so; the observations of all slots."""
+        obs, _ = self.envs.reset(seed=list(seeds), options={"reset_mask": mask})
+        self._waiting[mask] = False
+        return obs
 
     def step(self, action: Tensor) -> BatchStep:
         if self._unheard().any():
@@ -208,6 +212,9 @@ class GymBatch(EnvBatch):
         told = torch.from_numpy(np.stack(values, axis=1).astype(np.float32)) if values else None
         gained = torch.from_numpy(reward[self._slot].astype(np.float32))
         return BatchStep(self.obs, gained, ended, cut, length, info=told)
+
+    def _episode_seed(self, slot: int) -> int:
+        return derive_seed(self._seeds[slot], "reset", self._episodes[slot]) % 2**31
 
     def _unheard(self) -> Array:
         """Environments of finished members whose episode has ended: they must be reset like all others."""
@@ -234,17 +241,25 @@ class GymBatch(EnvBatch):
         return {"episodes": torch.from_numpy(episodes), "length": torch.from_numpy(length), "actions": torch.from_numpy(actions)}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Plays the episodes under way again; not with processes."""
-        for row, slot in enumerate(self._slot.tolist()):
-            self._episodes[slot] = int(state["episodes"][row]) - 1
-        self.reset(torch.ones(len(self._slot), dtype=torch.bool))
-        for row, slot in enumerate(self._slot.tolist()):
-            played = state["actions"][row, : int(state["length"][row])].numpy()
-            self._since[: len(played), slot], self._length[slot] = played, len(played)
-            for action in played:
-                # The vector environment hands out its own record of the observations of those that it does not reset.
-                self.envs._env_obs[slot] = self.envs.envs[slot].step(action)[0]
-        self.obs = self._rows(np.stack(self.envs._env_obs))
+        """Plays the episodes under way again, each begun so late that all reach their present step together."""
+        self._length[:] = 0
+        self._length[self._slot] = state["length"].numpy()
+        self._since[:, self._slot] = np.moveaxis(state["actions"].numpy(), 0, 1)
+        for slot, episodes in zip(self._slot.tolist(), state["episodes"].tolist(), strict=True):
+            self._episodes[slot] = episodes - 1
+        seeds = [self._episode_seed(slot) for slot in range(len(self._episodes))]
+        wait = self._length.max() - self._length
+        for clock in range(self._length.max() + 1):
+            begin = (wait == clock) | self._waiting
+            if begin.any():
+                obs = self._begin(begin, seeds)
+            if clock < self._length.max():
+                self._action = self._since[(clock - wait).clip(0), np.arange(len(wait))]
+                obs, _, terminated, truncated, _ = self.envs.step(self._action)
+                self._waiting = (terminated | truncated) & (wait > clock)
+        for slot in self._slot.tolist():
+            self._episodes[slot] += 1
+        self.obs = self._rows(obs)
 
     def close(self) -> None:
         """Ends the processes, where there are any."""

@@ -10,7 +10,9 @@ from torch import Tensor
 
 from lightning_rl.envs.func_env import FuncEnv, State, Step, standard_normal
 
-_MOVES = ((0, 1), (0, -1), (1, 0), (-1, 0))  # right, left, down, up
+_MOVES = ((0, 1), (0, -1), (1, 0), (-1, 0))
+MOVES = ("right", "left", "down", "up")
+"""What the actions of grid worlds are called."""
 
 
 class GridWorld(FuncEnv):
@@ -18,6 +20,7 @@ class GridWorld(FuncEnv):
 
     Actions: 0 right, 1 left, 2 down, 3 up; a move off the board or into a wall stays. The reward is that of the cell
     reached; goal and hole terminate. state: the cell's index, row * columns + column, int64 ``[..., 1]``; obs: one-hot.
+    cells: the letters, row by row.
     """
 
     action_size = 4
@@ -29,7 +32,7 @@ class GridWorld(FuncEnv):
         flat = "".join(cell for row in cells for cell in row)
         if len(flat) != height * width or flat.count("S") != 1:
             raise ValueError(f"a grid world is a rectangle with one start, got {list(rows)}")
-        self.start = flat.index("S")
+        self.cells, self.start = cells, flat.index("S")
         self.obs_low, self.obs_high = (0.0,) * len(flat), (1.0,) * len(flat)
 
         def reached(row: int, column: int) -> int:

@@ -38,11 +38,9 @@ class ModelEnv(FuncEnv):
         return self._unflat(self.model.decode(self._layers, _flat(state)), state)
 
     def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
-        dream = self.model.imagine(
-            self._layers, _flat(state), action.reshape(1, -1), _flat(self._model_noise(noise[..., 1:]))
-        )  # fmt: skip
-        after = self._unflat(dream.features, state)
-        reward, continues = (value.reshape(action.shape) for value in (dream.reward, dream.continues))
+        joined = self.model.join(_flat(state), action.reshape(1, -1))
+        after = self._unflat(self.model.imagine(self._layers, joined, _flat(self._model_noise(noise[..., 1:]))), state)
+        reward, continues = (value.reshape(action.shape) for value in self.model.outcome(self._layers, joined))
         return Step(after, self.observe(after), reward, noise[..., 0] >= continues, continues)
 
     def _model_noise(self, noise: Tensor) -> Tensor:

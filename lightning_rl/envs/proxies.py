@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, SupportsFloat
@@ -21,6 +21,7 @@ from torch import Tensor
 
 from lightning_rl.envs.adapters import FuncGymEnv, func_env
 from lightning_rl.envs.batch import EnvBatch, FuncBatch, GymBatch
+from lightning_rl.envs.envpool import EnvPoolBatch
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.envs.grids import GRID_WORLDS
 from lightning_rl.envs.gym import Env, make_env
@@ -35,10 +36,18 @@ SHIPPED = Path(__file__).resolve().parent.parent / "proxies"
 _STARTS = 256  # start states drawn from a task that only Gymnasium has
 
 
-def make_envs(spec: EnvSpec, seeds: Sequence[int]) -> EnvBatch:
-    """The real task, one environment per seed: in batched torch where there is such a one, else Gymnasium's."""
+SIMULATORS: dict[str, Callable[[EnvSpec, Sequence[int]], EnvBatch]] = {
+    "serial": GymBatch,
+    "processes": functools.partial(GymBatch, processes=True),
+    "envpool": EnvPoolBatch,
+}
+"""Ways to play a task that is not in batched torch; ``processes`` plays the same as ``serial``."""
+
+
+def make_envs(spec: EnvSpec, seeds: Sequence[int], simulator: str = "serial") -> EnvBatch:
+    """The real task, one environment per seed: in batched torch where there is such a one, else by the simulator."""
     env = func_env(spec)
-    return GymBatch(spec, seeds) if env is None else FuncBatch(env, spec.horizon, seeds, spec.repeat)
+    return SIMULATORS[simulator](spec, seeds) if env is None else FuncBatch(env, spec.horizon, seeds, spec.repeat)
 
 
 class Proxy(ABC):

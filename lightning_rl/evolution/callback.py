@@ -40,16 +40,20 @@ class Evolution(Callback):
         self.curve: list[float] = []  # mean score of the center, generation by generation
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
-        number, strategy = trainer.current_epoch, self.strategy
-        noise_scale = self.noise_decay**number
+        self.generate(trainer.current_epoch, trainer.optimizers[1:])
+
+    def generate(self, number: int, optimisers: Sequence[torch.optim.Optimizer]) -> Generation:
+        """Generation ``number`` up to the gradient; the step is that of ``optimisers``, whose sizes are set."""
+        strategy, noise_scale = self.strategy, self.noise_decay**number
         proposal, items = strategy.ask(number, noise_scale)
         results = self.executor.map(self.evaluate, proposal, items)
         scores = torch.tensor([self.score(result) for result in results], dtype=torch.float64)
         center = strategy.tell(number, scores, noise_scale)
-        for optimiser in trainer.optimizers[1:]:
+        for optimiser in optimisers:
             strategy.schedule(optimiser, self.step_decay**number)
         self.curve.append(center)
         self.generation = Generation(items, results, center, float(strategy.best_score) == center)
+        return self.generation
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         self.executor.close()

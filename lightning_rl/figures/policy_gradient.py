@@ -122,13 +122,13 @@ def draw_panel(axes: Axes, name: str, runs: Sequence[Run], line: str) -> None:
 
 def draw_panels(out: Path, runs: Sequence[Run], references: Sequence[Run], title: str) -> None:
     """The picture and its CSV."""
-    figure, grid = style.panels(4, (8.0, 5.2))
+    figure, grid = style.panels(4, (9.6, 5.2))
     for axes, (name, (_, heading)) in zip(grid, PANELS.items(), strict=True):
         draw_panel(axes, name, runs, "-")
         draw_panel(axes, name, references, "--")
         axes.set(title=heading, xlabel="training episodes")
     entries = dict(pair[::-1] for axes in grid for pair in zip(*axes.get_legend_handles_labels(), strict=True))
-    figure.legend(entries.values(), entries.keys(), loc="outside upper center", ncols=4, fontsize=8)
+    figure.legend(entries.values(), entries.keys(), loc="outside right center", fontsize=8)
     style.heading(figure, title)
     counts = [sum(run.label == label for run in runs) for label in dict.fromkeys(run.label for run in runs)]
     dashed = "; dashed: published" if references else ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -46,6 +47,26 @@ def gaussian_kl(p_mean: Tensor, p_std: Tensor, q_mean: Tensor, q_std: Tensor) ->
 def straight_through(sample: Tensor, probability: Tensor) -> Tensor:
     """The one-hot ``sample`` with the gradient of its ``probability`` ``[..., K]`` (Bengio et al. 2013, arXiv 1308.3432)."""
     return sample + probability - probability.detach()
+
+
+class _ScaledGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, scale: float) -> Tensor:
+        ctx.scale = scale
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return ctx.scale * grads[0], None
+
+
+def scaled_gradient(x: Tensor, scale: float) -> Tensor:
+    """``x`` itself, with ``scale`` times its gradient.
+
+    Of both sides of one divergence it makes what two divergences do, each weighted and with the gradient of the other side
+    stopped: KL balancing (Hafner et al. 2021, arXiv 2010.02193), for half of the work.
+    """
+    return cast(Tensor, _ScaledGradient.apply(x, scale))
 
 
 def categorical_sample(logits: Tensor, noise: Tensor) -> Tensor:

@@ -134,9 +134,8 @@ class AgentExperience:
         cfg, spec, self.collector = method.cfg, method.spec, collector
         init, rule = getattr(cfg, "init_episodes", 0), _stop_rule(cfg, spec)
         score = mean_test_return(functools.partial(make_envs, spec), 1) if cfg.judge == "test" and rule else None
-        self.training = MemberTraining(
-            method.agent, make_envs(spec, method.seeds), cfg.train_episodes, cfg.gamma, init, rule, score, cfg.faithful
-        )
+        envs = make_envs(spec, method.seeds, cfg.simulator)
+        self.training = MemberTraining(method.agent, envs, cfg.train_episodes, cfg.gamma, init, rule, score, cfg.faithful)
 
     def __len__(self) -> int:
         return 1

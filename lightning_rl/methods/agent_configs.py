@@ -36,6 +36,7 @@ class AgentConfig(MethodConfig):
     steps_per_epoch: PositiveInt
     train_episodes: PositiveInt
     action_repeat: PositiveInt
+    simulator: Literal["serial", "processes", "envpool"]
     gamma: Share
     learning_rate: PositiveFloat
     stop_rule: Literal["none", "solved", "plateau"]

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from lightning_rl.data.loaders import Collector
 from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.functional.schedules import ramp
 from lightning_rl.functional.statistics import summarise
 from lightning_rl.nets.policies import Policy
 from lightning_rl.seeding import derive_seed
@@ -107,6 +108,12 @@ class Method(LightningModule):
     def raw_optimisers(self) -> list[torch.optim.Optimizer]:
         return list(self.optimizers(use_pl_optimizer=False))[1:]  # type: ignore[arg-type]
 
+    def anneal(self, progress: float, start: float) -> None:
+        """From ``start`` of the budget on, the learning rates fall linearly to 0 at its end (``progress`` 1)."""
+        for optimiser in self.raw_optimisers():
+            for group in optimiser.param_groups:
+                group["lr"] = group.setdefault("initial_lr", group["lr"]) * (1 - ramp(progress, start, 1.0))
+
     def fit(self, name: str, update: Callable[..., Tensor], minibatches: Iterable[tuple[Tensor, ...]]) -> float:
         """``update`` on every minibatch; the mean of the losses that it gives, which ``name`` names if it diverged."""
         losses = torch.stack([update(*minibatch) for minibatch in minibatches])
@@ -162,7 +169,7 @@ class Method(LightningModule):
 
     def validation_step(self, evaluated: Mapping[str, list[Any]], batch_idx: int) -> None:
         """Evaluation during training: the sampled mean return is what the best checkpoint is chosen by."""
-        self.eval_env_steps += sum(episode.length for episodes in evaluated.values() for episode in episodes)
+        self.eval_env_steps += sum(episode.env_steps for episodes in evaluated.values() for episode in episodes)
         scalars = {"time/eval_env_steps": float(self.eval_env_steps)}
         for prefix, episodes in evaluated.items():
             scalars |= episode_scalars(prefix, episodes)
@@ -177,7 +184,7 @@ class Method(LightningModule):
 
 def episode_scalars(prefix: str, episodes: Sequence[Episode]) -> dict[str, float]:
     """``prefix/return_mean|std|min|max`` and ``prefix/length_mean``."""
-    return return_scalars(prefix, [episode.ret for episode in episodes], [episode.length for episode in episodes])
+    return return_scalars(prefix, [episode.ret for episode in episodes], [episode.env_steps for episode in episodes])
 
 
 def return_scalars(prefix: str, returns: Sequence[float], lengths: Sequence[int]) -> dict[str, float]:

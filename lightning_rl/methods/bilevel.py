@@ -21,7 +21,7 @@ from torch import Tensor
 from lightning_rl.data.loaders import Collector
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, proxy_path, read_proxy, save_proxy
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.evolution.callback import Evolution
+from lightning_rl.evolution.callback import Evolution, Generation
 from lightning_rl.evolution.executors import EXECUTORS, Executor, SerialExecutor
 from lightning_rl.evolution.strategies import CMAES, STRATEGIES, StrategySettings
 from lightning_rl.methods.agent import member_policy
@@ -137,10 +137,12 @@ class Bilevel(ProxyMethod):
         self.executor = EXECUTORS[executor](num_workers, ray_address)
 
     def configure_callbacks(self) -> list[Callback]:
-        self.evolution = Evolution(
-            self.strategy, self.inner_loop, score_of, self.executor, self.cfg.step_decay, self.cfg.noise_decay
-        )
+        self.evolution = self.outer_loop()
         return [self.evolution]
+
+    def outer_loop(self) -> Evolution:
+        """What makes the generations, as this method's config says."""
+        return Evolution(self.strategy, self.inner_loop, score_of, self.executor, self.cfg.step_decay, self.cfg.noise_decay)
 
     def optimisers(self) -> list[torch.optim.Optimizer]:
         return [self.strategy.optimiser()]
@@ -171,10 +173,10 @@ class Bilevel(ProxyMethod):
         })  # fmt: skip
         if generation.kept:
             self.write_proxy(float(self.strategy.best_score), self.evolution.curve)
-        if self.solved([outcome for item, outcome in zip(generation.items, outcomes, strict=True) if item.sign == 0]):
+        if self.solved(generation):
             self.trainer.should_stop = True
 
-    def solved(self, center: Sequence[Outcome]) -> bool:
+    def solved(self, generation: Generation) -> bool:
         """Whether the run may end, by the agents of the unperturbed proxy."""
         return False
 
@@ -212,8 +214,9 @@ class SE(Bilevel):
         hidden, kind = tuple(cfg.hidden), cfg.activation
         return SyntheticProxy(self.spec.gamename, hidden, kind, cfg.latent_size, horizon, cfg.cap_ends, cfg.reencode, "raw")
 
-    def solved(self, center: Sequence[Outcome]) -> bool:
-        mean = sum(outcome.test_return for outcome in center) / len(center)
+    def solved(self, generation: Generation) -> bool:
+        center = [o.test_return for item, o in zip(generation.items, generation.results, strict=True) if item.sign == 0]
+        mean = sum(center) / len(center)
         return self.cfg.stop_when_solved and self.solved_return is not None and mean > self.solved_return
 
 

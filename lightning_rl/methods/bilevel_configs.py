@@ -105,12 +105,12 @@ class RNConfig(BilevelConfig):
 
 
 def agent_configs(
-    asked: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None, gamename: str
+    asked: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None, gamename: str, preset: str | None = None
 ) -> tuple[tuple[str, Any], ...]:
     """(implementation, config) of the inner agents: their own YAML for the gamename, with the settings that are asked for.
 
     asked: a name, several, or names with settings; None: DDQN, or TD3 for continuous actions. Of several, those that fit the
-    actions are taken. UserError for an unknown one, and where none fits.
+    actions are taken. preset: of their YAMLs. UserError for an unknown one, and where none fits.
     """
     spec = env_spec(gamename)
     if asked is None:
@@ -127,6 +127,6 @@ def agent_configs(
         raise UserError(f"agent {names[0]} does not fit gamename '{gamename}': {AGENTS[names[0]].misfit(spec)}")
     found = []
     for name in fitting:
-        layers = [*merged_values(name, gamename), (f"key 'agent', {name}", settings.get(name) or {})]
+        layers = [*merged_values(name, gamename, preset), (f"key 'agent', {name}", settings.get(name) or {})]
         found.append((name, build_config(AGENTS[name].config, layers)))
     return tuple(found)

@@ -100,7 +100,8 @@ class InnerLoop:
 
     agents: (implementation, its config), which take turns. vary: each agent draws hyper-parameters around its config's.
     stop_rule: ``plateau`` of the training returns; ``solved``: real test episodes after each training episode reach
-    solved_return; ``none``. test_episodes: real ones at the end; judge_episodes: after each training episode.
+    solved_return; ``none``. test_episodes: real ones at the end; judge_episodes: after each training episode; 0: the stop rule
+    judges training returns.
     max_train_steps: agents that take longer are tested as they are.
     """
 
@@ -125,13 +126,13 @@ class InnerLoop:
         outcomes: dict[int, Outcome] = {}
         for number in range(len(self.agents)):
             mine = [row for row, turn in enumerate(turns) if turn % len(self.agents) == number]
-            for rows in self._stacks(number, mine, seeds):
+            for rows in self.stacks(number, mine, seeds):
                 trained = self.train(number, params[rows], [seeds[row] for row in rows])
-                outcomes |= dict(zip(rows, self._outcomes(trained), strict=True))
+                outcomes |= dict(zip(rows, self.outcomes(trained), strict=True))
         return [outcomes[row] for row in range(len(seeds))]
 
-    def _stacks(self, number: int, rows: list[int], seeds: Sequence[int]) -> list[list[int]]:
-        """Which agents train together: all; varied ones beside others of their depth and about their size."""
+    def stacks(self, number: int, rows: list[int], seeds: Sequence[int]) -> list[list[int]]:
+        """Which agents of kind ``number`` train together: all; varied ones beside others of their depth and about their size."""
         variation = vary_agents(self.agents[number][1], [seeds[row] for row in rows]) if self.vary and rows else None
         if variation is None:
             return [rows] if rows else []
@@ -152,7 +153,7 @@ class InnerLoop:
         agent = AGENTS[name].build(cfg, spec, seeds, vary_agents(cfg, seeds) if self.vary else None)
         envs = self.proxy.batch(params, [derive_seed(seed, "proxy") for seed in seeds], cfg.gamma, cfg.action_repeat)
         init = getattr(cfg, "init_episodes", 0)
-        judged = isinstance(self.proxy, RewardProxy) or self.stop_rule == "solved"
+        judged = self.judge_episodes > 0 and (isinstance(self.proxy, RewardProxy) or self.stop_rule == "solved")
         training = MemberTraining(
             agent, envs, cfg.train_episodes, cfg.gamma, init, self._stop_rule(cfg, init), self._judge(spec) if judged else None,
             self.proxy.cap_ends if isinstance(self.proxy, SyntheticProxy) else cfg.faithful,
@@ -175,7 +176,8 @@ class InnerLoop:
     def _judge(self, spec: EnvSpec) -> Score:
         return mean_test_return(functools.partial(make_envs, spec), self.judge_episodes)
 
-    def _outcomes(self, trained: Trained) -> list[Outcome]:
+    def outcomes(self, trained: Trained) -> list[Outcome]:
+        """What came of each member."""
         r, worst = trained.results, self.proxy.spec.min_return
         tested, steps = trained.test_returns.double().mean(1), r.env_steps.double()
         scores, lengths = r.scores.double(), r.lengths.double()

@@ -122,7 +122,7 @@ class ModelBased(StackedMethod):
 
     def value_net(self, features: int) -> TrunkNet:
         """The value network."""
-        return TrunkNet(features, tuple(self.cfg.hidden), (self.spec.action_size,), activation=self.cfg.activation)
+        return TrunkNet(features, tuple(self.cfg.hidden), self.spec.action_size, self.cfg.activation)
 
     def make_policy(self, row: int) -> Policy:
         agent, rows = self.agent, slice(row, row + 1)

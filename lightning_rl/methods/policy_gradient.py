@@ -50,6 +50,7 @@ class REINFORCEConfig(MethodConfig):
     stale_rollouts: bool
     gamma: Share
     learning_rate: PositiveFloat
+    anneal_from: Share
     normalise_weights: bool
     gradient_clip: PositiveFloat | None
     hidden: Annotated[list[PositiveInt], Field(min_length=1)]
@@ -58,6 +59,8 @@ class REINFORCEConfig(MethodConfig):
     def _check_budget(self) -> Self:
         if self.max_episodes is None and self.target_return is None and self.max_env_steps is None:
             raise ValueError("no stop rule: max_episodes, target_return and max_env_steps are all null; set one of them")
+        if self.anneal_from < 1 and self.max_episodes is None:
+            raise ValueError(f"anneal_from {self.anneal_from} is of max_episodes, which is null; set it, or anneal_from=1.0")
         return self
 
     @property
@@ -145,6 +148,8 @@ class PolicyGradient(Method):
         return [torch.optim.Adam(self.learned(), lr=self.cfg.learning_rate)]
 
     def training_step(self, batch: StepBatch, batch_idx: int) -> None:
+        if self.cfg.anneal_from < 1 and self.cfg.max_episodes is not None:
+            self.anneal(int(self.episodes) / self.cfg.max_episodes, self.cfg.anneal_from)
         loss = self.update(batch)
         for name, value in loss.items():
             self.check_finite(name, value)

@@ -97,4 +97,4 @@ class StackedMethod(Method):
 
 def scores_of(episodes: Sequence[Episode]) -> tuple[list[float], list[int]]:
     """(returns, lengths) of episodes."""
-    return [episode.ret for episode in episodes], [episode.length for episode in episodes]
+    return [episode.ret for episode in episodes], [episode.env_steps for episode in episodes]

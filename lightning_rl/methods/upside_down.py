@@ -125,8 +125,8 @@ class UpsideDownExperience(RolloutExperience):
         return UpsideDownEpoch(
             steps=self._minibatches(epoch),
             held_out=commanded_steps(held_out) if held_out else None,
-            env_steps=sum(episode.length for episode in fresh),
-            held_out_env_steps=sum(episode.length for episode in held_out),
+            env_steps=sum(episode.env_steps for episode in fresh),
+            held_out_env_steps=sum(episode.env_steps for episode in held_out),
             command_range=self._command_range(),
             scalars={**self._scalars(fresh), "time/collection_wait": waited},
         )

@@ -88,7 +88,7 @@ class WindowExperience(RolloutExperience):
         self.window.add(episodes)
 
     def prepare(self, epoch: int, episodes: list[Episode], waited: float) -> WindowEpoch:
-        env_steps = sum(episode.length for episode in episodes)
+        env_steps = sum(episode.env_steps for episode in episodes)
         rng = generator(self.run_seed, "minibatch", epoch)
         draw = {"episode": self.window.draw_episodes, "transition": self.window.draw_transitions}[self.cfg.sample_by]
         index = {}

@@ -1,19 +1,21 @@
-"""Multi-layer perceptrons side by side, with a member axis: what world models and the value network over them are made of.
+"""Multi-layer perceptrons with a member axis: what world models and the value network over them are made of.
 
-Parameters are blocks ``[N, D]``, as in ``members``. Several networks of one input and equal hidden sizes are one batch of
-matrix products, which matters where batches are small.
+Parameters are blocks ``[N, D]``, as in ``members``. Forward and backward passes are written by hand: the layers are views that
+are made once, and gradients are written where they are wanted.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 TrunkActivation = Literal["elu", "relu"]
 
@@ -27,38 +29,17 @@ def _elu(x: Tensor) -> Tensor:
     return torch.maximum(x, below, out=below)  # exp(x) - 1 >= x
 
 
-def _elu_slope(grad: Tensor, out: Tensor) -> Tensor:
-    return torch.ops.aten.elu_backward(grad, 1, 1, 1, True, out)
+_aten = torch.ops.aten
 
-
-def _relu_slope(grad: Tensor, out: Tensor) -> Tensor:
-    return torch.ops.aten.threshold_backward(grad, out, 0)
-
-
-# The function, and the gradient of its input from that of its output and its output.
+# The function, and from the gradient of its output and that output the gradient of its input, in place.
 _ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor, Tensor], Tensor]]] = {
-    "elu": (_elu, _elu_slope),
-    "relu": (torch.relu, _relu_slope),
+    "elu": (_elu, lambda g, out: _aten.elu_backward.grad_input(g, 1, 1, 1, True, out, grad_input=g)),
+    "relu": (torch.relu, lambda g, out: _aten.threshold_backward.grad_input(g, out, 0, grad_input=g)),
 }
 
 
-class _Activation(torch.autograd.Function):
-    """Differentiates through the output, which the next layer keeps anyway."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, name: str) -> Tensor:
-        out = _ACTIVATIONS[name][0](x)
-        ctx.save_for_backward(out)
-        ctx.name = name
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        return _ACTIVATIONS[ctx.name][1](grad, *ctx.saved_tensors), None
-
-
 class Layer(NamedTuple):
-    """weight ``[M, I, O]`` and bias ``[M, 1, O]``."""
+    """weight ``[N, I, O]`` and bias ``[N, 1, O]``."""
 
     weight: Tensor
     bias: Tensor
@@ -67,39 +48,27 @@ class Layer(NamedTuple):
         return torch.baddbmm(self.bias, x, self.weight)
 
 
-class Layers(NamedTuple):
-    """Parameters laid out for use; weights are ``first [N, I, K H]``, ``hidden [N K, H, H]`` each, and heads ``[N, H, O_k]``."""
-
-    first: Layer
-    hidden: tuple[Layer, ...]
-    heads: tuple[Layer, ...]
+Layers = tuple[Layer, ...]
 
 
 @dataclass(frozen=True)
 class TrunkNet:
-    """``K = len(heads)`` perceptrons of one input, each with hidden layers ``hidden`` and a linear head of ``heads[k]`` outputs.
+    """A perceptron with hidden layers ``hidden`` and a linear output.
 
-    The input is ``[x, one-hot action]`` where there are ``action_size`` actions, else x.
     Weights start as ``1 / sqrt(fan_in)`` times a standard normal number cut off at 2, biases as 0, as in the paper's code (the
     default of Haiku's linear layers, without its usual rescaling for the cut).
     """
 
     in_size: int
     hidden: tuple[int, ...]
-    heads: tuple[int, ...]
-    action_size: int = 0
+    out_size: int
     activation: TrunkActivation = "elu"
 
     @cached_property
-    def _shapes(self) -> list[tuple[int, ...]]:
-        """Of weights and biases in turn: first layer, hidden layers, heads."""
-        trunks, wide = len(self.heads), self.hidden[0] * len(self.heads)
-        shapes: list[tuple[int, ...]] = [(self.in_size + self.action_size, wide), (1, wide)]
-        for fan_in, out in zip(self.hidden[:-1], self.hidden[1:], strict=True):
-            shapes += [(trunks, fan_in, out), (trunks, 1, out)]
-        for out in self.heads:
-            shapes += [(self.hidden[-1], out), (1, out)]
-        return shapes
+    def _shapes(self) -> list[tuple[int, int]]:
+        """Of weights and biases in turn."""
+        sizes = [self.in_size, *self.hidden, self.out_size]
+        return [shape for fan_in, out in itertools.pairwise(sizes) for shape in ((fan_in, out), (1, out))]
 
     @cached_property
     def _sizes(self) -> list[int]:
@@ -116,42 +85,68 @@ class TrunkNet:
         """Fresh parameters ``[N, D]``; member ``n`` draws from ``generators[n]`` alone."""
         uniform = torch.stack([torch.rand(self.size, generator=g, dtype=torch.float64) for g in generators])
         normal = torch.special.ndtri(1 - _NORMAL_2 + (2 * _NORMAL_2 - 1) * uniform)
-        scale = [0.0 if shape[-2] == 1 else shape[-2] ** -0.5 for shape in self._shapes]
+        scale = [0.0 if rows == 1 else rows**-0.5 for rows, _ in self._shapes]
         columns = [torch.full((size,), s) for size, s in zip(self._sizes, [*scale, 0.0], strict=True)]
         return (normal * torch.cat(columns)).float()
 
     def layers(self, params: Tensor) -> Layers:
-        """The layers in ``params`` ``[N, D]``: views, but copies of the hidden layers of several trunks of several members."""
+        """The layers in ``params`` ``[N, D]``, as views."""
         pieces = params.split(self._sizes, dim=-1)
-        shaped = [piece.view(-1, *shape) for piece, shape in zip(pieces, self._shapes, strict=False)]
-        pairs = [Layer(weight, bias) for weight, bias in zip(shaped[::2], shaped[1::2], strict=True)]
-        inner = pairs[1 : len(self.hidden)]
-        hidden = tuple(Layer(weight.flatten(0, 1), bias.flatten(0, 1)) for weight, bias in inner)
-        return Layers(pairs[0], hidden, tuple(pairs[len(self.hidden) :]))
+        shaped = [piece.unflatten(-1, shape) for piece, shape in zip(pieces, self._shapes, strict=False)]
+        return tuple(Layer(weight, bias) for weight, bias in zip(shaped[::2], shaped[1::2], strict=True))
 
-    def __call__(self, layers: Layers, x: Tensor, action: Tensor | None = None) -> list[Tensor]:
-        """Outputs ``[N, B, heads[k]]`` of each trunk for x ``[N, B, I]`` and action ``[N, B]`` int64; differentiable."""
-        trunks = len(self.heads)
-        h = self._activate(layers.first(self.join(x, action)))
-        if trunks > 1:
-            h = h.unflatten(-1, (trunks, -1)).transpose(1, 2).flatten(0, 1)
-        for layer in layers.hidden:
-            h = self._activate(layer(h))
-        return [head(h[k::trunks]) for k, head in enumerate(layers.heads)]
+    def __call__(self, layers: Layers, x: Tensor) -> Tensor:
+        """Outputs ``[N, B, O]`` for x ``[N, B, I]``; no gradient passes."""
+        return self.forward(layers, x)[0]
 
-    def join(self, x: Tensor, action: Tensor | None) -> Tensor:
-        """The input ``[N, B, I + A]``."""
-        if action is None:
-            return x
-        one_hot = torch.eye(self.action_size, device=x.device).index_select(0, action.flatten())
-        return torch.cat([x, one_hot.unflatten(0, action.shape)], dim=-1)
+    def forward(self, layers: Layers, x: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Outputs ``[N, B, O]`` for x ``[N, B, I]``, and what ``backward`` wants: the input of each layer."""
+        activate = _ACTIVATIONS[self.activation][0]
+        inputs = [x]
+        for layer in layers[:-1]:
+            inputs.append(activate(layer(inputs[-1])))
+        return layers[-1](inputs[-1]), inputs
 
-    def _activate(self, x: Tensor) -> Tensor:
-        return _Activation.apply(x, self.activation) if x.requires_grad else _ACTIVATIONS[self.activation][0](x)
+    def backward(
+        self, layers: Layers, inputs: Sequence[Tensor], grad: Tensor, into: Layers, want_x: bool = False
+    ) -> Tensor | None:  # fmt: skip
+        """Writes the parameters' gradient ``into`` for that of the outputs ``[N, B, O]``; the gradient of x, if wanted."""
+        slope = _ACTIVATIONS[self.activation][1]
+        for number in range(len(layers) - 1, -1, -1):
+            torch.bmm(inputs[number].mT, grad, out=into[number].weight)
+            torch.sum(grad, dim=1, keepdim=True, out=into[number].bias)
+            if number or want_x:
+                grad = torch.bmm(grad, layers[number].weight.mT)
+            if number:
+                grad = slope(grad, inputs[number])
+        return grad if want_x else None
+
+    def trained(self, layers: Layers, x: Tensor, into: Layers) -> Tensor:
+        """Outputs as ``__call__`` gives them; a backward pass of autograd from them reaches x and writes ``into``."""
+        wanted = x.requires_grad
+        # Autograd asks for the gradient of what requires one alone.
+        leaf = x if wanted else x.detach().requires_grad_()
+        return cast(Tensor, _Trained.apply(leaf, wanted, self, layers, into))
+
+
+class _Trained(torch.autograd.Function):
+    """``TrunkNet.trained``."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, wanted: bool, net: TrunkNet, layers: Layers, into: Layers) -> Tensor:
+        out, inputs = net.forward(layers, x)
+        ctx.save_for_backward(*inputs)
+        ctx.wanted, ctx.net, ctx.layers, ctx.into = wanted, net, layers, into
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        return ctx.net.backward(ctx.layers, ctx.saved_tensors, grads[0], ctx.into, ctx.wanted), None, None, None, None
 
 
 class RecordedPass:
-    """Forward passes of a network of one trunk with the parameters ``layers``, kept for a single backward pass over all of them.
+    """Forward passes of a network with the parameters ``layers``, kept for a single backward pass over all of them.
 
     A roll-out asks for the values of its states one after the other; the update then needs the gradient at those same
     values, and pays for no second forward pass.
@@ -163,22 +158,11 @@ class RecordedPass:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Outputs ``[N, b, O]`` for x ``[N, b, I]``."""
-        piece = [x]
-        activate = _ACTIVATIONS[self.net.activation][0]
-        for layer in (self.layers.first, *self.layers.hidden):
-            piece.append(activate(layer(piece[-1])))
-        self._pieces.append(piece)
-        return self.layers.heads[0](piece[-1])
+        out, inputs = self.net.forward(self.layers, x)
+        self._pieces.append(inputs)
+        return out
 
     def gradient(self, grad: Tensor, into: Layers) -> None:
         """Writes the parameters' gradient ``into`` for that of the outputs ``[N, B, O]``, B the rows of all passes in order."""
         inputs = [torch.cat(rows, dim=1) if len(rows) > 1 else rows[0] for rows in zip(*self._pieces, strict=True)]
-        slope = _ACTIVATIONS[self.net.activation][1]
-        layers = [(self.layers.first, into.first), *zip(self.layers.hidden, into.hidden, strict=True)]
-        layers.append((self.layers.heads[0], into.heads[0]))
-        for number in range(len(layers) - 1, -1, -1):
-            (weight, _), target = layers[number]
-            torch.bmm(inputs[number].mT, grad, out=target.weight)
-            torch.sum(grad, dim=1, keepdim=True, out=target.bias)
-            if number:
-                grad = slope(torch.bmm(grad, weight.mT), inputs[number])
+        self.net.backward(self.layers, inputs, grad, into)

@@ -6,7 +6,7 @@ Every model has *features* ``[N, B, X]``, which the value network reads and roll
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -14,7 +14,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from lightning_rl.functional.world_model import bits_loss, bits_sample, continuation_loss, reward_loss
+from lightning_rl.functional.world_model import (
+    bits_loss,
+    bits_sample,
+    continuation_loss,
+    reward_loss,
+    scaled_gradient,
+)  # fmt: skip
 from lightning_rl.nets.latents import Latent, NoiseKind
 from lightning_rl.nets.trunks import Layers, TrunkActivation, TrunkNet
 
@@ -29,22 +35,18 @@ class RealSteps(NamedTuple):
     next_obs: Tensor
 
 
-class ImaginedStep(NamedTuple):
-    """Expected reward and probability of going on ``[N, B]``, and a sample of the next features ``[N, B, X]``."""
-
-    reward: Tensor
-    continues: Tensor
-    features: Tensor
-
-
 class LossWeights(NamedTuple):
-    """Of the parts of the loss; the KL ones for latent models."""
+    """Of the parts of the loss; the KL ones for latent models: of its gradient to the dynamics network and to the encoder."""
 
     reward: float
     continuation: float
     obs: float
     kl_prior: float = 0.0
     kl_posterior: float = 0.0
+
+
+Run = Callable[[int, Tensor], Tensor]
+"""``(number of a network, x [N, B, I]) -> output [N, B, O]``."""
 
 
 @dataclass(frozen=True)
@@ -92,31 +94,65 @@ class WorldModel(ABC):
         """Fresh parameters ``[N, D]``."""
         return torch.cat([net.init(generators) for net in self.nets], dim=1)
 
+    def net(self, in_size: int, out_size: int) -> TrunkNet:
+        """One of the networks, which differ in their ends alone."""
+        return TrunkNet(in_size, self.hidden, out_size, self.activation)
+
     def layers(self, params: Tensor) -> list[Layers]:
-        """The layers of each network."""
+        """The layers of each network, as views."""
         pieces = params.split([net.size for net in self.nets], dim=1)
         return [net.layers(piece) for net, piece in zip(self.nets, pieces, strict=True)]
 
-    @abstractmethod
-    def losses(self, layers: list[Layers], real: RealSteps, noise: Tensor) -> dict[str, Tensor]:
-        """The parts of the loss, unweighted, ``[N, B]`` each; their names are keys of ``LossWeights``."""
+    @property
+    def parts(self) -> dict[str, float]:
+        """Parts of the loss, and their weights."""
+        w = self.weights
+        return {"reward": w.reward, "continuation": w.continuation, "obs": w.obs}
 
     @abstractmethod
-    def encode(self, layers: list[Layers], obs: Tensor, noise: Tensor | None) -> Tensor:
+    def losses(self, run: Run, real: RealSteps, noise: Tensor) -> dict[str, Tensor]:
+        """The parts of the loss, unweighted, ``[N, B]`` each."""
+
+    @abstractmethod
+    def encode(self, layers: Sequence[Layers], obs: Tensor, noise: Tensor | None) -> Tensor:
         """Features of observations ``[N, B, O]`` for noise ``[N, B, encode_noise_size]``; None: the mode."""
 
     @abstractmethod
-    def imagine(self, layers: list[Layers], features: Tensor, action: Tensor, noise: Tensor) -> ImaginedStep:
-        """A step from features ``[N, B, X]`` by action ``[N, B]`` for noise ``[N, B, noise_size]``."""
+    def imagine(self, layers: Sequence[Layers], joined: Tensor, noise: Tensor) -> Tensor:
+        """A sample of the features ``[N, B, X]`` after a step, for ``joined`` and noise ``[N, B, noise_size]``."""
 
     @abstractmethod
-    def decode(self, layers: list[Layers], features: Tensor) -> Tensor:
+    def outcome(self, layers: Sequence[Layers], joined: Tensor) -> tuple[Tensor, Tensor]:
+        """The expected reward of a step and the probability of going on after it, ``[N, B]`` each.
+
+        Roll-outs do not depend on them, so all their steps can be asked for at once.
+        """
+
+    @abstractmethod
+    def decode(self, layers: Sequence[Layers], features: Tensor) -> Tensor:
         """The probability of each bit of the observation ``[N, B, O]``."""
 
-    def loss(self, params: Tensor, real: RealSteps, noise: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """The weighted loss ``[N]``, averaged over the batch, and its parts ``[N]``."""
-        parts = {name: part.mean(-1) for name, part in self.losses(self.layers(params), real, noise).items()}
-        return torch.stack([getattr(self.weights, name) * part for name, part in parts.items()]).sum(0), parts
+    def join(self, features: Tensor, action: Tensor) -> Tensor:
+        """``[features, one-hot action]`` ``[N, B, X + A]``: what a step depends on. features ``[N, B, X]``, action ``[N, B]``."""
+        one_hot = self._eye.to(features.device).index_select(0, action.flatten())
+        return torch.cat([features, one_hot.unflatten(0, action.shape)], dim=-1)
+
+    @cached_property
+    def _eye(self) -> Tensor:
+        return torch.eye(self.action_size)
+
+    def gradient(self, layers: Sequence[Layers], real: RealSteps, noise: Tensor, into: Sequence[Layers]) -> Tensor:
+        """Writes the gradient of the weighted loss, a mean over the batch, ``into``; its parts ``[P, N]``, unweighted."""
+
+        def run(number: int, x: Tensor) -> Tensor:
+            return self.nets[number].trained(layers[number], x, into[number])
+
+        with torch.enable_grad():
+            losses = self.losses(run, real, noise)
+        parts, count = [losses[name] for name in self.parts], real.reward.shape[1]
+        weights = [torch.full_like(part, weight / count) for part, weight in zip(parts, self.parts.values(), strict=True)]
+        torch.autograd.backward(parts, weights)
+        return torch.stack([part.detach() for part in parts]).mean(-1)
 
 
 @dataclass(frozen=True)
@@ -129,13 +165,9 @@ class SimpleModel(WorldModel):
     faithful_bits: bool = False
 
     @cached_property
-    def net(self) -> TrunkNet:
-        """Trunks for the reward, the continuation and the next observation."""
-        return TrunkNet(self.obs_size, self.hidden, (1, 1, self.obs_size), self.action_size, self.activation)
-
-    @property
     def nets(self) -> tuple[TrunkNet, ...]:
-        return (self.net,)
+        """Reward, continuation, next observation."""
+        return tuple(self.net(self.obs_size + self.action_size, out) for out in (1, 1, self.obs_size))
 
     @property
     def feature_size(self) -> int:
@@ -153,23 +185,25 @@ class SimpleModel(WorldModel):
     def encode_noise_size(self) -> int:
         return 0
 
-    def losses(self, layers: list[Layers], real: RealSteps, noise: Tensor) -> dict[str, Tensor]:
-        reward, continuation, logits = self.net(layers[0], real.obs, real.action)
+    def losses(self, run: Run, real: RealSteps, noise: Tensor) -> dict[str, Tensor]:
+        joined = self.join(real.obs, real.action)
         return {
-            "reward": reward_loss(real.reward, reward.squeeze(-1)),
-            "continuation": continuation_loss(real.continues, continuation.squeeze(-1)),
-            "obs": real.continues * bits_loss(real.next_obs, logits),  # nothing follows a termination
+            "reward": reward_loss(real.reward, run(0, joined).squeeze(-1)),
+            "continuation": continuation_loss(real.continues, run(1, joined).squeeze(-1)),
+            "obs": real.continues * bits_loss(real.next_obs, run(2, joined)),  # nothing follows a termination
         }
 
-    def encode(self, layers: list[Layers], obs: Tensor, noise: Tensor | None) -> Tensor:
+    def encode(self, layers: Sequence[Layers], obs: Tensor, noise: Tensor | None) -> Tensor:
         return obs
 
-    def imagine(self, layers: list[Layers], features: Tensor, action: Tensor, noise: Tensor) -> ImaginedStep:
-        reward, continuation, logits = self.net(layers[0], features, action)
-        bits = bits_sample(logits, noise, self.faithful_bits)
-        return ImaginedStep(reward.squeeze(-1), continuation.squeeze(-1).sigmoid(), bits)
+    def imagine(self, layers: Sequence[Layers], joined: Tensor, noise: Tensor) -> Tensor:
+        return bits_sample(self.nets[2](layers[2], joined), noise, self.faithful_bits)
 
-    def decode(self, layers: list[Layers], features: Tensor) -> Tensor:
+    def outcome(self, layers: Sequence[Layers], joined: Tensor) -> tuple[Tensor, Tensor]:
+        reward, continuation = (self.nets[k](layers[k], joined).squeeze(-1) for k in (0, 1))
+        return reward, continuation.sigmoid()
+
+    def decode(self, layers: Sequence[Layers], features: Tensor) -> Tensor:
         return features
 
 
@@ -185,15 +219,18 @@ class LatentModel(WorldModel):
 
     @cached_property
     def nets(self) -> tuple[TrunkNet, ...]:
-        """Encoder; dynamics, reward and continuation; decoder."""
+        """Encoder, dynamics, reward, continuation, decoder."""
         z, out = self.latent.size, self.latent.output_size
-        encoder = TrunkNet(self.obs_size, self.hidden, (out,), 0, self.activation)
-        dynamics = TrunkNet(z, self.hidden, (out, 1, 1), self.action_size, self.activation)
-        return encoder, dynamics, TrunkNet(z, self.hidden, (self.obs_size,), 0, self.activation)
+        steps = (self.net(z + self.action_size, size) for size in (out, 1, 1))
+        return self.net(self.obs_size, out), *steps, self.net(z, self.obs_size)
 
     @property
     def feature_size(self) -> int:
         return self.latent.size
+
+    @property
+    def parts(self) -> dict[str, float]:
+        return {"kl": 1.0, **super().parts}  # balanced by its own weights
 
     @property
     def noise_kind(self) -> NoiseKind:
@@ -203,30 +240,28 @@ class LatentModel(WorldModel):
     def noise_size(self) -> int:
         return self.latent.noise_size
 
-    def losses(self, layers: list[Layers], real: RealSteps, noise: Tensor) -> dict[str, Tensor]:
-        encoder, dynamics, decoder = self.nets
-        (both,) = encoder(layers[0], torch.cat([real.obs, real.next_obs], dim=1))
-        now, after = both.chunk(2, dim=1)
+    def losses(self, run: Run, real: RealSteps, noise: Tensor) -> dict[str, Tensor]:
+        w = self.weights
+        now, after = run(0, torch.cat([real.obs, real.next_obs], dim=1)).chunk(2, dim=1)
         z = self.latent.sample(now, noise, posterior=True)
-        prior, reward, continuation = dynamics(layers[1], z, real.action)
-        (logits,) = decoder(layers[2], z)
+        joined = self.join(z, real.action)
+        prior, reward, continuation = (run(number, joined) for number in (1, 2, 3))
         return {
-            "kl_posterior": self.latent.kl(after, prior.detach()),
-            "kl_prior": self.latent.kl(after.detach(), prior),
+            "kl": self.latent.kl(scaled_gradient(after, w.kl_posterior), scaled_gradient(prior, w.kl_prior)),
             "reward": reward_loss(real.reward, reward.squeeze(-1)),
             "continuation": continuation_loss(real.continues, continuation.squeeze(-1)),
-            "obs": real.continues * bits_loss(real.obs, logits),
+            "obs": real.continues * bits_loss(real.obs, run(4, z)),
         }
 
-    def encode(self, layers: list[Layers], obs: Tensor, noise: Tensor | None) -> Tensor:
-        (output,) = self.nets[0](layers[0], obs)
-        return self.latent.sample(output, noise, posterior=True)
+    def encode(self, layers: Sequence[Layers], obs: Tensor, noise: Tensor | None) -> Tensor:
+        return self.latent.sample(self.nets[0](layers[0], obs), noise, posterior=True)
 
-    def imagine(self, layers: list[Layers], features: Tensor, action: Tensor, noise: Tensor) -> ImaginedStep:
-        prior, reward, continuation = self.nets[1](layers[1], features, action)
-        z = self.latent.sample(prior, noise, posterior=False)
-        return ImaginedStep(reward.squeeze(-1), continuation.squeeze(-1).sigmoid(), z)
+    def imagine(self, layers: Sequence[Layers], joined: Tensor, noise: Tensor) -> Tensor:
+        return self.latent.sample(self.nets[1](layers[1], joined), noise, posterior=False)
 
-    def decode(self, layers: list[Layers], features: Tensor) -> Tensor:
-        (logits,) = self.nets[2](layers[2], features)
-        return logits.sigmoid()
+    def outcome(self, layers: Sequence[Layers], joined: Tensor) -> tuple[Tensor, Tensor]:
+        reward, continuation = (self.nets[k](layers[k], joined).squeeze(-1) for k in (2, 3))
+        return reward, continuation.sigmoid()
+
+    def decode(self, layers: Sequence[Layers], features: Tensor) -> Tensor:
+        return self.nets[4](layers[4], features).sigmoid()

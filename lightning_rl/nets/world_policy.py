@@ -24,7 +24,7 @@ class WorldPolicy(Policy):
     world: Tensor
 
     def __init__(self, net: TrunkNet, values: Tensor, temperature: float, learned: tuple[WorldModel, Tensor] | None):
-        super().__init__(torch.nn.Module(), Categorical, net.heads[0])
+        super().__init__(torch.nn.Module(), Categorical, net.out_size)
         self.value_net, self.temperature = net, temperature
         self.model: WorldModel | None = learned[0] if learned else None
         world = learned[1] if learned else torch.empty(1, 0)
@@ -46,7 +46,7 @@ class WorldPolicy(Policy):
         """Actions ``[B]`` for obs ``[B, O]``; zero noise gives the greedy action, for the mode of a latent."""
         action, code = noise.split([self.action_size, noise.shape[-1] - self.action_size], dim=-1)
         features = self.features(obs, code)
-        q = self.value_net(self.value_net.layers(self.values), features.unsqueeze(0))[0].squeeze(0)
+        q = self.value_net(self.value_net.layers(self.values), features.unsqueeze(0)).squeeze(0)
         return (q / self.temperature + action).argmax(-1)
 
     def features(self, obs: Tensor, code: Tensor) -> Tensor:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 from pydantic import PositiveInt
 from pydantic.dataclasses import dataclass as config_dataclass
 
@@ -71,6 +73,16 @@ class Space:
         if self.form == "one_minus_log":
             return 1.0 - drawn
         return int(drawn) if "int" in self.form else float(drawn)
+
+    def draw(self, rng: np.random.Generator) -> Any:
+        """The config's value of a random draw."""
+        if self.form == "choice":
+            return self.values[int(rng.integers(len(self.values)))]
+        low, high = (float(value) for value in self.values)
+        high += "int" in self.form  # whole numbers are cut off, and the highest is one of them
+        logarithmic = "log" in self.form
+        drawn = math.exp(rng.uniform(math.log(low), math.log(high))) if logarithmic else rng.uniform(low, high)
+        return self.decode(drawn)
 
     def codes(self) -> list[Any]:
         """Choices as plain values: search algorithms cannot hash lists."""

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 import torch
 
-from lightning_rl.agents.imagination import LearnedModelDQN, PerfectModelDQN, ReplayDQN, joined
+from lightning_rl.agents.imagination import LearnedModelDQN, PerfectModelDQN, ReplayDQN, in_order
 from lightning_rl.agents.model_based import CoreSettings
 from lightning_rl.agents.optim import LockstepAdam
 from lightning_rl.agents.step_training import StepTraining, play
@@ -27,14 +27,14 @@ def make(kind, env, seeds, **changes):
     settings, sizes = dataclasses.replace(SETTINGS, **changes), (env.obs_size, env.action_size, HIDDEN, "elu")
     if kind in ("replay", "perfect"):
         agent = ReplayDQN if kind == "replay" else PerfectModelDQN
-        return agent(env, TrunkNet(env.obs_size, HIDDEN, (env.action_size,)), settings, seeds)
+        return agent(env, TrunkNet(env.obs_size, HIDDEN, env.action_size), settings, seeds)
     weights = LossWeights(1, 1, 1, 0.8, 0.2)
     model = {
         "simple": lambda: SimpleModel(*sizes, LossWeights(1, 1, 1)),
         "categorical": lambda: LatentModel(*sizes, weights, CategoricalLatent(4, 4)),
         "gaussian": lambda: LatentModel(*sizes, weights, GaussianLatent(16, "sigmoid2", 0.1)),
     }[kind]()
-    return LearnedModelDQN(env, TrunkNet(model.feature_size, HIDDEN, (env.action_size,)), model, 1e-3, settings, seeds)
+    return LearnedModelDQN(env, TrunkNet(model.feature_size, HIDDEN, env.action_size), model, 1e-3, settings, seeds)
 
 
 KINDS = ("replay", "perfect", "simple", "categorical", "gaussian")
@@ -98,8 +98,12 @@ def test_an_update_descends_the_weighted_squared_error():
     s, real = agent.settings, agent.replay(slice(0, 1), 0)
     leaf = torch.nn.Parameter(agent.params.clone())
     optimiser = torch.optim.AdamW([leaf], s.learning_rate, s.betas, s.eps, s.decay / s.learning_rate)
-    q = agent.net(agent.net.layers(leaf), real.obs)[0].gather(-1, real.action.unsqueeze(-1)).squeeze(-1)
-    next_q = agent.net(agent.net.layers(agent.target), real.next_obs)[0]
+    q = real.obs
+    for weight, bias in agent.net.layers(leaf):
+        q = torch.nn.functional.elu(q) if q is not real.obs else q
+        q = q @ weight + bias
+    q = q.gather(-1, real.action.unsqueeze(-1)).squeeze(-1)
+    next_q = agent.net(agent.net.layers(agent.target), real.next_obs)
     loss = (q - (real.reward + 0.9 * next_q.amax(-1)).detach()).square().mean()
     loss.backward()
     optimiser.step()
@@ -139,11 +143,11 @@ def test_imagined_steps_are_joined_step_after_step():
     q = [torch.full((1, 2, 3), float(k)) for k in range(3)]
     alive = [torch.tensor([[1.0, 0.5]]), torch.tensor([[0.0, 0.5]]), torch.tensor([[1.0, 1.0]])]
     steps = [(q[k], torch.full((1, 2), k), torch.full((1, 2), float(-k)), alive[k], q[k]) for k in range(3)]
-    batch = joined(steps, 0.9, weighted=True)
-    assert batch.action.tolist() == [[0, 0, 1, 1, 2, 2]]
-    torch.testing.assert_close(batch.weight, torch.tensor([[1.0, 1.0, 1.0, 0.5, 0.0, 0.25]]))
-    torch.testing.assert_close(batch.discount, torch.tensor([[0.9, 0.45, 0.0, 0.45, 0.9, 0.9]]))
-    assert joined(steps, 0.9, weighted=False).weight is None
+    for env, weight in ((ProcMaze(2), [[1.0, 1.0, 1.0, 0.5, 0.0, 0.25]]), (PanFlute(3), None)):
+        batch = make("perfect", env, [0], batch_size=2).imagined(*in_order(steps))
+        assert batch.action.tolist() == [[0, 0, 1, 1, 2, 2]]
+        assert (batch.weight if weight is None else batch.weight.tolist()) == weight
+        torch.testing.assert_close(batch.discount, torch.tensor([[0.9, 0.45, 0.0, 0.45, 0.9, 0.9]]))
 
 
 def test_the_perfect_model_imagines_what_the_environment_does():

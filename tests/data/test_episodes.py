@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 from helpers import same_episodes, toy_policy
@@ -35,6 +37,14 @@ def test_shapes_and_ends():
             assert episode.terminated or episode.truncated
             assert t <= spec.horizon
             assert episode.ret == pytest.approx(float(episode.reward.sum()), rel=1e-5)
+
+
+def test_repeated_actions_count_as_environment_steps():
+    spec = dataclasses.replace(env_spec("pendulum"), repeat=3)
+    (episode,) = Player(spec, toy_policy(spec)).play(requests(1))
+    assert (episode.length, episode.env_steps) == (67, 200)
+    plain = env_spec("pendulum")
+    assert Player(plain, toy_policy(plain)).play(requests(1))[0].env_steps == 200
 
 
 def test_lock_step_equals_replaying_the_actions_alone():

@@ -109,7 +109,11 @@ def test_other_environments_as_a_batch(gamename):
     assert step.obs.dtype == torch.float32
 
 
-@pytest.mark.parametrize("make", batches(), ids=["func", "gym"])
+def in_processes(seeds):
+    return GymBatch(CARTPOLE, seeds, processes=True)
+
+
+@pytest.mark.parametrize("make", [*batches(), in_processes], ids=["func", "gym", "processes"])
 def test_a_snapshot_goes_on_as_before(make):
     """Taken in the middle of episodes, with one member gone."""
     batch, rows = make(SEEDS), torch.tensor([0, 2, 3])

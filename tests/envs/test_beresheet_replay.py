@@ -44,7 +44,7 @@ def played_again() -> tuple[list[Episode], torch.Tensor]:
         rewards.append(float(reward))
         if terminated or truncated:
             record = (np.stack(obs), np.array(actions), np.array(rewards), terminated, truncated, None)
-            episodes.append(Episode(*record, Request("again", 0), 0))
+            episodes.append(Episode(*record, Request("again", 0), 0, len(rewards)))
             obs, actions, rewards = [env.reset()[0]], [], []
     return episodes, torch.randn(sum(e.length for e in episodes), 4)
 

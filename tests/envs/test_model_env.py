@@ -45,11 +45,12 @@ def test_a_step_is_what_the_model_imagines(name):
     step = env.step(state, action, noise)
     inner = noise[:, 1:] if model.noise_kind == "uniform" else torch.special.ndtri(noise[:, 1:])
     layers = model.layers(model.init([torch.Generator().manual_seed(0)]))
-    dream = model.imagine(layers, state[None], action[None], inner[None])
-    torch.testing.assert_close(step.state, dream.features[0], rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(step.reward, dream.reward[0])
-    torch.testing.assert_close(step.continuation, dream.continues[0])
-    assert torch.equal(step.terminated, noise[:, 0] >= dream.continues[0])
+    joined = model.join(state[None], action[None])
+    reward, continues = model.outcome(layers, joined)
+    torch.testing.assert_close(step.state, model.imagine(layers, joined, inner[None])[0], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(step.reward, reward[0])
+    torch.testing.assert_close(step.continuation, continues[0])
+    assert torch.equal(step.terminated, noise[:, 0] >= continues[0])
 
 
 def test_it_is_played_like_any_environment():

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import yaml
 from helpers import fitting
@@ -65,3 +66,17 @@ def test_a_search_that_cannot_run_is_refused_before_it_starts(tmp_path):
     ):
         with pytest.raises(UserError, match=words):
             Plan(options, load_tune_config("UDRL", "cartpole", settings)).check()
+
+
+def test_draws_stay_inside_and_reach_every_whole_number():
+    rng = np.random.default_rng(0)
+    search = {
+        "a": {"choice": [[1], [2]]}, "b": {"log": [0.01, 10]}, "c": {"int": [1, 3]}, "d": {"one_minus_log": [0.01, 0.1]},
+        "e": {"log_int": [1, 4]}, "f": {"uniform": [-1, 1]},
+    }  # fmt: skip
+    drawn = {space.key: [space.draw(rng) for _ in range(300)] for space in spaces(search)}
+    assert ([1] in drawn["a"], [2] in drawn["a"]) == (True, True)
+    assert 100 < sum(value < 0.316 for value in drawn["b"]) < 200  # half of the logarithm's range
+    assert (set(drawn["c"]), set(drawn["e"])) == ({1, 2, 3}, {1, 2, 3, 4})
+    assert all(0.9 <= value <= 0.99 for value in drawn["d"])
+    assert min(drawn["f"]) < -0.9 < 0.9 < max(drawn["f"])

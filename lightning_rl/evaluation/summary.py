@@ -1,0 +1,19 @@
+"""What an evaluation says at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+
+def print_summary(rows: Sequence[Mapping[str, str]], keys: Sequence[str], values: Sequence[str]) -> None:
+    """One line per group: mean, standard deviation and median of ``values`` over its rows."""
+    groups: dict[tuple[str, ...], list[Mapping[str, str]]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    for group, mine in groups.items():
+        numbers = {value: np.array([float(row[value]) for row in mine]) for value in values}
+        said = [f"{name} {x.mean():,.1f} +- {x.std():,.1f} (median {np.median(x):,.1f})" for name, x in numbers.items()]
+        proxies = len({row["proxy"] for row in mine})
+        print(f"{' | '.join(group)}: {', '.join(said)}; {len(mine)} agents on {proxies} {'proxies' if proxies > 1 else 'proxy'}")

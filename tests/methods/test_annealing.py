@@ -1,0 +1,25 @@
+import pytest
+import torch
+from helpers import run_cli, run_dir
+
+
+def learning_rate(tmp_path, implementation="AAC", gamename="cartpole"):
+    checkpoint = torch.load(run_dir(tmp_path, gamename, implementation=implementation) / "last.ckpt", weights_only=True)
+    return [group["lr"] for optimiser in checkpoint["optimizer_states"][1:] for group in optimiser["param_groups"]]
+
+
+def test_the_rate_of_a_policy_gradient_falls_with_its_episodes(tmp_path):
+    """Batches of 4 of 16 episodes: the last begins at 12, halfway down from 8; stopped and resumed there, it is the same."""
+    settings = {"n_episodes_per_iter": 4, "max_episodes": 16, "anneal_from": 0.5, "learning_rate": 0.01, "implementation": "AAC"}
+    assert run_cli(tmp_path / "whole", **settings) == 0
+    assert learning_rate(tmp_path / "whole") == pytest.approx([0.005])
+    assert run_cli(tmp_path / "parts", "--max_epochs", "2", **settings) == 0
+    assert learning_rate(tmp_path / "parts") == pytest.approx([0.01])
+    assert run_cli(tmp_path / "parts", "--resume", **settings) == 0
+    assert learning_rate(tmp_path / "parts") == pytest.approx([0.005])
+
+
+def test_a_share_of_no_budget_is_refused(tmp_path, capsys):
+    settings = {"max_episodes": "null", "max_env_steps": 100, "anneal_from": 0.5}
+    assert run_cli(tmp_path, implementation="AAC", **settings) == 2
+    assert "anneal_from 0.5 is of max_episodes, which is null" in capsys.readouterr().err
