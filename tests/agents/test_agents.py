@@ -159,6 +159,18 @@ def test_the_gradient_by_hand_is_that_of_the_loss(name, going_on):
     torch.testing.assert_close(by_hand[1], grad, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["td3", "td3-discrete-fixed"])
+def test_where_nothing_follows_the_target_is_the_reward(name):
+    agent, training = train(name, SEEDS[:2], episodes=4)
+    training.run()
+    batch = agent.replay.sample(torch.rand(2, 16, dtype=torch.float64))
+    last = torch.arange(16) < 8
+    some, none = batch.discount.masked_fill(last, 0), torch.zeros_like(batch.discount)
+    mixed, alone = (agent._target(batch._replace(discount=discount), 0) for discount in (some, none))
+    assert torch.equal(mixed[:, last], batch.reward[:, last])
+    assert torch.equal(alone, batch.reward)
+
+
 def test_members_in_blocks_are_members_at_once():
     one, whole = train("ddqn", SEEDS)
     two, blocks = train("ddqn", SEEDS)
