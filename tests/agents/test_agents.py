@@ -163,8 +163,8 @@ def test_the_gradient_by_hand_is_that_of_the_loss(name, going_on):
 def test_where_nothing_follows_the_target_is_the_reward(name):
     agent, training = train(name, SEEDS[:2], episodes=4)
     training.run()
-    batch = agent.replay.sample(torch.rand(2, 16, dtype=torch.float64))
-    last = torch.arange(16) < 8
+    batch = agent.replay.sample(torch.rand(2, 32, dtype=torch.float64))
+    last = torch.arange(32) < 8
     some, none = batch.discount.masked_fill(last, 0), torch.zeros_like(batch.discount)
     mixed, alone = (agent._target(batch._replace(discount=discount), 0) for discount in (some, none))
     assert torch.equal(mixed[:, last], batch.reward[:, last])
