@@ -94,6 +94,11 @@ def run_dir(logdir: Path, gamename: str = "cartpole", seed: int = 25, implementa
     return logdir / gamename / "default" / implementation / f"seed_{seed}"
 
 
+def last(logdir: Path, implementation: str, gamename: str = "cartpole", seed: int = 25) -> dict[str, Any]:
+    """The last checkpoint of a run."""
+    return torch.load(run_dir(logdir, gamename, seed, implementation) / "last.ckpt", weights_only=True)
+
+
 def toy_policy(spec: EnvSpec, seed: int = 0) -> Policy:
     torch.manual_seed(seed)
     distribution = distribution_for(spec.continuous)

@@ -3,6 +3,7 @@
 import functools
 
 import torch
+from helpers import last, run_cli
 
 from lightning_rl.agents.dqn import DDQN, DQNSettings
 from lightning_rl.agents.icm import ICM, ICMSettings
@@ -127,6 +128,20 @@ def assert_same_runs(a, b, exactly=True):
     for part in ("state_dict", "epoch", "global_step"):
         compare(flat(a[part]), flat(b[part]), exactly)
     compare(flat(a["callbacks"]["ExperienceState"]), flat(b["callbacks"]["ExperienceState"]), exactly)
+
+
+def check_a_seed_of_many(tmp_path, implementation, gamename, exactly=True):
+    """Its whole checkpoint, replay memory included, is that of the seed alone: stacked, stopped and resumed on the way, against
+    alone and uninterrupted.
+    """
+    together, alone = tmp_path / "together", tmp_path / "alone"
+    for epochs in ("2", "5"):
+        flags = ("--max_epochs", epochs, "--num_seeds", "3", "--resume")
+        assert run_cli(together, *flags, implementation=implementation, gamename=gamename) == 0
+    assert run_cli(alone, "--max_epochs", "5", "--seed", "26", implementation=implementation, gamename=gamename) == 0
+    a, b = (last(folder, implementation, gamename, 26) for folder in (together, alone))
+    assert a["hyper_parameters"] == b["hyper_parameters"]
+    assert_same_runs(a, b, exactly)
 
 
 def compare(a, b, exactly):

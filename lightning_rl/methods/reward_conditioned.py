@@ -113,12 +113,13 @@ class RCP(Method):
 
     def training_step(self, batch: WindowEpoch, batch_idx: int) -> None:
         cfg, window = self.cfg, batch.window
+        if cfg.anneal_from < 1:
+            self.anneal(cfg.progress(int(self.env_steps)), cfg.anneal_from)
         label, scalars = self.label(batch)
         label = label if cfg.label_max is None else label.clamp(max=cfg.label_max)
         self.check_finite(f"the {self.command_names[0]} label", float(label.abs().max()))
         command = self.as_commands(label)
-        temperature = cfg.temperature_at(int(self.env_steps))
-        weight = self.weights(self.merit(label, window), temperature) if cfg.exp_weights else torch.ones_like(label)
+        weight = self.weights(self.merit(label, window), cfg.temperature) if cfg.exp_weights else torch.ones_like(label)
         self.check_finite("the exponential weight", float(weight.max()))
         index = batch.index["policy"]
         examples = (window.obs[window.row], command.unsqueeze(-1), window.action, weight)
@@ -129,7 +130,6 @@ class RCP(Method):
         scalars |= {
             "train/policy_loss": policy_loss,
             "train/label_sd": float(label.std(correction=0)),
-            "train/temperature": temperature,
             "train/effective_sample_share": float(effective_sample_share(weight)),
             "command/target_mean": self.aim.mean,
             "command/target_sd": self.aim.sd,
@@ -240,10 +240,11 @@ class RCPA(RCP):
         self.check_finite("the value target", float(target.abs().max()))
         examples = zip(window.obs[window.row[index]], target[index], strict=True)
         value_loss = self.fit("train/value_loss", self.update_critic, examples)
-        values = self._values(window)
-        value, returns = values[window.row], self._returns(window, values, cfg.advantage_trace_decay)
+        values, trace_decay = self._values(window), cfg.advantage_trace_decay_at(int(self.env_steps))
+        value, returns = values[window.row], self._returns(window, values, trace_decay)
         explained = float(explained_variance(value, self._returns(window, values, trace_decay=1.0)))
-        return returns - value, {"train/value_loss": value_loss, "train/explained_variance": explained}
+        scalars = {"train/value_loss": value_loss, "train/explained_variance": explained}
+        return returns - value, {**scalars, "train/advantage_trace_decay": trace_decay}
 
     @torch.no_grad()
     def _values(self, window: FlatEpisodes) -> Tensor:

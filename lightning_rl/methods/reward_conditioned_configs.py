@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 from pydantic.dataclasses import dataclass as config_dataclass
 
+from lightning_rl.functional.schedules import ramp
 from lightning_rl.methods.base import STRICT, Share, Sizes
 from lightning_rl.methods.window import WindowConfig
 
@@ -22,8 +23,6 @@ class RCPConfig(WindowConfig):
     condition: bool
     exp_weights: bool
     temperature: PositiveFloat
-    final_temperature: PositiveFloat | None
-    cooling: Annotated[list[Share], Field(min_length=2, max_length=2)]
     max_weight: PositiveFloat
     target: Literal["tilted", "quantile", "max"]
     target_temperature: PositiveFloat
@@ -31,6 +30,7 @@ class RCPConfig(WindowConfig):
     target_spread: NonNegativeFloat
     n_updates_per_iter: PositiveInt
     learning_rate: PositiveFloat
+    anneal_from: Share
     gradient_clip: PositiveFloat | None
     averaging: Share
     hidden: Sizes
@@ -38,21 +38,14 @@ class RCPConfig(WindowConfig):
     output_scale: PositiveFloat
 
     @model_validator(mode="after")
-    def _check_cooling(self) -> Self:
-        start, end = self.cooling
-        if start >= end:
-            raise ValueError(f"cooling {self.cooling}: the start must be below the end, e.g. [0.15, 0.5]")
-        if self.final_temperature is not None and self.max_env_steps is None:
-            raise ValueError("cooling is timed by max_env_steps, which is null; set it, or final_temperature=null")
+    def _check_annealing(self) -> Self:
+        if self.anneal_from < 1 and self.max_env_steps is None:
+            raise ValueError(f"anneal_from {self.anneal_from} is of max_env_steps, which is null; set it, or anneal_from=1.0")
         return self
 
-    def temperature_at(self, env_steps: int) -> float:
-        """Temperature of the weights after ``env_steps``: it falls linearly between two shares of ``max_env_steps``."""
-        if self.final_temperature is None or self.max_env_steps is None:
-            return self.temperature
-        start, end = self.cooling
-        progress = min(max((env_steps / self.max_env_steps - start) / (end - start), 0.0), 1.0)
-        return self.temperature + (self.final_temperature - self.temperature) * progress
+    def progress(self, env_steps: int) -> float:
+        """Share of the budget of steps that is spent; 0 without a budget."""
+        return 0.0 if self.max_env_steps is None else env_steps / self.max_env_steps
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -62,11 +55,27 @@ class RCPAConfig(RCPConfig):
     bootstrap_truncated: bool
     trace_decay: Share
     advantage_trace_decay: Share
+    final_advantage_trace_decay: Share
+    trace_ramp: Annotated[list[Share], Field(min_length=2, max_length=2)]
     n_critic_updates_per_iter: PositiveInt
     critic_learning_rate: PositiveFloat
     critic_gradient_clip: PositiveFloat
     critic_hidden: Sizes
     value_scale: PositiveFloat
+
+    @model_validator(mode="after")
+    def _check_ramp(self) -> Self:
+        start, end = self.trace_ramp
+        if start >= end:
+            raise ValueError(f"trace_ramp {self.trace_ramp}: the start must be below the end, e.g. [0.15, 0.35]")
+        if self.final_advantage_trace_decay != self.advantage_trace_decay and self.max_env_steps is None:
+            raise ValueError("trace_ramp is of max_env_steps, which is null; set it, or both trace decays of the advantage alike")
+        return self
+
+    def advantage_trace_decay_at(self, env_steps: int) -> float:
+        """Lambda of the advantage after ``env_steps``: it changes linearly between two shares of ``max_env_steps``."""
+        change = self.final_advantage_trace_decay - self.advantage_trace_decay
+        return self.advantage_trace_decay + change * ramp(self.progress(env_steps), *self.trace_ramp)
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)

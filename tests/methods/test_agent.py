@@ -1,7 +1,7 @@
 import pytest
 import torch
-from helpers import run_cli, run_dir
-from member_helpers import assert_same_runs
+from helpers import last, run_cli, run_dir
+from member_helpers import assert_same_runs, check_a_seed_of_many
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lightning_rl.cli import main
@@ -14,10 +14,6 @@ CASES = [
     ("QL", "cliff"), ("SARSA", "cliff"), ("DDQN", "cartpole"), ("DuelingDDQN", "cartpole"), ("TD3-discrete", "cartpole"),
     ("TD3", "pendulum"), ("PPO", "cartpole"), ("PPO", "pendulum"), ("DDQN", "lunarlander"), ("TD3", "lunarlander-continuous"),
 ]  # fmt: skip
-
-
-def last(logdir, implementation, gamename, seed=25):
-    return torch.load(run_dir(logdir, gamename, seed, implementation) / "last.ckpt", weights_only=True)
 
 
 def test_the_cases_cover_every_agent():
@@ -39,15 +35,8 @@ def test_resuming_equals_not_having_stopped(tmp_path, implementation, gamename):
     ("implementation", "gamename"), [("QL", "cliff"), ("DDQN", "cartpole"), ("TD3", "pendulum"), ("DDQN", "lunarlander")]
 )
 def test_a_seed_of_many_is_the_seed_alone(tmp_path, implementation, gamename):
-    """The whole checkpoint, replay memory included; stopped and resumed as a stack on the way. Tolerance: see test_agents."""
-    together, alone = tmp_path / "together", tmp_path / "alone"
-    for epochs in ("2", "5"):
-        flags = ("--max_epochs", epochs, "--num_seeds", "3", "--resume")
-        assert run_cli(together, *flags, implementation=implementation, gamename=gamename) == 0
-    assert run_cli(alone, "--max_epochs", "5", "--seed", "26", implementation=implementation, gamename=gamename) == 0
-    a, b = (last(folder, implementation, gamename, 26) for folder in (together, alone))
-    assert a["hyper_parameters"] == b["hyper_parameters"]
-    assert_same_runs(a, b, exactly=implementation != "TD3")
+    """Tolerance: see test_agents."""
+    check_a_seed_of_many(tmp_path, implementation, gamename, exactly=implementation != "TD3")
 
 
 def test_each_seed_of_many_has_an_ordinary_run_directory(tmp_path):

@@ -1,10 +1,9 @@
 import pytest
-import torch
-from helpers import run_cli, run_dir
+from helpers import last, run_cli
 
 
 def learning_rate(tmp_path, implementation="AAC", gamename="cartpole"):
-    checkpoint = torch.load(run_dir(tmp_path, gamename, implementation=implementation) / "last.ckpt", weights_only=True)
+    checkpoint = last(tmp_path, implementation, gamename)
     return [group["lr"] for optimiser in checkpoint["optimizer_states"][1:] for group in optimiser["param_groups"]]
 
 
@@ -23,3 +22,11 @@ def test_a_share_of_no_budget_is_refused(tmp_path, capsys):
     settings = {"max_episodes": "null", "max_env_steps": 100, "anneal_from": 0.5}
     assert run_cli(tmp_path, implementation="AAC", **settings) == 2
     assert "anneal_from 0.5 is of max_episodes, which is null" in capsys.readouterr().err
+
+
+def test_both_rates_of_rcp_a_fall_with_its_steps(tmp_path):
+    settings = {"max_env_steps": 10**6, "anneal_from": 0.0, "learning_rate": 0.01, "critic_learning_rate": 0.02}
+    assert run_cli(tmp_path, "--max_epochs", "2", implementation="RCP-A", **settings) == 0
+    policy, critic = learning_rate(tmp_path, "RCP-A")
+    assert critic == pytest.approx(2 * policy)
+    assert 0.0099 < policy < 0.01

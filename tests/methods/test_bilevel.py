@@ -1,6 +1,6 @@
 import pytest
 import torch
-from helpers import run_cli, run_dir
+from helpers import last, run_cli, run_dir
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lightning_rl.cli import main
@@ -11,10 +11,6 @@ STRATEGIES = [
     ("SE", "published", {"step_decay": 0.9, "noise_decay": 0.8}), ("SE", "openai", {"shared_agents": True}), ("SE", "snes", {}),
     ("RN", "cmaes", {"mirrored": False, "population": 5}), ("RN", "published", {"weight_decay": 0.01, "num_grad_evals": 2}),
 ]  # fmt: skip
-
-
-def last(logdir, implementation, gamename="cartpole"):
-    return torch.load(run_dir(logdir, gamename, 25, implementation) / "last.ckpt", weights_only=True)
 
 
 @pytest.mark.parametrize(("implementation", "strategy", "settings"), STRATEGIES)

@@ -3,9 +3,8 @@
 import json
 
 import pytest
-import torch
-from helpers import run_cli, run_dir
-from member_helpers import assert_same_runs
+from helpers import last, run_cli, run_dir
+from member_helpers import assert_same_runs, check_a_seed_of_many
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lightning_rl.cli import main
@@ -14,12 +13,6 @@ from lightning_rl.processes import split_seeds
 from lightning_rl.registry import IMPLEMENTATIONS
 from lightning_rl.run import RunOptions
 
-AGENTS = ("ER", "perfect-model", "simple-model", "categorical-latent", "gaussian-latent")
-
-
-def last(logdir, implementation, gamename, seed=25):
-    return torch.load(run_dir(logdir, gamename, seed, implementation) / "last.ckpt", weights_only=True)
-
 
 @pytest.mark.parametrize(
     ("implementation", "gamename"),
@@ -27,15 +20,7 @@ def last(logdir, implementation, gamename, seed=25):
      ("gaussian-latent", "cliff")],
 )  # fmt: skip
 def test_a_resumed_seed_of_many_is_the_seed_alone(tmp_path, implementation, gamename):
-    """The whole checkpoint, replay memory included: stacked and stopped on the way, against alone and uninterrupted."""
-    together, alone = tmp_path / "together", tmp_path / "alone"
-    for epochs in ("2", "5"):
-        flags = ("--max_epochs", epochs, "--num_seeds", "3", "--resume")
-        assert run_cli(together, *flags, implementation=implementation, gamename=gamename) == 0
-    assert run_cli(alone, "--max_epochs", "5", "--seed", "26", implementation=implementation, gamename=gamename) == 0
-    a, b = (last(folder, implementation, gamename, 26) for folder in (together, alone))
-    assert a["hyper_parameters"] == b["hyper_parameters"]
-    assert_same_runs(a, b)
+    check_a_seed_of_many(tmp_path, implementation, gamename)
 
 
 def test_each_seed_has_a_run_directory_of_its_own(tmp_path, capsys):

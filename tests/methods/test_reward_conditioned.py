@@ -182,7 +182,8 @@ def test_obeys_commands_on_the_identity_task(tmp_path, toy_games, name, command)
         "hidden": [32, 32], "window_steps": 2000, "averaging": 0.9, "eval_interval": 30, "target_spread": 1.0,
     }  # fmt: skip
     if name == "RCP-A":
-        settings |= {"advantage_trace_decay": 0.0, "n_critic_updates_per_iter": 50, "value_scale": 10.0}
+        settings |= {"advantage_trace_decay": 0.0, "final_advantage_trace_decay": 0.0}
+        settings |= {"n_critic_updates_per_iter": 50, "value_scale": 10.0}
     assert run_cli(tmp_path, "--max_epochs", "25", gamename="count", implementation=name, **settings) == 0
     checkpoint = run_dir(tmp_path, "count", implementation=name) / "last.ckpt"
     asked = (2, 10) if name == "RCP-R" else (-1.5, 1.0)
@@ -192,19 +193,27 @@ def test_obeys_commands_on_the_identity_task(tmp_path, toy_games, name, command)
 
 
 def rcpa_config(*settings):
-    return build_config(RCPAConfig, [*merged_values("RCP-A", "lunarlander", "cooled"), ("--set", dict(settings))])
+    return build_config(RCPAConfig, [*merged_values("RCP-A", "lunarlander", None), ("--set", dict(settings))])
 
 
-def test_the_temperature_falls_linearly_between_two_shares_of_the_budget():
-    cfg = rcpa_config(("max_env_steps", 1000), ("cooling", [0.2, 0.4]), ("temperature", 0.5), ("final_temperature", 0.1))
-    assert [cfg.temperature_at(steps) for steps in (0, 200, 300, 400, 900)] == pytest.approx([0.5, 0.5, 0.3, 0.1, 0.1])
-    assert rcpa_config(("final_temperature", None)).temperature_at(10**6) == 0.5
+def test_lambda_changes_linearly_between_two_shares_of_the_budget():
+    cfg = rcpa_config(
+        ("max_env_steps", 1000), ("trace_ramp", [0.2, 0.4]), ("advantage_trace_decay", 0.9), ("final_advantage_trace_decay", 1.0)
+    )
+    steps = (0, 200, 300, 400, 900)
+    assert [cfg.advantage_trace_decay_at(n) for n in steps] == pytest.approx([0.9, 0.9, 0.95, 1.0, 1.0])
+    constant = rcpa_config(("max_env_steps", None), ("final_advantage_trace_decay", 0.95), ("anneal_from", 1.0))
+    assert constant.advantage_trace_decay_at(10**6) == 0.95
 
 
 @pytest.mark.parametrize(
     ("setting", "message"),
-    [(("cooling", [0.5, 0.5]), "start must be below the end"), (("max_env_steps", None), "timed by max_env_steps")],
+    [
+        ([("trace_ramp", [0.5, 0.5])], "start must be below the end"),
+        ([("max_env_steps", None), ("anneal_from", 1.0)], "trace_ramp is of max_env_steps, which is null"),
+        ([("max_env_steps", None), ("final_advantage_trace_decay", 0.95)], "anneal_from 0.6 is of max_env_steps, which is null"),
+    ],
 )
-def test_cooling_that_cannot_be_is_refused(setting, message):
+def test_schedules_that_cannot_be_are_refused(setting, message):
     with pytest.raises(UserError, match=message):
-        rcpa_config(setting)
+        rcpa_config(*setting)

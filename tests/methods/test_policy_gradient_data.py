@@ -1,0 +1,87 @@
+"""On-policy data: batches of whole episodes, and how old the policy is that played them."""
+
+import dataclasses
+
+import pytest
+import torch
+from helpers import make_episode, same_episodes
+from policy_gradient_helpers import build, with_end
+
+from lightning_rl.data.steps import step_batch
+from lightning_rl.methods.on_policy import STALE_UPDATES
+from lightning_rl.methods.policy_gradient import PolicyGradient
+from lightning_rl.types import Episode, UserError
+
+
+def test_step_batch_by_hand():
+    episodes = [make_episode([1.0, 2.0]), with_end(make_episode([5.0, 6.0, 7.0]), truncated=True)]
+    batch = step_batch(episodes, {})
+    assert batch.reward.tolist() == [1, 2, 5, 6, 7]
+    assert batch.obs[:, 0].tolist() == [0, 1, 0, 1, 2]
+    assert batch.action.tolist() == [0, 1, 0, 1, 0]
+    assert batch.last.tolist() == [False, True, False, False, True]
+    assert batch.final_obs[:, 0].tolist() == [2, 3]
+    assert batch.truncated.tolist() == [False, True]
+
+
+def test_an_end_that_is_both_is_a_termination():
+    both = dataclasses.replace(make_episode([1.0]), terminated=True, truncated=True)
+    assert step_batch([both], {}).truncated.tolist() == [False]
+
+
+def test_batches_that_cannot_be_learned_from_are_named():
+    unfinished = dataclasses.replace(make_episode([1.0]), terminated=False)
+    for episodes in ([], [unfinished]):
+        with pytest.raises(UserError, match=r"the batch has no finished episode.*n_episodes_per_iter"):
+            step_batch(episodes, {})
+    with pytest.raises(UserError, match=r"the return of toy is nan: reward nan at step 1 \(request seed 0\)"):
+        step_batch([make_episode([1.0, float("nan"), 2.0])], {})
+
+
+def test_a_batch_has_exactly_the_asked_number_of_whole_episodes():
+    _, experience = build("REINFORCE", "beresheet", n_episodes_per_iter=5)
+    batch = next(iter(experience))
+    assert int(batch.last.sum()) == len(batch.final_obs) == 5
+    assert batch.last[-1]
+    assert batch.scalars["rollout/length_mean"] <= 300
+
+
+def drift(method: PolicyGradient) -> None:
+    """Stands in for training: the policy changes."""
+    with torch.no_grad():
+        for parameter in method.policy.parameters():
+            parameter.add_(0.01)
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+@pytest.mark.parametrize("stale", [False, True])
+def test_staleness_is_zero_or_what_was_asked_for(stale, num_workers):
+    method, experience = build("REINFORCE", num_workers=num_workers, stale_rollouts=stale)
+    fresh, past = build("REINFORCE")[1].collector, []
+    finish = experience.collector.finish
+    for epoch in range(STALE_UPDATES + 3):
+        seen: list[Episode] = []
+        experience.collector.finish = lambda seen=seen: seen.extend(finish()) or list(seen)
+        past.append({k: v.clone() for k, v in method.policy.state_dict().items()})
+        batch = next(iter(experience))
+        played_by = max(epoch - STALE_UPDATES, 0) if stale else epoch
+        assert {e.policy_version for e in seen} == {played_by}
+        assert batch.scalars["rollout/policy_age"] == epoch - played_by
+        assert same_episodes(seen, fresh.collect([e.request for e in seen], past[played_by], played_by))
+        drift(method)
+    experience.collector.close()
+
+
+@pytest.mark.parametrize("stale", [False, True])
+def test_snapshot_resumes_the_running_mean_and_the_age(stale):
+    method, experience = build("REINFORCE", stale_rollouts=stale)
+    for _ in range(3):
+        next(iter(experience))
+        drift(method)
+    other_method, other = build("REINFORCE", stale_rollouts=stale)
+    other_method.policy.load_state_dict(method.policy.state_dict())
+    other.restore(experience.snapshot())
+    a, b = next(iter(experience)), next(iter(other))
+    assert torch.equal(a.obs, b.obs)
+    for name in ("rollout/return_running_mean", "rollout/policy_age"):
+        assert a.scalars[name] == b.scalars[name]
