@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from lightning_rl.evaluation.models import REAL
+
 
 def print_summary(rows: Sequence[Mapping[str, str]], keys: Sequence[str], values: Sequence[str]) -> None:
     """One line per group: mean, standard deviation and median of ``values`` over its rows."""
@@ -15,5 +17,6 @@ def print_summary(rows: Sequence[Mapping[str, str]], keys: Sequence[str], values
     for group, mine in groups.items():
         numbers = {value: np.array([float(row[value]) for row in mine]) for value in values}
         said = [f"{name} {x.mean():,.1f} +- {x.std():,.1f} (median {np.median(x):,.1f})" for name, x in numbers.items()]
-        proxies = len({row["proxy"] for row in mine})
-        print(f"{' | '.join(group)}: {', '.join(said)}; {len(mine)} agents on {proxies} {'proxies' if proxies > 1 else 'proxy'}")
+        proxies = {row["proxy"] for row in mine} - {REAL}
+        where = f" on {len(proxies)} {'proxies' if len(proxies) > 1 else 'proxy'}" if proxies else ""
+        print(f"{' | '.join(group)}: {', '.join(said)}; {len(mine)} agents{where}")

@@ -7,7 +7,23 @@ A figure is a ``Tool``: its flags (``style.add_sources`` gives the usual ones) a
 from __future__ import annotations
 
 from lightning_rl.arguments import Tool
-from lightning_rl.figures import commands, curves, generalisation, marks, policy_gradient, scores, table, tuning
+from lightning_rl.figures import (
+    commands,
+    curves,
+    generalisation,
+    grid_rewards,
+    histograms,
+    marks,
+    policy_gradient,
+    reward_curves,
+    scores,
+    step_sizes,
+    success,
+    supervised,
+    table,
+    transfer,
+    tuning,
+)  # fmt: skip
 
 FIGURES: dict[str, Tool] = {
     "curves": curves.CURVES,
@@ -18,5 +34,12 @@ FIGURES: dict[str, Tool] = {
     "commands": commands.COMMANDS,
     "generalisation": generalisation.GENERALISATION,
     "policy-gradient": policy_gradient.POLICY_GRADIENT,
+    "proxy-success": success.SUCCESS,
+    "proxy-transfer": transfer.TRANSFER,
+    "proxy-histograms": histograms.HISTOGRAMS,
+    "reward-curves": reward_curves.REWARD_CURVES,
+    "grid-rewards": grid_rewards.GRID_REWARDS,
+    "step-sizes": step_sizes.STEP_SIZES,
+    "supervised-model": supervised.SUPERVISED,
     "tune": tuning.TUNE,
 }

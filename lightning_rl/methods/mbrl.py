@@ -128,6 +128,11 @@ class MBRL(ProxyMethod):
     def optimisers(self) -> list[torch.optim.Optimizer]:
         return [torch.optim.Adam([self.params], lr=self.cfg.learning_rate)]
 
+    def log_scalars(self, values: Mapping[str, float]) -> None:
+        """The x axis is the number of updates: all environment steps were taken before the first."""
+        for logger in self.loggers:
+            logger.log_metrics(dict(values), step=int(self.num_updates))
+
     def training_step(self, data: Data, batch_idx: int) -> None:
         """One pass over the training data in shuffled minibatches."""
         cfg, net = self.cfg, self.inner_loop.proxy.net

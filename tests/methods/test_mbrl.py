@@ -3,6 +3,7 @@ from helpers import run_cli, run_dir
 
 from lightning_rl.envs.proxies import read_proxy
 from lightning_rl.envs.synthetic import SyntheticNet
+from lightning_rl.figures.runs import read_scalar
 from lightning_rl.methods.mbrl import Data, model_losses
 
 NET = SyntheticNet(2, 3, (8,), "tanh")
@@ -35,6 +36,9 @@ def test_a_model_of_cartpole_learns_the_task_and_resumes_exactly(tmp_path):
     assert torch.equal(first[1], second[1])
     assert first[2]["score"] > -0.6  # less the held-out losses of state, reward and end
     assert first[0].done == "classifier"
+    curve = read_scalar(run_dir(parts, implementation="MBRL"), "model/state_loss")
+    assert len(curve.value) == 20  # one for each pass over the data, also after resuming
+    assert curve.value[-1] < curve.value[0]
 
 
 def test_agents_without_memory_are_refused(tmp_path, capsys):
