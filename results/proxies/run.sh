@@ -2,11 +2,35 @@
 # Makes everything in this folder, from the root of the repository; hours on one core.
 set -euo pipefail
 export OMP_NUM_THREADS=1
+out=results/proxies
+train() { python trainer.py --num_workers 0 --resume "$@"; }
+
+# Synthetic environments: first stage, then agents with drawn hyper-parameters.
+proxies=()
+generations=(0 8 8 12 14 14)
 for seed in 1 2 3 4 5; do
-    python trainer.py --implementation SE --gamename cartpole-v0 --preset bandit --exp_name bandit --seed "$seed" --num_workers 0 --resume
-    cp "exp_dir/cartpole-v0/bandit/SE/seed_$seed/config.yaml" "results/proxies/config_cartpole_$seed.yaml"
+    train --implementation SE --gamename cartpole-v0 --preset bandit --exp_name bandit --seed "$seed"
+    start="exp_dir/cartpole-v0/bandit/SE/seed_$seed"
+    cp "$start/config.yaml" "$out/config_cartpole_$seed.yaml"
+    train --implementation SE --gamename cartpole-v0 --preset bandit-varied --exp_name varied --seed "$seed" \
+        --set start="$start/proxy.pt" --max_epochs "${generations[$seed]}"
+    cp "exp_dir/cartpole-v0/varied/SE/seed_$seed/config.yaml" "$out/config_cartpole_varied_$seed.yaml"
+    [ "$seed" = 1 ] && name=SE-CartPole-v0 || name="SE-CartPole-$seed-v0"
+    cp "exp_dir/cartpole-v0/varied/SE/seed_$seed/proxy.pt" "lightning_rl/proxies/$name.pt"
+    proxies+=("$name")
 done
-proxies=(lightning_rl/proxies/SE-CartPole-v0.pt lightning_rl/proxies/SE-CartPole-{2,3,4,5}-v0.pt)
-python benchmarks/transfer_proxies.py results/proxies/transfer.csv "${proxies[@]}" --agents DDQN --steps 1000 --count 5 --epsilon_decay 0.99
-python benchmarks/evolve_rooms.py results/proxies/rooms.csv
+judge() { python -m lightning_rl evaluate "$@"; }
+judge transfer $out/transfer.csv "${proxies[@]}" --agents DDQN DuelingDDQN --count 10 --steps 1000 --set epsilon_decay=0.99
+judge transfer $out/transfer.csv "${proxies[@]}" --agents PPO --count 4 --steps 2000
+judge transfer $out/transfer.csv "${proxies[@]}" --agents TD3-discrete --count 10 --steps 2000
+
+for seed in 1 2 3; do
+    train --implementation SE --gamename acrobot --preset bandit --exp_name bandit --seed "$seed"
+    cp "exp_dir/acrobot/bandit/SE/seed_$seed/config.yaml" "$out/config_acrobot_$seed.yaml"
+    [ "$seed" = 1 ] && name=SE-Acrobot-v1 || name="SE-Acrobot-$seed-v1"
+    cp "exp_dir/acrobot/bandit/SE/seed_$seed/proxy.pt" "lightning_rl/proxies/$name.pt"
+done
+judge transfer $out/transfer_acrobot.csv SE-Acrobot-v1 SE-Acrobot-2-v1 SE-Acrobot-3-v1 --agents DDQN --steps 1000 --set epsilon_decay=0.99
+
+python benchmarks/evolve_rooms.py $out/rooms.csv
 python benchmarks/bench_bilevel.py --steps 1000
