@@ -83,8 +83,10 @@ class DDQN(OffPolicyAgent):
     def _gradient(self, params: Tensor, target_params: Tensor, batch: Transition, weight: Tensor) -> tuple[Tensor, Tensor]:
         """Losses ``[N]`` and their gradients ``[N, D]``: by hand, as autograd costs one member alone half of its time."""
         q, pullback = self.net.vjp(params, batch.obs)
-        next_q, next_q_target = self.net(params, batch.next_obs), self.net(target_params, batch.next_obs)
-        target = double_q_target(batch.reward, batch.discount, next_q, next_q_target)
+        target = batch.reward
+        if batch.discount.any():  # else every episode is one step, and half of the work would be times 0
+            next_q, next_q_target = self.net(params, batch.next_obs), self.net(target_params, batch.next_obs)
+            target = double_q_target(batch.reward, batch.discount, next_q, next_q_target)
         index = batch.action.unsqueeze(-1)
         error = q.gather(-1, index).squeeze(-1) - target
         slope = weight * error

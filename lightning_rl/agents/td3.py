@@ -96,12 +96,7 @@ class TD3(OffPolicyAgent):
 
     def update(self, batch: Transition, active: Tensor, step: int) -> Tensor:
         """One step of the critics; every ``policy_delay`` steps also of the actor and the targets. The critics' losses."""
-        s = self.settings
-        with torch.no_grad():
-            noise = smoothing_noise(self._smooth.at(step), s.target_std, s.target_clip)
-            next_action = self._clip(self.policy(self.actor_target, batch.next_obs, "target", step) + noise)
-            next_q = self.critic(self.critic_target, batch.next_obs, next_action)
-            target = twin_target(batch.reward, batch.discount, next_q)
+        s, target = self.settings, self._target(batch, step)
 
         def critic_loss(params: Tensor) -> Tensor:
             q = self.critic(params, batch.obs, batch.action)
@@ -112,6 +107,16 @@ class TD3(OffPolicyAgent):
         if step % s.policy_delay == 0:
             self._update_actor(batch.obs, active, step)
         return value
+
+    @torch.no_grad()
+    def _target(self, batch: Transition, step: int) -> Tensor:
+        """What the critics shall say ``[N, B]``."""
+        if not batch.discount.any():  # every episode is one step: what comes next would be multiplied by 0
+            return batch.reward
+        s = self.settings
+        noise = smoothing_noise(self._smooth.at(step), s.target_std, s.target_clip)
+        next_action = self._clip(self.policy(self.actor_target, batch.next_obs, "target", step) + noise)
+        return twin_target(batch.reward, batch.discount, self.critic(self.critic_target, batch.next_obs, next_action))
 
     def _update_actor(self, obs: Tensor, active: Tensor, step: int) -> None:
         def actor_loss(params: Tensor) -> Tensor:

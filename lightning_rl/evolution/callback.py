@@ -15,12 +15,12 @@ from lightning_rl.evolution.strategies import Item, Strategy
 
 @dataclass(frozen=True)
 class Generation:
-    """What a generation gave: the evaluator's results in the order of the items, the mean score of the center, a new best?"""
+    """What a generation gave: the results in the order of the items, the mean score of the center, kept as the best?"""
 
     items: Sequence[Item]
     results: Sequence[Any]
     center: float
-    improved: bool
+    kept: bool
 
 
 class Evolution(Callback):
@@ -48,12 +48,11 @@ class Evolution(Callback):
         proposal, items = strategy.ask(number, noise_scale)
         results = self.executor.map(self.evaluate, proposal, items)
         scores = torch.tensor([self.score(result) for result in results], dtype=torch.float64)
-        before = float(strategy.best_score)
         center = strategy.tell(number, scores, noise_scale)
         for optimiser in optimisers:
             strategy.schedule(optimiser, self.step_decay**number)
         self.curve.append(center)
-        self.generation = Generation(items, results, center, float(strategy.best_score) > before)
+        self.generation = Generation(items, results, center, float(strategy.best_score) == center)
         return self.generation
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:

@@ -82,6 +82,7 @@ class StrategySettings:
     mirrored: also evaluate ``mean - noise``. num_grad_evals: agents per candidate, whose scores grad_eval_aggregate
     (``mean`` or ``min``) brings together. center_agents: agents on the unperturbed parameters, the baseline of some
     transforms. shared_agents: all candidates of a generation meet the same random numbers. nes_step_size: step_size / N.
+    keep: the result is the ``best`` mean so far, or the ``last``, where scores are so noisy that the best is luck.
     """
 
     population: int
@@ -95,12 +96,13 @@ class StrategySettings:
     shared_agents: bool
     weight_decay: float
     nes_step_size: bool
+    keep: str
 
 
 class Strategy(nn.Module, ABC):
     """Search around ``mean`` ``[D]``; parameters outside ``evolved`` ``[D]`` bool stay as they are.
 
-    best, best_score: the mean with the highest mean score of its own agents so far.
+    best, best_score: the mean with the highest mean score of its own agents so far, or the last; see ``StrategySettings.keep``.
     """
 
     best: Tensor
@@ -131,7 +133,7 @@ class Strategy(nn.Module, ABC):
         grouped = rest.unflatten(0, (2 if s.mirrored else 1, s.population, s.num_grad_evals))
         candidates = grouped.mean(-1) if s.grad_eval_aggregate == "mean" else grouped.amin(-1)
         baseline = float(center.mean())
-        if baseline > self.best_score:
+        if s.keep == "last" or baseline > self.best_score:
             self.best.copy_(self.mean)
             self.best_score.fill_(baseline)
         self.estimate(generation, candidates, baseline, noise_scale)

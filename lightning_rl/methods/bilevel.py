@@ -19,7 +19,7 @@ from pytorch_lightning import Callback
 from torch import Tensor
 
 from lightning_rl.data.loaders import Collector
-from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, save_proxy
+from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, proxy_path, read_proxy, save_proxy
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.evolution.callback import Evolution, Generation
 from lightning_rl.evolution.executors import EXECUTORS, Executor, SerialExecutor
@@ -103,14 +103,23 @@ class Bilevel(ProxyMethod):
                             f"{CMAES.MAX_SIZE:,}); use strategy=snes, or fewer hidden units")  # fmt: skip
         keys = {field.name for field in dataclasses.fields(StrategySettings)}
         settings = StrategySettings(**{key: getattr(self.cfg, key) for key in keys})
-        start = net.init([torch.Generator().manual_seed(derive_seed(self.seed, "proxy start"))])[0]
-        self.strategy = STRATEGIES[self.cfg.strategy](start, net.evolved(), settings, self.seed)
+        self.strategy = STRATEGIES[self.cfg.strategy](self._start(), net.evolved(), settings, self.seed)
         self.executor: Executor = SerialExecutor()
         self.evolution: Evolution | None = None
         self.policy = self.untrained_policy()
 
     def proxy_params(self) -> Tensor:
         return self.strategy.best
+
+    def _start(self) -> Tensor:
+        """Where the search begins ``[D]``: at random, or at the proxy that the config names."""
+        proxy = self.inner_loop.proxy
+        if self.cfg.start is None:
+            return proxy.net.init([torch.Generator().manual_seed(derive_seed(self.seed, "proxy start"))])[0]
+        other, params, _ = read_proxy(proxy_path(self.cfg.start), self.spec.gamename)
+        if other.net != proxy.net:
+            raise UserError(f"key 'start': proxy '{self.cfg.start}' is {other.net}, not {proxy.net} as this run's")
+        return params
 
     @property
     def objective(self) -> str:
@@ -162,7 +171,7 @@ class Bilevel(ProxyMethod):
             "es/step_norm": moved,
             "time/eval_env_steps": float(self.eval_env_steps),
         })  # fmt: skip
-        if generation.improved:
+        if generation.kept:
             self.write_proxy(float(self.strategy.best_score), self.evolution.curve)
         if self.solved(generation):
             self.trainer.should_stop = True

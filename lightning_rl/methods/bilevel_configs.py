@@ -45,10 +45,12 @@ class BilevelConfig(MethodConfig):
     shared_agents: bool
     weight_decay: Share
     nes_step_size: bool
+    keep: Literal["best", "last"]
     step_decay: PositiveFloat
     noise_decay: PositiveFloat
     hidden: list[PositiveInt]
     activation: ActivationName
+    start: str | None
     eval_agents: PositiveInt
 
     @model_validator(mode="after")

@@ -2,21 +2,45 @@
 # Makes everything in this folder, from the root of the repository; hours on one core.
 set -euo pipefail
 export OMP_NUM_THREADS=1
+out=results/proxies
+train() { python trainer.py --num_workers 0 --resume "$@"; }
+
+# Synthetic environments: first stage, then agents with drawn hyper-parameters.
+proxies=()
+generations=(0 8 8 12 14 14)
 for seed in 1 2 3 4 5; do
-    python trainer.py --implementation SE --gamename cartpole-v0 --preset bandit --exp_name bandit --seed "$seed" --num_workers 0 --resume
-    cp "exp_dir/cartpole-v0/bandit/SE/seed_$seed/config.yaml" "results/proxies/config_cartpole_$seed.yaml"
+    train --implementation SE --gamename cartpole-v0 --preset bandit --exp_name bandit --seed "$seed"
+    start="exp_dir/cartpole-v0/bandit/SE/seed_$seed"
+    cp "$start/config.yaml" "$out/config_cartpole_$seed.yaml"
+    train --implementation SE --gamename cartpole-v0 --preset bandit-varied --exp_name varied --seed "$seed" \
+        --set start="$start/proxy.pt" --max_epochs "${generations[$seed]}"
+    cp "exp_dir/cartpole-v0/varied/SE/seed_$seed/config.yaml" "$out/config_cartpole_varied_$seed.yaml"
+    [ "$seed" = 1 ] && name=SE-CartPole-v0 || name="SE-CartPole-$seed-v0"
+    cp "exp_dir/cartpole-v0/varied/SE/seed_$seed/proxy.pt" "lightning_rl/proxies/$name.pt"
+    proxies+=("$name")
 done
-proxies=(SE-CartPole-v0 SE-CartPole-{2,3,4,5}-v0)
-evaluate="python -m lightning_rl evaluate"
-figures="python -m lightning_rl figures"
-$evaluate transfer results/proxies/transfer_fixed.csv "${proxies[@]}" --agents DDQN DuelingDDQN TD3-discrete PPO --count 10 --real 10 \
+judge() { python -m lightning_rl evaluate "$@"; }
+judge transfer $out/transfer.csv "${proxies[@]}" --agents DDQN DuelingDDQN --count 10 --steps 1000 --set epsilon_decay=0.99
+judge transfer $out/transfer.csv "${proxies[@]}" --agents PPO --count 4 --steps 2000
+judge transfer $out/transfer.csv "${proxies[@]}" --agents TD3-discrete --count 10 --steps 2000
+
+judge transfer $out/transfer_small.csv "${proxies[@]}" --agents DDQN DuelingDDQN TD3-discrete PPO --count 10 --real 10 \
     --hyperparameters fixed --steps 600 --set "hidden=[32]" --set batch_size=50 --set learning_rate=3.0e-3 --set tau=0.05 \
     --set epsilon_decay=0.99 --set activation=tanh
-$figures proxy-transfer results/proxies/transfer_fixed_hyperparameters results/proxies/transfer_fixed.csv \
+draw() { python -m lightning_rl figures "$@"; }
+draw proxy-transfer $out/transfer_small_agents $out/transfer_small.csv \
     --title "Five synthetic CartPoles: agents of one set of hyper-parameters, 600 steps, tested on the real CartPole-v0"
-$evaluate transitions results/proxies/transitions.csv SE-CartPole-v0 --count 10 --steps 1000 --set epsilon_decay=0.99
-$figures proxy-histograms results/proxies/histograms results/proxies/transitions.csv
-$evaluate generations results/proxies/rooms.csv --gamename emptyroom22 --runs 20
-$figures proxy-success results/proxies/success results/proxies/rooms.csv results/proxies/curves_cartpole.csv:SE \
-    --title "Searches for synthetic environments"
+judge transitions $out/transitions.csv SE-CartPole-v0 --count 10 --steps 1000 --set epsilon_decay=0.99
+draw proxy-histograms $out/histograms $out/transitions.csv
+
+for seed in 1 2 3; do
+    train --implementation SE --gamename acrobot --preset bandit --exp_name bandit --seed "$seed"
+    cp "exp_dir/acrobot/bandit/SE/seed_$seed/config.yaml" "$out/config_acrobot_$seed.yaml"
+    [ "$seed" = 1 ] && name=SE-Acrobot-v1 || name="SE-Acrobot-$seed-v1"
+    cp "exp_dir/acrobot/bandit/SE/seed_$seed/proxy.pt" "lightning_rl/proxies/$name.pt"
+done
+judge transfer $out/transfer_acrobot.csv SE-Acrobot-v1 SE-Acrobot-2-v1 SE-Acrobot-3-v1 --agents DDQN --steps 1000 --set epsilon_decay=0.99
+
+judge generations $out/rooms.csv --gamename emptyroom22 --runs 20
+draw proxy-success $out/success $out/rooms.csv $out/curves_cartpole.csv:SE --title "Searches for synthetic environments"
 python benchmarks/bench_bilevel.py --steps 1000

@@ -19,7 +19,7 @@ from lightning_rl.types import RolloutError, UserError
 QL = build_config(AGENTS["QL"].config, [*merged_values("QL", "emptyroom22"), ("test", {"train_episodes": 5})])
 PROXY = SyntheticProxy("emptyroom22", (8,), "tanh", 0, 10, False, False, "raw")
 LOOP = InnerLoop(PROXY, (("QL", QL),), False, "none", "final_return", 0.8, 0.0, 2, 1, 100)
-SETTINGS = StrategySettings(4, 0.1, 0.7, "linear", True, 1, "mean", 2, False, 0.0, False)
+SETTINGS = StrategySettings(4, 0.1, 0.7, "linear", True, 1, "mean", 2, False, 0.0, False, "best")
 
 
 def asked():

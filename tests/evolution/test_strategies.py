@@ -8,6 +8,7 @@ from lightning_rl.evolution.strategies import STRATEGIES, Item, StrategySettings
 SETTINGS = StrategySettings(
     population=8, noise_std=0.1, step_size=0.5, score_transform="nes_unnormalised", mirrored=True, num_grad_evals=1,
     grad_eval_aggregate="mean", center_agents=2, shared_agents=False, weight_decay=0.0, nes_step_size=False,
+    keep="best",
 )  # fmt: skip
 OWN = {"published": {}, "openai": {"step_size": 0.05}, "snes": {"step_size": 1.0}, "cmaes": {"mirrored": False}}
 START = torch.tensor([1.0, -1.0, 0.5, 7.0])
@@ -38,6 +39,17 @@ def test_finds_the_bottom_of_a_bowl_and_leaves_the_rest_alone(name):
     assert bowl(strategy.mean.detach()[None]).item() > -0.05
     assert strategy.mean[3].item() == 7.0
     assert bowl(strategy.best[None]).item() == pytest.approx(strategy.best_score.item(), abs=1e-6)
+
+
+@pytest.mark.parametrize(("keep", "expected"), [("best", [1, 5, 5]), ("last", [1, 5, 3])])
+def test_the_result_is_the_best_mean_or_the_last(keep, expected):
+    strategy = make("published", keep=keep)
+    for number, score in enumerate([1.0, 5.0, 3.0]):
+        mean, (_, items) = strategy.mean.detach().clone(), strategy.ask(number)
+        strategy.tell(number, torch.full((len(items),), score))
+        assert strategy.best_score.item() == expected[number]
+        assert torch.equal(strategy.best, mean) == (expected[number] == score)
+        strategy.mean.data += 1
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

@@ -54,6 +54,14 @@ def test_a_run_leaves_its_best_proxy_and_its_metrics(tmp_path):
     assert evaluate(folder / "last.ckpt", 2, None, 0)["greedy"]["return"]["mean"] <= 0
 
 
+def test_a_search_goes_on_from_a_proxy(tmp_path):
+    assert run_cli(tmp_path / "first", "--max_epochs", "2", implementation="SE") == 0
+    start = run_dir(tmp_path / "first", "cartpole", implementation="SE") / "proxy.pt"
+    assert run_cli(tmp_path / "second", "--max_epochs", "1", implementation="SE", start=str(start)) == 0
+    _, best, _ = read_proxy(run_dir(tmp_path / "second", "cartpole", implementation="SE") / "proxy.pt")
+    assert torch.equal(best, read_proxy(start)[1])  # the first generation judges what it starts from
+
+
 def test_empty_room_is_solved_in_seconds(tmp_path, capsys):
     """The outer and the inner loop end to end, with the values of the config."""
     flags = ["--implementation", "SE", "--gamename", "emptyroom22", "--num_workers", "0", "--seed", "1"]
@@ -81,6 +89,8 @@ def last_of(folder):
         ("SE", {"strategy": "cmaes"}, "mirrored true: strategy cmaes draws its own candidates"),
         ("SE", {"strategy": "cmaes", "mirrored": False, "hidden": [200]}, "too many for a full covariance matrix"),
         ("SE", {"strategy": "snes", "noise_decay": 0.9}, "noise_decay 0.9: strategy snes adapts its noise itself"),
+        ("SE", {"start": "nowhere.pt"}, "'nowhere.pt'"),
+        ("SE", {"start": "SE-CartPole-v0"}, "SE-CartPole-v0.pt' is of gamename 'cartpole-v0', not of 'cartpole'"),
         ("RN", {"reward": "potential"}, "reward 'potential' is unknown; choose one of: native"),
         ("RN", {"reward": "additive_info"}, "needs the info of the task, but 'cartpole' gives none"),
         ("RN", {"objective": "speed"}, "objective 'speed' is unknown"),
