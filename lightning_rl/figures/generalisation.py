@@ -43,11 +43,12 @@ def areas(groups: Sequence[Group]) -> list[tuple[str, int, float, float, float, 
 
 
 def draw_areas(axes: Axes, rows: Sequence[tuple[str, int, float, float, float, float]]) -> None:
-    """One bar for each group, from nothing to its area, and the interval."""
+    """One bar for each group, from nothing to its area, and the interval. They are the legend of the curves as well."""
     for index, (_, _, _, middle, low, high) in enumerate(rows):
         error = np.nan_to_num([[middle - low], [high - middle]])
         axes.barh(index, middle, xerr=error, color=style.colour(index), alpha=0.8, capsize=4)
-    axes.set(yticks=range(len(rows)), yticklabels=[row[0] for row in rows], xlabel="mean over the steps (area under the curve)")
+    labels = [f"{row[0]}, {style.seeds_text([row[1]])}" for row in rows]
+    axes.set(yticks=range(len(rows)), yticklabels=labels, xlabel="mean over the steps (area under the curve)")
     axes.invert_yaxis()
 
 
@@ -76,7 +77,6 @@ def draw(arguments: argparse.Namespace) -> None:
             left.annotate(label, (0.01, value), xycoords=("axes fraction", "data"), fontsize=8, va="bottom")
         left.set(xlabel=AXES[arguments.x].label, ylabel=LABELS.get(arguments.tag, arguments.tag), title=game)
         style.big_numbers(left)
-        left.legend(loc="best")
         rows = areas(groups)
         draw_areas(right, rows)
         table += [(game, *row) for row in rows]

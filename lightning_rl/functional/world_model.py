@@ -1,14 +1,14 @@
 """Losses and samples of world models (Young et al. 2023, arXiv 2211.02222).
 
 Leading dimensions ``[...]`` broadcast (members, batch). ``continues`` is 1 where the episode goes on after a step, 0 where it
-ended there; ``bits`` are observations of zeros and ones.
+ended there; ``bits`` are observations of zeros and ones. A loss comes with its derivatives: on tensors of a few kilobytes
+autograd would take longer than the networks.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -17,56 +17,54 @@ from torch import Tensor
 _LOG_2_PI = math.log(2 * math.pi)
 
 
-def reward_loss(reward: Tensor, mean: Tensor) -> Tensor:
-    """Negative log-likelihood ``(r - mean)^2 / 2 + ln(2 pi) / 2`` of a unit Gaussian; all ``[...]``."""
-    return 0.5 * (reward - mean).square() + 0.5 * _LOG_2_PI
+def reward_loss(reward: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
+    """Negative log-likelihood ``(r - mean)^2 / 2 + ln(2 pi) / 2`` of a unit Gaussian, and its derivative by mean."""
+    error = mean - reward
+    return 0.5 * error.square() + 0.5 * _LOG_2_PI, error
 
 
-def continuation_loss(continues: Tensor, logit: Tensor) -> Tensor:
-    """Cross-entropy of the probability ``sigmoid(logit)`` that the episode goes on; all ``[...]``."""
-    return F.binary_cross_entropy_with_logits(logit, continues, reduction="none")
+def continuation_loss(continues: Tensor, logit: Tensor) -> tuple[Tensor, Tensor]:
+    """Cross-entropy of the probability ``sigmoid(logit)`` that the episode goes on, and its derivative by logit."""
+    return F.binary_cross_entropy_with_logits(logit, continues, reduction="none"), logit.sigmoid() - continues
 
 
-def bits_loss(bits: Tensor, logits: Tensor) -> Tensor:
-    """Cross-entropy of independent bits, summed over them; both ``[..., O]`` -> ``[...]``."""
-    return F.binary_cross_entropy_with_logits(logits, bits, reduction="none").sum(-1)
+def bits_loss(bits: Tensor, logits: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Cross-entropy of independent bits, summed, times weight ``[...]``, and its derivative by logits; both ``[..., O]``."""
+    loss = weight * F.binary_cross_entropy_with_logits(logits, bits, reduction="none").sum(-1)
+    return loss, (logits.sigmoid() - bits).mul_(weight.unsqueeze(-1))
 
 
-def categorical_kl(p_logits: Tensor, q_logits: Tensor) -> Tensor:
-    """``KL(p || q)`` of independent categorical variables, summed; logits ``[..., variables, classes]`` -> ``[...]``."""
-    p, q = p_logits.log_softmax(-1), q_logits.log_softmax(-1)
-    return (p.exp() * (p - q)).sum((-2, -1))
+def categorical_kl(p_logits: Tensor, q_logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """``KL(p || q)`` ``[...]`` of independent categorical variables, summed, and its derivatives by the logits of both.
 
-
-def gaussian_kl(p_mean: Tensor, p_std: Tensor, q_mean: Tensor, q_std: Tensor) -> Tensor:
-    """``KL(p || q)`` of independent Gaussians, summed; all ``[..., variables]`` -> ``[...]``."""
-    scaled = (p_std.square() + (p_mean - q_mean).square()) / (2 * q_std.square())
-    return ((q_std / p_std).log() + scaled - 0.5).sum(-1)
-
-
-def straight_through(sample: Tensor, probability: Tensor) -> Tensor:
-    """The one-hot ``sample`` with the gradient of its ``probability`` ``[..., K]`` (Bengio et al. 2013, arXiv 1308.3432)."""
-    return sample + probability - probability.detach()
-
-
-class _ScaledGradient(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, scale: float) -> Tensor:
-        ctx.scale = scale
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return ctx.scale * grads[0], None
-
-
-def scaled_gradient(x: Tensor, scale: float) -> Tensor:
-    """``x`` itself, with ``scale`` times its gradient.
-
-    Of both sides of one divergence it makes what two divergences do, each weighted and with the gradient of the other side
-    stopped: KL balancing (Hafner et al. 2021, arXiv 2010.02193), for half of the work.
+    Logits are ``[..., variables, classes]``.
     """
-    return cast(Tensor, _ScaledGradient.apply(x, scale))
+    p, q = p_logits.log_softmax(-1), q_logits.log_softmax(-1)
+    probability, ratio = p.exp(), p - q
+    each = (probability * ratio).sum(-1, keepdim=True)
+    return each.sum((-2, -1)), probability * (ratio - each), q.exp() - probability
+
+
+def gaussian_kl(p_mean: Tensor, p_std: Tensor, q_mean: Tensor, q_std: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """``KL(p || q)`` ``[...]`` of independent Gaussians, summed, and its derivatives by p_mean, p_std, q_mean, q_std.
+
+    These are ``[..., variables]``.
+    """
+    precision, error = q_std.reciprocal(), p_mean - q_mean
+    spread, distance = p_std * precision, error * precision
+    half = 0.5 * (spread.square() + distance.square())
+    slope = distance * precision
+    slopes = (slope, spread * precision - p_std.reciprocal(), -slope, (1 - 2 * half) * precision)
+    return (half - spread.log() - 0.5).sum(-1), slopes
+
+
+def softmax_pullback(probability: Tensor, grad: Tensor) -> Tensor:
+    """The gradient to the logits of a softmax ``[..., K]`` from that to its ``probability``.
+
+    Taken for the gradient of a one-hot sample, it passes straight through (Bengio et al. 2013, arXiv 1308.3432).
+    """
+    weighted = probability * grad
+    return weighted - probability * weighted.sum(-1, keepdim=True)
 
 
 def categorical_sample(logits: Tensor, noise: Tensor) -> Tensor:
@@ -81,7 +79,7 @@ def bits_sample(logits: Tensor, noise: Tensor, faithful: bool = False) -> Tensor
 
     faithful: the logit itself taken for the probability, as in the paper's code: below 0 never, above 1 always.
     """
-    return (noise < (logits if faithful else logits.sigmoid())).to(logits.dtype)
+    return (logits.clone() if faithful else logits.sigmoid()).gt_(noise)
 
 
 def imagined_weights(continues: Tensor) -> Tensor:
@@ -90,9 +88,19 @@ def imagined_weights(continues: Tensor) -> Tensor:
     return torch.cat([torch.ones_like(alive[..., :1]), alive[..., :-1]], dim=-1)
 
 
-STD_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "softplus": F.softplus,
-    "sigmoid": torch.sigmoid,
-    "sigmoid2": lambda x: 2 * torch.sigmoid(x / 2),  # between 0 and 2, 1 at 0
+def _sigmoid2(x: Tensor) -> tuple[Tensor, Tensor]:
+    half = torch.sigmoid(0.5 * x)
+    return 2 * half, half * (1 - half)
+
+
+def _sigmoid(x: Tensor) -> tuple[Tensor, Tensor]:
+    value = x.sigmoid()
+    return value, value * (1 - value)
+
+
+STD_FUNCTIONS: dict[str, Callable[[Tensor], tuple[Tensor, Tensor]]] = {
+    "softplus": lambda x: (F.softplus(x), x.sigmoid()),
+    "sigmoid": _sigmoid,
+    "sigmoid2": _sigmoid2,  # between 0 and 2, 1 at 0
 }
-"""From a network's output to a standard deviation."""
+"""From a network's output to a standard deviation, and its derivative."""

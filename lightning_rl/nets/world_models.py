@@ -6,10 +6,10 @@ Every model has *features* ``[N, B, X]``, which the value network reads and roll
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,7 +19,6 @@ from lightning_rl.functional.world_model import (
     bits_sample,
     continuation_loss,
     reward_loss,
-    scaled_gradient,
 )  # fmt: skip
 from lightning_rl.nets.latents import Latent, NoiseKind
 from lightning_rl.nets.trunks import Layers, TrunkActivation, TrunkNet
@@ -43,10 +42,6 @@ class LossWeights(NamedTuple):
     obs: float
     kl_prior: float = 0.0
     kl_posterior: float = 0.0
-
-
-Run = Callable[[int, Tensor], Tensor]
-"""``(number of a network, x [N, B, I]) -> output [N, B, O]``."""
 
 
 @dataclass(frozen=True)
@@ -103,15 +98,12 @@ class WorldModel(ABC):
         pieces = params.split([net.size for net in self.nets], dim=1)
         return [net.layers(piece) for net, piece in zip(self.nets, pieces, strict=True)]
 
-    @property
-    def parts(self) -> dict[str, float]:
-        """Parts of the loss, and their weights."""
-        w = self.weights
-        return {"reward": w.reward, "continuation": w.continuation, "obs": w.obs}
+    parts: ClassVar[tuple[str, ...]] = ("reward", "continuation", "obs")
+    """Of the loss."""
 
     @abstractmethod
-    def losses(self, run: Run, real: RealSteps, noise: Tensor) -> dict[str, Tensor]:
-        """The parts of the loss, unweighted, ``[N, B]`` each."""
+    def gradient(self, layers: Sequence[Layers], real: RealSteps, noise: Tensor, into: Sequence[Layers]) -> Tensor:
+        """Writes the gradient of the weighted loss, a mean over the batch, ``into``; its ``parts`` ``[P, N]``, unweighted."""
 
     @abstractmethod
     def encode(self, layers: Sequence[Layers], obs: Tensor, noise: Tensor | None) -> Tensor:
@@ -140,19 +132,6 @@ class WorldModel(ABC):
     @cached_property
     def _eye(self) -> Tensor:
         return torch.eye(self.action_size)
-
-    def gradient(self, layers: Sequence[Layers], real: RealSteps, noise: Tensor, into: Sequence[Layers]) -> Tensor:
-        """Writes the gradient of the weighted loss, a mean over the batch, ``into``; its parts ``[P, N]``, unweighted."""
-
-        def run(number: int, x: Tensor) -> Tensor:
-            return self.nets[number].trained(layers[number], x, into[number])
-
-        with torch.enable_grad():
-            losses = self.losses(run, real, noise)
-        parts, count = [losses[name] for name in self.parts], real.reward.shape[1]
-        weights = [torch.full_like(part, weight / count) for part, weight in zip(parts, self.parts.values(), strict=True)]
-        torch.autograd.backward(parts, weights)
-        return torch.stack([part.detach() for part in parts]).mean(-1)
 
 
 @dataclass(frozen=True)
@@ -185,13 +164,19 @@ class SimpleModel(WorldModel):
     def encode_noise_size(self) -> int:
         return 0
 
-    def losses(self, run: Run, real: RealSteps, noise: Tensor) -> dict[str, Tensor]:
+    def gradient(self, layers: Sequence[Layers], real: RealSteps, noise: Tensor, into: Sequence[Layers]) -> Tensor:
         joined = self.join(real.obs, real.action)
-        return {
-            "reward": reward_loss(real.reward, run(0, joined).squeeze(-1)),
-            "continuation": continuation_loss(real.continues, run(1, joined).squeeze(-1)),
-            "obs": real.continues * bits_loss(real.next_obs, run(2, joined)),  # nothing follows a termination
-        }
+        passes = [net.forward(mine, joined) for net, mine in zip(self.nets, layers, strict=True)]
+        (reward, _), (continuation, _), (logits, _) = passes
+        losses = [
+            reward_loss(real.reward, reward.squeeze(-1)),
+            continuation_loss(real.continues, continuation.squeeze(-1)),
+            bits_loss(real.next_obs, logits, real.continues),  # nothing follows a termination
+        ]
+        weights, count = (self.weights.reward, self.weights.continuation, self.weights.obs), real.reward.shape[1]
+        for k, (net, (out, inputs)) in enumerate(zip(self.nets, passes, strict=True)):
+            net.parameter_gradient(layers[k], inputs, weights[k] / count * losses[k][1].view_as(out), into[k])
+        return torch.stack([loss for loss, _ in losses]).mean(-1)
 
     def encode(self, layers: Sequence[Layers], obs: Tensor, noise: Tensor | None) -> Tensor:
         return obs
@@ -216,6 +201,7 @@ class LatentModel(WorldModel):
     """
 
     latent: Latent
+    parts: ClassVar[tuple[str, ...]] = ("kl", "reward", "continuation", "obs")
 
     @cached_property
     def nets(self) -> tuple[TrunkNet, ...]:
@@ -229,10 +215,6 @@ class LatentModel(WorldModel):
         return self.latent.size
 
     @property
-    def parts(self) -> dict[str, float]:
-        return {"kl": 1.0, **super().parts}  # balanced by its own weights
-
-    @property
     def noise_kind(self) -> NoiseKind:
         return self.latent.noise_kind
 
@@ -240,18 +222,29 @@ class LatentModel(WorldModel):
     def noise_size(self) -> int:
         return self.latent.noise_size
 
-    def losses(self, run: Run, real: RealSteps, noise: Tensor) -> dict[str, Tensor]:
-        w = self.weights
-        now, after = run(0, torch.cat([real.obs, real.next_obs], dim=1)).chunk(2, dim=1)
+    def gradient(self, layers: Sequence[Layers], real: RealSteps, noise: Tensor, into: Sequence[Layers]) -> Tensor:
+        encoder, *others = self.nets
+        both, seen = encoder.forward(layers[0], torch.cat([real.obs, real.next_obs], dim=1))
+        now, after = both.chunk(2, dim=1)
         z = self.latent.sample(now, noise, posterior=True)
         joined = self.join(z, real.action)
-        prior, reward, continuation = (run(number, joined) for number in (1, 2, 3))
-        return {
-            "kl": self.latent.kl(scaled_gradient(after, w.kl_posterior), scaled_gradient(prior, w.kl_prior)),
-            "reward": reward_loss(real.reward, reward.squeeze(-1)),
-            "continuation": continuation_loss(real.continues, continuation.squeeze(-1)),
-            "obs": real.continues * bits_loss(real.obs, run(4, z)),
-        }
+        passes = [net.forward(mine, x) for net, mine, x in zip(others, layers[1:], (joined, joined, joined, z), strict=True)]
+        prior, reward, continuation, logits = (out for out, _ in passes)
+        kl, to_after, to_prior = self.latent.kl(after, prior)
+        losses = [
+            (kl, to_prior),
+            reward_loss(real.reward, reward.squeeze(-1)),
+            continuation_loss(real.continues, continuation.squeeze(-1)),
+            bits_loss(real.obs, logits, real.continues),
+        ]
+        w, count, to_z = self.weights, real.reward.shape[1], torch.zeros_like(z)
+        weights = (w.kl_prior, w.reward, w.continuation, w.obs)
+        for k, (net, (out, inputs)) in enumerate(zip(others, passes, strict=True)):
+            grad = weights[k] / count * losses[k][1].view_as(out)
+            to_z += net.backward(layers[1 + k], inputs, grad, into[1 + k])[..., : z.shape[-1]]
+        to_both = torch.cat([self.latent.pullback(now, noise, to_z), w.kl_posterior / count * to_after], dim=1)
+        encoder.parameter_gradient(layers[0], seen, to_both, into[0])
+        return torch.stack([loss for loss, _ in losses]).mean(-1)
 
     def encode(self, layers: Sequence[Layers], obs: Tensor, noise: Tensor | None) -> Tensor:
         return self.latent.sample(self.nets[0](layers[0], obs), noise, posterior=True)
