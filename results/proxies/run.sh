@@ -41,6 +41,16 @@ for seed in 1 2 3; do
 done
 judge transfer $out/transfer_acrobot.csv SE-Acrobot-v1 SE-Acrobot-2-v1 SE-Acrobot-3-v1 --agents DDQN --steps 1000 --set epsilon_decay=0.99
 
+for seed in 1 2 3; do
+    for reward in additive additive_potential; do
+        train --implementation RN --gamename cliff --set reward=$reward --exp_name $reward --seed "$seed" --max_epochs 10
+    done
+done
+judge reward-curves $out/cliff_agents.csv exp_dir/cliff/additive exp_dir/cliff/additive_potential --real 10 --curious 10 --steps 2500
+judge grid-rewards $out/cliff_cells.csv exp_dir/cliff/additive exp_dir/cliff/additive_potential --real --set train_episodes=200
+draw reward-curves $out/cliff_curves $out/cliff_agents.csv --low -105 --title "Agents with learned rewards on the cliff: ten generations of search"
+draw grid-rewards $out/cliff_rewards $out/cliff_cells.csv --title "Rewards on the cliff after ten generations of search"
+
 judge generations $out/rooms.csv --gamename emptyroom22 --runs 20
 draw proxy-success $out/success $out/rooms.csv $out/curves_cartpole.csv:SE --title "Searches for synthetic environments"
 python benchmarks/bench_bilevel.py --steps 1000
