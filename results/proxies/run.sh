@@ -51,6 +51,14 @@ judge grid-rewards $out/cliff_cells.csv exp_dir/cliff/additive exp_dir/cliff/add
 draw reward-curves $out/cliff_curves $out/cliff_agents.csv --low -105 --title "Agents with learned rewards on the cliff: ten generations of search"
 draw grid-rewards $out/cliff_rewards $out/cliff_cells.csv --title "Rewards on the cliff after ten generations of search"
 
+for seed in 1 2; do
+    train --implementation MBRL --gamename cartpole-v0 --exp_name mb --seed "$seed" --max_epochs 30 --set learning_rate=3e-3 \
+        --set data_agents=4 --set data_steps=8000 --set eval_interval=100
+done
+judge transfer $out/supervised_agents.csv exp_dir/cartpole-v0/mb --agents DDQN --count 10 --real 10 --hyperparameters fixed \
+    --set "hidden=[32]" --set batch_size=50 --set learning_rate=3.0e-3 --set tau=0.05 --set activation=tanh --set train_episodes=60
+draw supervised-model $out/supervised exp_dir/cartpole-v0/mb $out/supervised_agents.csv
+
 judge generations $out/rooms.csv --gamename emptyroom22 --runs 20
 draw proxy-success $out/success $out/rooms.csv $out/curves_cartpole.csv:SE --title "Searches for synthetic environments"
 python benchmarks/bench_bilevel.py --steps 1000
