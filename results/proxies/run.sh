@@ -24,6 +24,15 @@ judge transfer $out/transfer.csv "${proxies[@]}" --agents DDQN DuelingDDQN --cou
 judge transfer $out/transfer.csv "${proxies[@]}" --agents PPO --count 4 --steps 2000
 judge transfer $out/transfer.csv "${proxies[@]}" --agents TD3-discrete --count 10 --steps 2000
 
+judge transfer $out/transfer_small.csv "${proxies[@]}" --agents DDQN DuelingDDQN TD3-discrete PPO --count 10 --real 10 \
+    --hyperparameters fixed --steps 600 --set "hidden=[32]" --set batch_size=50 --set learning_rate=3.0e-3 --set tau=0.05 \
+    --set epsilon_decay=0.99 --set activation=tanh
+draw() { python -m lightning_rl figures "$@"; }
+draw proxy-transfer $out/transfer_small_agents $out/transfer_small.csv \
+    --title "Five synthetic CartPoles: agents of one set of hyper-parameters, 600 steps, tested on the real CartPole-v0"
+judge transitions $out/transitions.csv SE-CartPole-v0 --count 10 --steps 1000 --set epsilon_decay=0.99
+draw proxy-histograms $out/histograms $out/transitions.csv
+
 for seed in 1 2 3; do
     train --implementation SE --gamename acrobot --preset bandit --exp_name bandit --seed "$seed"
     cp "exp_dir/acrobot/bandit/SE/seed_$seed/config.yaml" "$out/config_acrobot_$seed.yaml"
@@ -32,5 +41,6 @@ for seed in 1 2 3; do
 done
 judge transfer $out/transfer_acrobot.csv SE-Acrobot-v1 SE-Acrobot-2-v1 SE-Acrobot-3-v1 --agents DDQN --steps 1000 --set epsilon_decay=0.99
 
-python benchmarks/evolve_rooms.py $out/rooms.csv
+judge generations $out/rooms.csv --gamename emptyroom22 --runs 20
+draw proxy-success $out/success $out/rooms.csv $out/curves_cartpole.csv:SE --title "Searches for synthetic environments"
 python benchmarks/bench_bilevel.py --steps 1000
