@@ -41,6 +41,25 @@ for seed in 1 2 3; do
 done
 judge transfer $out/transfer_acrobot.csv SE-Acrobot-v1 SE-Acrobot-2-v1 SE-Acrobot-3-v1 --agents DDQN --steps 1000 --set epsilon_decay=0.99
 
+# Reward networks.
+for seed in 1 2 3; do
+    train --implementation RN --gamename cartpole-v0 --preset fixed-budget --exp_name budget --seed "$seed"
+    cp "exp_dir/cartpole-v0/budget/RN/seed_$seed/config.yaml" "$out/config_reward_cartpole_$seed.yaml"
+    [ "$seed" = 1 ] && name=RN-CartPole-v0 || name="RN-CartPole-$seed-v0"
+    cp "exp_dir/cartpole-v0/budget/RN/seed_$seed/proxy.pt" "lightning_rl/proxies/$name.pt"
+done
+judge reward-curves $out/reward_curves_cartpole.csv RN-CartPole-v0 RN-CartPole-2-v0 RN-CartPole-3-v0 --agents DDQN --real 10 --steps 5000 --points 50
+draw reward-curves $out/rewards_learned $out/reward_curves_cartpole.csv --title CartPole-v0
+cliff() { train --implementation RN --gamename cliff --seed 1 --set population=32 --set step_size=0.35 --set center_agents=6 "$@"; }
+cliff --exp_name first --max_epochs 13
+cliff --exp_name second --max_epochs 5 --set start=exp_dir/cliff/first/RN/seed_1/proxy.pt
+cp exp_dir/cliff/second/RN/seed_1/proxy.pt lightning_rl/proxies/RN-Cliff-v0.pt
+judge reward-curves $out/reward_curves_cliff.csv RN-Cliff-v0 --agents QL --real 10 --steps 2500 --points 50
+judge reward-curves $out/reward_curves_cliff.csv RN-Cliff-v0 --agents QL --real 10 --steps 2500 --points 50 --set epsilon_init=0.01 --set epsilon_min=0.01
+for game in mountaincar-continuous halfcheetah; do
+    train --implementation RN --gamename "$game" --exp_name pipeline --config "$out/config_reward_$game.yaml" --seed 1
+done
+
 for seed in 1 2 3; do
     for reward in additive additive_potential; do
         train --implementation RN --gamename cliff --set reward=$reward --exp_name $reward --seed "$seed" --max_epochs 10
