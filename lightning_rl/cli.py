@@ -267,7 +267,8 @@ def _search(arguments: argparse.Namespace) -> int:
         raise UserError(f"--num_seeds {options.num_seeds}: a search takes its seeds per trial from --tune seeds=N")
     settings = dict(parse_setting(setting, "--tune", "trials=20") for setting in arguments.tune_settings)
     config = load_tune_config(options.implementation, options.gamename, settings)
-    return tune(Plan(dataclasses.replace(options, logdir=options.logdir.resolve()), config), options.resume)
+    trials = dataclasses.replace(options, logdir=options.logdir.resolve(), ray_address=None)
+    return tune(Plan(trials, config, options.ray_address), options.resume)
 
 
 def _disk_full(error: object) -> bool:

@@ -17,7 +17,7 @@ from lightning_rl.evaluation.models import Model, best_of_each, find_models
 from lightning_rl.methods.agent_configs import AGENTS, NetConfig
 from lightning_rl.methods.bilevel_configs import agent_configs
 from lightning_rl.methods.inner_loop import InnerLoop, Trained
-from lightning_rl.seeding import derive_seed
+from lightning_rl.seeding import derive_seed, generator
 from lightning_rl.types import UserError
 
 STACK = 64
@@ -45,20 +45,30 @@ class Judge:
         own = [f"{key}={value}" for key, value in self.settings.items()]
         return ", ".join(["varied" if self.varied else "fixed", *more, *own])
 
+    def by_config(self, jobs: Sequence[Job], run_seed: int) -> list[tuple[Judge, list[Job]]]:
+        """The jobs with their config: one for all, as a stack draws the hyper-parameters of its networks itself.
 
-def make_judges(
-    names: Sequence[str], gamename: str, preset: str, varied: bool, settings: Mapping[str, Any]
-) -> list[Judge]:
+        Tables that vary have one for each number: learning rate and discount are uniform in [0.1, 1], as in the paper.
+        """
+        if not self.varied or isinstance(self.config, NetConfig):
+            return [(self, list(jobs))]
+        groups = []
+        for number in sorted({job.number for job in jobs}):
+            rate, gamma = generator(run_seed, "table", number).uniform(0.1, 1.0, 2).tolist()
+            drawn = dataclasses.replace(self.config, learning_rate=rate, gamma=gamma)
+            groups.append((dataclasses.replace(self, config=drawn), [job for job in jobs if job.number == number]))
+        return groups
+
+
+def make_judges(names: Sequence[str], gamename: str, preset: str, varied: bool, settings: Mapping[str, Any]) -> list[Judge]:
     """The agents called ``names``, with the preset of their YAMLs and ``settings`` for those that have such keys.
 
-    UserError for an agent that does not fit the actions, a key that none has, and tables that shall vary.
+    UserError for an agent that does not fit the actions, and a key that none has.
     """
     judges = []
     for name in names:
         own = {key: value for key, value in settings.items() if name in AGENTS and has_key(AGENTS[name].config, key)}
         ((_, config),) = agent_configs({name: own}, gamename, preset)
-        if varied and not isinstance(config, NetConfig):
-            raise UserError(f"--hyperparameters varied: {name} is a table, nothing of it is drawn; use fixed")
         judges.append(Judge(name, config, varied, own))
     for key in settings:
         if not any(key in judge.settings for judge in judges):
@@ -122,8 +132,8 @@ def add_agent_arguments(parser: argparse.ArgumentParser, hyperparameters: str, t
     """Which agents, how many, and with which hyper-parameters."""
     parser.add_argument("--count", type=count, default=10, metavar="N", help="agents of each kind on each proxy (default 10)")
     parser.add_argument("--hyperparameters", choices=("varied", "fixed"), default=hyperparameters,
-                        help="varied: learning rate, batch size, width and depth are drawn for each agent around the "
-                        f"preset's (default {hyperparameters})")  # fmt: skip
+                        help="varied: learning rate, batch size, width and depth are drawn for each agent around the preset's, "
+                        f"learning rate and discount for tables (default {hyperparameters})")  # fmt: skip
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE",
                         help="override a key of those agents that have it; repeatable")  # fmt: skip
     if tests is not None:

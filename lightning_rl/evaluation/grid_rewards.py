@@ -29,7 +29,7 @@ from lightning_rl.evaluation.models import Model, real_task
 from lightning_rl.evaluation.progress import progress
 from lightning_rl.evaluation.recording import joined, played
 from lightning_rl.evaluation.results import Results, open_results
-from lightning_rl.evaluation.transfer import published_rule
+from lightning_rl.evaluation.transfer import loops
 from lightning_rl.seeding import derive_seed
 from lightning_rl.types import UserError
 
@@ -50,10 +50,10 @@ def rewards(model: Model, world: GridWorld, gamma: float) -> Tensor:
 def visits(model: Model, judge: Judge, number: int, run_seed: int) -> Tensor:
     """How often ``number`` agents, trained until solved, are in each cell ``[cells]`` in one greedy episode each."""
     jobs, total = [Job(model, n) for n in range(number)], torch.zeros(model.proxy.spec.obs_size)
-    loop = published_rule(judge, 1, model.proxy)
-    for stack, _, trained in train_stacks(jobs, lambda _: loop, "visits", run_seed, lambda _: False):
-        seeds = [derive_seed(run_seed, f"visits {model.name}", job.number) for job in stack]
-        total += joined(played(trained.agent, model.proxy.spec, seeds, 1)).obs.sum(0)
+    for own, mine in judge.by_config(jobs, run_seed):
+        for stack, _, trained in train_stacks(mine, loops(own, 1, None), "visits", run_seed, lambda _: False):
+            seeds = [derive_seed(run_seed, f"visits {model.name}", job.number) for job in stack]
+            total += joined(played(trained.agent, model.proxy.spec, seeds, 1)).obs.sum(0)
     return total
 
 

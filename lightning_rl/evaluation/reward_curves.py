@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import torch
 from torch import Tensor
 
 from lightning_rl.arguments import Tool, count
-from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
+from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.evaluation.agents import (
     Job,
     Judge,
@@ -34,7 +35,7 @@ from lightning_rl.evaluation.progress import Advance, progress
 from lightning_rl.evaluation.results import Results, open_results
 from lightning_rl.evaluation.summary import print_summary
 from lightning_rl.methods.agent_configs import TabularConfig
-from lightning_rl.methods.inner_loop import InnerLoop, Trained
+from lightning_rl.methods.inner_loop import Trained
 from lightning_rl.types import UserError
 
 KEY = ("trained_on", "proxy", "agent", "protocol", "number")
@@ -61,6 +62,13 @@ def curious(judge: Judge) -> Judge:
     return dataclasses.replace(judge, config=dataclasses.replace(judge.config, curiosity=kind))
 
 
+def by_curiosity(judge: Judge, jobs: Sequence[Job], run_seed: int) -> list[tuple[Judge, list[Job]]]:
+    """``Judge.by_config`` of plain and of curious agents: these differ in the agent, not in the reward."""
+    eager = [job for job in jobs if job.model.trained_on == CURIOUS]
+    plain = judge.by_config([job for job in jobs if job.model.trained_on != CURIOUS], run_seed)
+    return plain + (curious(judge).by_config(eager, run_seed) if eager else [])
+
+
 def evaluate_curves(
     results: Results, judges: Sequence[Judge], jobs: Sequence[Job], grid: Tensor, run_seed: int, advance: Advance
 ) -> None:
@@ -73,13 +81,8 @@ def evaluate_curves(
             return results.has(trained_on=job.model.trained_on, proxy=job.model.name, number=job.number, **about)
 
         advance(sum(map(done, jobs)), judge.name)
-        for is_curious in (False, True):  # these two differ in the agent, not in the reward
-            mine = [job for job in jobs if (job.model.trained_on == CURIOUS) == is_curious]
-            own = curious(judge) if is_curious and mine else judge
-
-            def loop_for(proxy: SyntheticProxy | RewardProxy, own: Judge = own) -> InnerLoop:
-                return without_rule(own, proxy, int(grid[-1]), tests=1, judged=True)
-
+        for own, mine in by_curiosity(judge, jobs, run_seed):
+            loop_for = functools.partial(without_rule, own, steps=int(grid[-1]), tests=1, judged=True)
             for stack, _, trained in train_stacks(mine, loop_for, "reward curves", run_seed, done):
                 results.add([
                     {

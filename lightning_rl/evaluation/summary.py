@@ -17,6 +17,6 @@ def print_summary(rows: Sequence[Mapping[str, str]], keys: Sequence[str], values
     for group, mine in groups.items():
         numbers = {value: np.array([float(row[value]) for row in mine]) for value in values}
         said = [f"{name} {x.mean():,.1f} +- {x.std():,.1f} (median {np.median(x):,.1f})" for name, x in numbers.items()]
-        proxies = {row["proxy"] for row in mine} - {REAL}
+        proxies = {row["proxy"] for row in mine if not row["trained_on"].startswith(REAL)}
         where = f" on {len(proxies)} {'proxies' if len(proxies) > 1 else 'proxy'}" if proxies else ""
         print(f"{' | '.join(group)}: {', '.join(said)}; {len(mine)} agents{where}")

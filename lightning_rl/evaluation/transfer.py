@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,13 @@ def published_rule(judge: Judge, tests: int, proxy: SyntheticProxy | RewardProxy
     )
 
 
+def loops(judge: Judge, tests: int, steps: int | None) -> Callable[[SyntheticProxy | RewardProxy], InnerLoop]:
+    """How agents train on a proxy: by the published rules, or ``steps`` steps, in as many episodes as it takes."""
+    if steps is None:
+        return functools.partial(published_rule, judge, tests)
+    return functools.partial(without_rule, with_train_episodes(judge, steps), steps=steps, tests=tests, judged=False)
+
+
 def transfer_rows(protocol: str, judge: Judge, jobs: Sequence[Job], loop: InnerLoop, trained: Trained) -> list[dict[str, Any]]:
     """One row for each agent of a stack."""
     rows = []
@@ -75,14 +82,10 @@ def evaluate_transfer(
             return results.has(trained_on=job.model.trained_on, proxy=job.model.name, number=job.number, **about)
 
         advance(sum(map(done, jobs)), judge.name)
-        if steps is None:
-            loop_for = functools.partial(published_rule, judge, tests)
-        else:  # as many episodes as it takes, if need be of one step
-            limited = with_train_episodes(judge, steps)
-            loop_for = functools.partial(without_rule, limited, steps=steps, tests=tests, judged=False)
-        for stack, loop, trained in train_stacks(jobs, loop_for, "transfer", run_seed, done):
-            results.add(transfer_rows(protocol, judge, stack, loop, trained))
-            advance(len(stack), judge.name)
+        for own, mine in judge.by_config(jobs, run_seed):
+            for stack, loop, trained in train_stacks(mine, loops(own, tests, steps), "transfer", run_seed, done):
+                results.add(transfer_rows(protocol, judge, stack, loop, trained))
+                advance(len(stack), judge.name)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -29,15 +29,12 @@ from lightning_rl.evaluation.agents import (
     make_judges,
     one_gamename,
     train_stacks,
-    with_train_episodes,
-    without_rule,
 )
 from lightning_rl.evaluation.models import Model
 from lightning_rl.evaluation.progress import progress
 from lightning_rl.evaluation.recording import RecordedProxy, Transitions, joined, played
 from lightning_rl.evaluation.results import Results, open_results
-from lightning_rl.evaluation.transfer import published_rule
-from lightning_rl.methods.inner_loop import InnerLoop
+from lightning_rl.evaluation.transfer import loops
 from lightning_rl.seeding import derive_seed
 from lightning_rl.types import UserError
 
@@ -87,12 +84,8 @@ def sample_transitions(
     assert isinstance(model.proxy, SyntheticProxy)
     settings = {field.name: getattr(model.proxy, field.name) for field in dataclasses.fields(SyntheticProxy)}
     recorded = RecordedProxy(**settings)
-    limited = judge if steps is None else with_train_episodes(judge, steps)
-    loop: InnerLoop = (
-        published_rule(judge, 1, recorded) if steps is None else without_rule(limited, recorded, steps, tests=1, judged=False)
-    )
     jobs, real = [Job(model._replace(proxy=recorded), n) for n in range(number)], []
-    for stack, _, trained in train_stacks(jobs, lambda _: loop, "transitions", run_seed, lambda _: False):
+    for stack, _, trained in train_stacks(jobs, loops(judge, 1, steps), "transitions", run_seed, lambda _: False):
         spec = dataclasses.replace(model.proxy.spec, repeat=judge.config.action_repeat)
         seeds = [derive_seed(run_seed, f"transitions {model.name}", job.number) for job in stack]
         real += played(trained.agent, spec, seeds, tests)

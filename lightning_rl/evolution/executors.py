@@ -6,22 +6,19 @@ shard can be evaluated anywhere, and again after a failure.
 
 from __future__ import annotations
 
-import logging
 import multiprocessing
-import os
 import signal
-import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from pathlib import Path
 from typing import Any
 
 import torch
 
+from lightning_rl.evolution.cluster import join_cluster
 from lightning_rl.evolution.strategies import Item, Proposal
-from lightning_rl.types import RolloutError, UserError
+from lightning_rl.types import RolloutError
 
 Evaluate = Callable[[Proposal, Sequence[Item]], list[Any]]
 """Plain results, one for each item. It must be picklable for executors other than a serial one without processes."""
@@ -91,19 +88,7 @@ class RayExecutor(Executor):
     def __init__(self, address: str | None = None):
         import ray
 
-        self._ray = ray
-        _check_address(address)
-        package = str(Path(__file__).resolve().parent.parent)
-        remote: dict[str, Any] = {} if address is None else {"runtime_env": {"py_modules": [package]}}
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-        self._mine = not ray.is_initialized()
-        if self._mine:
-            try:
-                ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **remote)
-            except (ConnectionError, RuntimeError, ValueError) as error:
-                reason = str(error).splitlines()[0]
-                raise UserError(f"--ray_address '{address}': no Ray cluster answers there ({reason}); start one with "
-                                "'ray start --head', or leave the flag out for a local one") from error  # fmt: skip
+        self._ray, self._mine = ray, join_cluster(address)
         self._task = ray.remote(num_cpus=1, max_retries=-1)(_evaluate)
 
     def map(self, evaluate: Evaluate, proposal: Proposal, items: Sequence[Item]) -> list[Any]:
@@ -120,20 +105,6 @@ class RayExecutor(Executor):
 def _evaluate(evaluate: Evaluate, proposal: Proposal, items: Sequence[Item]) -> list[Any]:
     torch.set_num_threads(1)
     return evaluate(proposal, items)
-
-
-def _check_address(address: str | None) -> None:
-    """Ray itself waits for minutes where nobody answers."""
-    if address is None or address == "auto":
-        return
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    try:
-        socket.create_connection((host, int(port)), timeout=5).close()
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"--ray_address '{address}': no Ray cluster answers there ({error}); give host:port of one started with "
-            "'ray start --head', or leave the flag out for a local one"
-        ) from error
 
 
 EXECUTORS: dict[str, Callable[[int, str | None], Executor]] = {

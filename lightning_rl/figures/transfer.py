@@ -121,7 +121,7 @@ def draw(arguments: argparse.Namespace) -> None:
         return
     agents, groups = list(dict.fromkeys(table["agent"])), ordered(table["group"], FIRST)
     shapes, steps = densities(table), bars(table)
-    figure, grid = plt.subplots(2, len(agents), figsize=(max(4.6 * len(agents), 6.4), 7.4), squeeze=False, sharex="row")
+    figure, grid = plt.subplots(2, len(agents), figsize=(max(4.6 * len(agents), 6.4), 7.4), squeeze=False)
     for column, agent in enumerate(agents):
         draw_density(grid[0, column], shapes[shapes["agent"] == agent], groups)
         grid[0, column].set_title(agent)

@@ -75,6 +75,7 @@ class AgentMethod(StackedMethod):
         rows = range(len(self.seeds)) if batch.done else batch.members.tolist()
         self.member_counters[:, 0] = batch.env_steps
         self.member_counters[rows, 1] = self.agent.num_updates
+        self.member_counters[:, 3] = batch.results.episodes
         self._take_policies(rows)
         self.sum_up()
         speed = self.speed_scalars(int(batch.env_steps.sum() - played))

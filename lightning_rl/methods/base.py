@@ -62,6 +62,7 @@ class Method(LightningModule):
     policy: Policy
     env_steps: Tensor
     num_updates: Tensor
+    episodes: Tensor
     eval_env_steps: Tensor
     held_out_env_steps: Tensor
 
@@ -69,7 +70,7 @@ class Method(LightningModule):
         super().__init__()
         self.automatic_optimization = False
         self.save_hyperparameters({"hparams": dict(hparams)})
-        for counter in ("env_steps", "num_updates", "eval_env_steps", "held_out_env_steps"):
+        for counter in ("env_steps", "num_updates", "episodes", "eval_env_steps", "held_out_env_steps"):
             self.register_buffer(counter, torch.zeros((), dtype=torch.int64))
         self._last_time = time.perf_counter()
         self._clock_hand = torch.nn.Parameter(torch.zeros(()), requires_grad=True)
@@ -141,10 +142,11 @@ class Method(LightningModule):
             logger.log_metrics(dict(values), step=int(self.env_steps))
 
     def speed_scalars(self, env_steps: int) -> dict[str, float]:
-        """``time/...`` of an epoch with ``env_steps`` new steps; call it once per epoch."""
+        """``time/...`` of an epoch with ``env_steps`` new steps; call it once per epoch, when the counters are up to date."""
         now = time.perf_counter()
         speed, self._last_time = env_steps / (now - self._last_time), now
-        return {"time/env_steps_per_second": speed, "time/num_updates": float(self.num_updates)}
+        counters = {"time/num_updates": float(self.num_updates), "time/episodes": float(self.episodes)}
+        return {"time/env_steps_per_second": speed, **counters}
 
     def check_finite(self, name: str, value: float) -> None:
         """Stops the run before a diverged network can reach a checkpoint."""

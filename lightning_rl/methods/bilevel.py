@@ -162,6 +162,7 @@ class Bilevel(ProxyMethod):
         self.env_steps += steps
         self.eval_env_steps += sum(outcome.test_steps for outcome in outcomes)
         self.num_updates += 1
+        self.episodes += sum(outcome.episodes for outcome in outcomes)
         self.log_scalars({
             **self.speed_scalars(steps),
             **outcome_scalars(outcomes),

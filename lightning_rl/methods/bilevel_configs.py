@@ -31,7 +31,7 @@ class BilevelConfig(MethodConfig):
     solved_return: float | None
     unsolved_penalty: NonNegativeFloat
     test_episodes: PositiveInt
-    judge_episodes: PositiveInt
+    judge_episodes: NonNegativeInt
     max_train_steps: PositiveInt
     strategy: str
     population: PositiveInt
@@ -101,6 +101,8 @@ class RNConfig(BilevelConfig):
         for key, value, known in (("reward", self.reward, REWARD_FORMS), ("objective", self.objective, OBJECTIVES)):
             if value not in known:
                 raise ValueError(f"{key} '{value}' is unknown; choose one of: {', '.join(known)}")
+        if self.judge_episodes == 0 and (self.stop_rule != "none" or self.objective == "auc"):
+            raise ValueError("judge_episodes 0: learned returns judge nothing; use 1, or stop_rule=none (and not auc)")
         return self
 
 

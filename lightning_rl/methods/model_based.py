@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
+import torch
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic.dataclasses import dataclass
 
@@ -134,6 +135,7 @@ class ModelBased(StackedMethod):
         self.tick()
         self.member_counters[:, 0] = batch.step
         self.member_counters[:, 1] = self.agent.num_updates
+        self.member_counters[:, 3] += torch.tensor([len(ended) for ended in batch.ended])
         for member, policy in enumerate(self.policies):
             policy.load_state_dict(self.make_policy(member).state_dict())
             self.check_member(member, sum(float(value.sum()) for value in policy.state_dict().values()))

@@ -120,12 +120,10 @@ class PolicyGradient(Method):
 
     config_class: ClassVar[type[REINFORCEConfig]] = REINFORCEConfig
     cfg: REINFORCEConfig
-    episodes: Tensor
 
     def __init__(self, hparams: Mapping[str, Any]):
         super().__init__(hparams)
         self.cfg = self.config_class(**hparams["config"])
-        self.register_buffer("episodes", torch.zeros((), dtype=torch.int64))
         spec = env_spec(hparams["gamename"])
         distribution = distribution_for(spec.continuous)
         self.max_entropy = distribution.max_entropy(spec.action_size)
@@ -178,7 +176,7 @@ class PolicyGradient(Method):
         speed = self.speed_scalars(len(batch.reward))
         episodes_per_step = len(batch.final_obs) / len(batch.reward)
         per_second = speed["time/env_steps_per_second"] * episodes_per_step
-        return {**speed, "time/episodes": float(self.episodes), "time/episodes_per_second": per_second}
+        return {**speed, "time/episodes_per_second": per_second}
 
     # The terms that the five losses are sums of.
 

@@ -126,6 +126,7 @@ class RCP(Method):
         policy_loss = self.fit("train/policy_loss", self.update, zip(*(x[index] for x in examples), strict=True))
         self.tick()
         self.env_steps += batch.env_steps
+        self.episodes += batch.episodes
         self._aim(self.first_commands(command, window))
         scalars |= {
             "train/policy_loss": policy_loss,

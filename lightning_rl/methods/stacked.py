@@ -13,7 +13,7 @@ from lightning_rl.methods.base import Method, MethodConfig, return_scalars
 from lightning_rl.nets.policies import Policy
 from lightning_rl.types import Episode, UserError
 
-COUNTERS = ("env_steps", "num_updates", "eval_env_steps")
+COUNTERS = ("env_steps", "num_updates", "eval_env_steps", "episodes")
 """Columns of ``member_counters``; the plain counters are their maximum over the members."""
 
 Scores = Mapping[str, tuple[Sequence[float], Sequence[int]]]
@@ -72,7 +72,8 @@ class StackedMethod(Method):
     def log_members(self, scalars: Sequence[Mapping[str, float]]) -> None:
         """Writes each member's scalars to its own logger, over its own env_steps."""
         for logger, counters, values in zip(self.loggers, self.member_counters.tolist(), scalars, strict=False):
-            logger.log_metrics({**values, "time/num_updates": float(counters[1])}, step=counters[0])
+            own = {"time/num_updates": float(counters[1]), "time/episodes": float(counters[3])}
+            logger.log_metrics({**values, **own}, step=counters[0])
 
     def take_evaluation(self, members: Sequence[Scores]) -> None:
         """Logs each member's own evaluation; the best checkpoint is chosen by the mean over the members."""

@@ -82,6 +82,7 @@ class UpsideDownEpoch:
     steps: CommandedSteps
     held_out: CommandedSteps | None
     env_steps: int
+    episodes: int
     held_out_env_steps: int
     command_range: CommandRange
     scalars: Mapping[str, float]
@@ -126,6 +127,7 @@ class UpsideDownExperience(RolloutExperience):
             steps=self._minibatches(epoch),
             held_out=commanded_steps(held_out) if held_out else None,
             env_steps=sum(episode.env_steps for episode in fresh),
+            episodes=len(fresh),
             held_out_env_steps=sum(episode.env_steps for episode in held_out),
             command_range=self._command_range(),
             scalars={**self._scalars(fresh), "time/collection_wait": waited},
@@ -214,6 +216,7 @@ class UDRL(Method):
         policy_loss = self.fit("train/policy_loss", self.update, batch.steps.minibatches())
         self.tick()
         self.env_steps += batch.env_steps
+        self.episodes += batch.episodes
         self.held_out_env_steps += batch.held_out_env_steps
         # Evaluation asks for the lower end of the exploratory range, as the paper does.
         self.eval_command.copy_(torch.tensor([batch.command_range.low, batch.command_range.horizon]))

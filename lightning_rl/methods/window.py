@@ -58,6 +58,7 @@ class WindowEpoch:
     window: FlatEpisodes
     index: Mapping[str, Tensor]
     env_steps: int
+    episodes: int
     scalars: Mapping[str, float]
 
     def to(self, device: torch.device) -> WindowEpoch:
@@ -98,7 +99,7 @@ class WindowExperience(RolloutExperience):
         scalars = {**episode_scalars("rollout", episodes), "buffer/episodes": float(len(self.window))}
         if epoch:
             scalars[f"command/{self.aim.command_names[0]}"] = float(np.mean([e.request.command for e in episodes]))
-        return WindowEpoch(self.window.flat(), index, env_steps, {**scalars, "time/collection_wait": waited})
+        return WindowEpoch(self.window.flat(), index, env_steps, len(episodes), {**scalars, "time/collection_wait": waited})
 
     def contents(self) -> dict[str, Any]:
         return {"window": self.window.state_dict()}

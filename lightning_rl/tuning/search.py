@@ -1,15 +1,15 @@
-"""The search over trials with Ray Tune, on this machine or, with RAY_ADDRESS set, on a cluster that shares the logdir."""
+"""The search over trials with Ray Tune, on this machine or on a cluster that shares the logdir."""
 
 from __future__ import annotations
 
 import importlib.util
-import logging
 import os
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
+from lightning_rl.evolution.cluster import join_cluster
 from lightning_rl.tuning.results import Trial, best_trial, read_trials, write_results, write_search
 from lightning_rl.tuning.space import Space, spaces
 from lightning_rl.tuning.trial import Plan, fail, run_trial
@@ -27,32 +27,23 @@ def tune(plan: Plan, resume: bool) -> int:
     state = plan.folder / STATE
     if state.exists() and not resume:
         raise UserError(f"'{plan.folder}' already holds a search; go on with --resume, or choose another --exp_name")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "2")  # what a kill may cost of the search's own state
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
+    mine = join_cluster(plan.ray_address or os.environ.get("RAY_ADDRESS"))
     import ray
 
-    try:
-        ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **_place())
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"Ray cannot be reached at '{os.environ.get('RAY_ADDRESS', 'this machine')}': {reason}") from error
     write_search(plan)
     try:
         _fit(plan, state, resume)
     finally:
-        ray.shutdown()
+        if mine:
+            ray.shutdown()
     trials = read_trials(plan.folder)
     if best_trial(trials, plan.tune.mode) is None:
         reason = min((trial.failure for trial in trials if trial.failure), default="")
         raise UserError(f"no trial reported a score{': ' + reason if reason else ''}; see '{plan.folder}'")
     write_results(plan, trials)
     return 0
-
-
-def _place() -> dict[str, Any]:
-    """An address takes its own resources; this machine lends all the cores that this process may use."""
-    return {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": len(os.sched_getaffinity(0))}
 
 
 def _require_packages(algorithm: str) -> None:

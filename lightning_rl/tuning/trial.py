@@ -29,10 +29,14 @@ SETTINGS, REPORTS, FAILED = "settings.yaml", "reports.csv", "failed.txt"
 
 @dataclass(frozen=True)
 class Plan:
-    """A search: the run that every trial varies, and its ``tune:`` block. options: with an absolute logdir."""
+    """A search: the run that every trial varies, and its ``tune:`` block.
+
+    options: with an absolute logdir, and without an address: ray_address is where the trials run, None for this machine.
+    """
 
     options: RunOptions
     tune: TuneConfig
+    ray_address: str | None = None
 
     @property
     def folder(self) -> Path:

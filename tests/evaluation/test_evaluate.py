@@ -9,6 +9,7 @@ from helpers import run_dir
 from lightning_rl.cli import main
 from lightning_rl.envs.grids import cliff
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, save_proxy
+from lightning_rl.evaluation.agents import Job, make_judges
 from lightning_rl.evaluation.grid_rewards import rewards
 from lightning_rl.evaluation.models import Model, best_of_each, find_models, kind_of, real_task
 from lightning_rl.evaluation.transitions import histogram
@@ -92,15 +93,13 @@ def test_bad_input_is_one_line(tmp_path, capsys):
         error = capsys.readouterr().err
         assert said in error
         assert error.count("\n") == 1, error
-    assert main(["evaluate", "reward-curves", str(out), write(tmp_path / "rn.pt", rn()), "--hyperparameters", "varied"]) == 2
-    assert "QL is a table, nothing of it is drawn; use fixed" in capsys.readouterr().err
 
 
 def test_proxies_of_folders_runs_and_names(tmp_path, capsys):
     write(tmp_path / "game" / "wide" / "SE" / "seed_3" / "proxy.pt", se(), 2.0, config={"vary": True})
     (tmp_path / "game" / "broken.pt").write_text("no")
     models = find_models([str(tmp_path / "game"), "SE-CartPole-v0"])
-    assert [(m.name, m.trained_on) for m in models] == [("wide-seed_3", "SE, varied"), ("SE-CartPole-v0", "SE, varied")]
+    assert [(m.name, m.trained_on) for m in models] == [("wide-SE-seed_3", "SE, varied"), ("SE-CartPole-v0", "SE, varied")]
     assert "skipped" in capsys.readouterr().err
     assert kind_of(se(), {"config": {"data_agents": 1, "published": False}}) == "MBRL"
     assert (kind_of(rn(), {}), real_task("cliff").trained_on) == ("additive", "real")
@@ -129,6 +128,21 @@ def test_reward_curves(tmp_path):
         assert all(-149 <= x <= -12 for x in curve)
     assert main([*words, "--steps", "200", "--points", "4"]) == 0
     assert len(table(out)) == 3
+    assert main([*words, "--steps", "200", "--points", "4", "--hyperparameters", "varied"]) == 0
+    assert [r["protocol"] for r in table(out)] == ["fixed, 200 steps"] * 3 + ["varied, 200 steps"] * 3
+
+
+def test_tables_that_vary_draw_their_own_values():
+    (judge,) = make_judges(["QL"], "cliff", "reward-curves", True, {})
+    jobs = [Job(real_task("cliff"), number) for number in (1, 0, 1)]
+    groups = judge.by_config(jobs, 7)
+    assert [[job.number for job in mine] for _, mine in groups] == [[0], [1, 1]]
+    drawn = [(own.config.learning_rate, own.config.gamma) for own, _ in groups]
+    assert all(0.1 <= value <= 1 for pair in drawn for value in pair)
+    assert drawn[0] != drawn[1]
+    assert [own.config for own, _ in judge.by_config(jobs[:1], 7)] == [groups[1][0].config]
+    (fixed,) = make_judges(["QL"], "cliff", "reward-curves", False, {})
+    assert fixed.by_config(jobs, 7) == [(fixed, jobs)]
 
 
 def test_histograms_of_transitions(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 from helpers import run_cli
 
 from lightning_rl.cli import main
+from lightning_rl.figures import style
 from lightning_rl.figures.evaluations import ordered
 from lightning_rl.figures.grid_rewards import mean_values, steps_into_holes
 from lightning_rl.figures.histograms import shares
@@ -56,6 +57,26 @@ def test_transfer_by_hand():
     assert first == ("DDQN", "SE, fixed", "2", "4", "15.0 [15.0, 15.0]", "15.0", "100 ± 0")
     assert second[1:4] == ("real", "-", "2")
     assert len(header) == 7
+
+
+def test_half_a_row_does_not_count(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    transfer_table().to_csv(path, index=False)
+    path.write_text(path.read_text()[:-5])
+    assert main(["figures", "proxy-transfer", "x", str(path), "--markdown"]) == 0
+    said = capsys.readouterr()
+    assert "its last row is not whole" in said.err
+    assert "| DDQN | real | - | 1 |" in said.out
+
+
+def test_each_pair_of_bars_has_its_own_return(tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr(style, "save", lambda figure, out, table: shown.append(figure))
+    table = transfer_table()
+    pd.concat([table, table.assign(agent="PPO", return_mean=table["return_mean"] + 7)]).to_csv(tmp_path / "t.csv", index=False)
+    assert main(["figures", "proxy-transfer", "x", str(tmp_path / "t.csv")]) == 0
+    labels = [[text.get_text() for text in axes.get_xticklabels()] for axes in shown[0].axes[2:4]]
+    assert labels == [["return\n150.0", "return\n15.0"], ["return\n157.0", "return\n22.0"]]
 
 
 def test_protocols_are_told_apart():

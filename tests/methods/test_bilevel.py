@@ -93,6 +93,7 @@ def last_of(folder):
         ("SE", {"start": "SE-CartPole-v0"}, "SE-CartPole-v0.pt' is of gamename 'cartpole-v0', not of 'cartpole'"),
         ("RN", {"reward": "potential"}, "reward 'potential' is unknown; choose one of: native"),
         ("RN", {"reward": "additive_info"}, "needs the info of the task, but 'cartpole' gives none"),
+        ("RN", {"objective": "auc", "judge_episodes": 0}, "judge_episodes 0: learned returns judge nothing; use 1"),
         ("RN", {"objective": "speed"}, "objective 'speed' is unknown"),
     ],
 )

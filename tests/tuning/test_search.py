@@ -168,3 +168,10 @@ def test_what_cannot_be_searched_is_refused(tmp_path, capsys, monkeypatch):
     assert "needs hpbandster and ConfigSpace: pip install 'lightning_rl[bohb]'" in capsys.readouterr().err
     with pytest.raises(UserError, match="is not the tune/ folder of a search"):
         read_search(tmp_path)
+
+
+def test_a_cluster_that_does_not_answer_is_named(tmp_path, capsys):
+    flags = ["--implementation", "UDRL", "--gamename", "cartpole", "--logdir", str(tmp_path), "--use_tune"]
+    assert main([*flags, "--ray_address", "127.0.0.1:1"]) == 2
+    assert "--ray_address '127.0.0.1:1': no Ray cluster answers there" in capsys.readouterr().err
+    assert not list(tmp_path.rglob("tune"))

@@ -1,0 +1,53 @@
+"""Joining a Ray cluster."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+from lightning_rl.types import UserError
+
+
+def join_cluster(address: str | None) -> bool:
+    """Joins the Ray cluster at ``address`` (``auto``: the one on this machine) and brings this package along; without an
+    address, one is started here, on the cores that this process may use. Whether it was, and is to be shut down.
+
+    UserError where no cluster answers.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    import ray
+
+    if ray.is_initialized():
+        return False
+    _check_address(address)
+    place: dict[str, Any] = {"num_cpus": len(os.sched_getaffinity(0))}
+    if address is not None:
+        package = str(Path(__file__).resolve().parent.parent)
+        place = {"address": address, "runtime_env": {"py_modules": [package]}}
+    try:
+        ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **place)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise _no_answer(str(address), str(error).splitlines()[0]) from error
+    return True
+
+
+def _check_address(address: str | None) -> None:
+    """Ray itself waits for minutes where nobody answers."""
+    if address is None or address == "auto":
+        return
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except (OSError, ValueError) as error:
+        raise _no_answer(address, str(error)) from error
+
+
+def _no_answer(address: str, reason: str) -> UserError:
+    return UserError(
+        f"--ray_address '{address}': no Ray cluster answers there ({reason}); give host:port of one started with "
+        "'ray start --head', or leave the flag out for a local one"
+    )

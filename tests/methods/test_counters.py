@@ -1,0 +1,21 @@
+import itertools
+
+import pytest
+from helpers import last, run_cli, run_dir
+
+from lightning_rl.figures.curves import read_scalar
+
+CASES = [
+    ("UDRL", "cartpole", {}), ("RCP-A", "cartpole", {}), ("AAC", "cartpole", {}), ("DDQN", "cartpole", {}), ("SE", "cliff", {}),
+    ("ER", "procmaze-3", {"steps_per_epoch": 150}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("implementation", "gamename", "settings"), CASES)
+def test_training_episodes_are_counted_and_logged(tmp_path, implementation, gamename, settings):
+    assert run_cli(tmp_path, "--max_epochs", "3", implementation=implementation, gamename=gamename, **settings) == 0
+    state = last(tmp_path, implementation, gamename)["state_dict"]
+    logged = read_scalar(run_dir(tmp_path, gamename, implementation=implementation), "time/episodes").value
+    assert logged[-1] == state["episodes"] > 0
+    assert state["episodes"] <= state["env_steps"]
+    assert all(a <= b for a, b in itertools.pairwise(logged))
