@@ -75,9 +75,9 @@ def find_models(sources: Sequence[str], gamename: str | None = None) -> list[Mod
 
 
 def _name(file: Path) -> str:
-    """``exp_name-seed_n`` of a run's ``proxy.pt``, else the file's."""
+    """``exp_name-implementation-seed_n`` of a run's ``proxy.pt``, else the file's."""
     folders = file.resolve().parts
-    return f"{folders[-4]}-{folders[-2]}" if file.name == "proxy.pt" and len(folders) > 4 else file.stem
+    return "-".join(folders[-4:-1]) if file.name == "proxy.pt" and len(folders) > 4 else file.stem
 
 
 def best_of_each(models: Sequence[Model], count: int | None) -> list[Model]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from lightning_rl.figures.runs import attempt, read_csv, split_label
+from lightning_rl.figures.runs import attempt, print_skipped, read_csv, split_label
 from lightning_rl.types import UserError
 
 
@@ -35,6 +35,9 @@ def _read(source: str, columns: Sequence[str], evaluation: str, kind: str) -> pd
     table = read_csv(path)
     if missing := [name for name in columns if name not in table]:
         raise UserError(f"it lacks the column {', '.join(missing)}; make one with lightning_rl evaluate {evaluation}")
+    if not path.read_bytes().endswith(b"\n"):
+        print_skipped(path, "its last row is not whole (an evaluation was killed there); the others count")
+        table = table.iloc[:-1].copy()
     if label is not None:
         several = table[kind].nunique() > 1
         table[kind] = f"{label} " + table[kind].astype(str) if several else label

@@ -25,7 +25,7 @@ def read_losses(folders: list[Path]) -> pd.DataFrame:
     for run in find_runs(folders):
         for name in LOSSES:
             for curve in attempt(run.path, lambda run=run, name=name: read_epochs(run.path, name)):  # type: ignore[misc]
-                parts.append(curve.assign(run=str(run.path), loss=name))
+                parts.append(curve.assign(run=f"{run.key('exp_name')}, seed {run.key('seed')}", loss=name))
     if not parts:
         raise UserError("no loss to draw: name run directories of MBRL beside the CSV of lightning_rl evaluate transfer")
     return pd.concat(parts, ignore_index=True)

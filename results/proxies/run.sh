@@ -60,6 +60,27 @@ for game in mountaincar-continuous halfcheetah; do
     train --implementation RN --gamename "$game" --exp_name pipeline --config "$out/config_reward_$game.yaml" --seed 1
 done
 
+for seed in 1 2 3; do
+    for reward in additive additive_potential; do
+        train --implementation RN --gamename cliff --set reward=$reward --exp_name $reward --seed "$seed" --max_epochs 10
+    done
+done
+judge reward-curves $out/cliff_agents.csv exp_dir/cliff/additive exp_dir/cliff/additive_potential --real 10 --curious 10 --steps 2500
+judge grid-rewards $out/cliff_cells.csv exp_dir/cliff/additive exp_dir/cliff/additive_potential --real --set train_episodes=200
+draw reward-curves $out/cliff_curves $out/cliff_agents.csv --low -105 --title "Agents with learned rewards on the cliff: ten generations of search"
+draw grid-rewards $out/cliff_rewards $out/cliff_cells.csv --title "Rewards on the cliff after ten generations of search"
+
+for seed in 1 2; do
+    train --implementation MBRL --gamename cartpole-v0 --exp_name mb --seed "$seed" --max_epochs 30 --set learning_rate=3e-3 \
+        --set data_agents=4 --set data_steps=8000 --set eval_interval=100
+done
+judge transfer $out/supervised_agents.csv exp_dir/cartpole-v0/mb --agents DDQN --count 10 --real 10 --hyperparameters fixed \
+    --set "hidden=[32]" --set batch_size=50 --set learning_rate=3.0e-3 --set tau=0.05 --set activation=tanh --set train_episodes=60
+draw supervised-model $out/supervised exp_dir/cartpole-v0/mb $out/supervised_agents.csv
+
 judge generations $out/rooms.csv --gamename emptyroom22 --runs 20
 draw proxy-success $out/success $out/rooms.csv $out/curves_cartpole.csv:SE --title "Searches for synthetic environments"
+judge generations $out/step_sizes_runs.csv --gamename emptyroom22 --runs 48 --seed 100 --set max_epochs=20 \
+    --draw "step_size={log: [0.03, 5.0]}" --draw "score_transform={choice: [linear, nes_unnormalised, all_better_max, all_better_sum]}"
+draw step-sizes $out/step_sizes $out/step_sizes_runs.csv
 python benchmarks/bench_bilevel.py --steps 1000

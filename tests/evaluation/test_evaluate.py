@@ -99,7 +99,7 @@ def test_proxies_of_folders_runs_and_names(tmp_path, capsys):
     write(tmp_path / "game" / "wide" / "SE" / "seed_3" / "proxy.pt", se(), 2.0, config={"vary": True})
     (tmp_path / "game" / "broken.pt").write_text("no")
     models = find_models([str(tmp_path / "game"), "SE-CartPole-v0"])
-    assert [(m.name, m.trained_on) for m in models] == [("wide-seed_3", "SE, varied"), ("SE-CartPole-v0", "SE, varied")]
+    assert [(m.name, m.trained_on) for m in models] == [("wide-SE-seed_3", "SE, varied"), ("SE-CartPole-v0", "SE, varied")]
     assert "skipped" in capsys.readouterr().err
     assert kind_of(se(), {"config": {"data_agents": 1, "published": False}}) == "MBRL"
     assert (kind_of(rn(), {}), real_task("cliff").trained_on) == ("additive", "real")

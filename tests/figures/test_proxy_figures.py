@@ -59,6 +59,16 @@ def test_transfer_by_hand():
     assert len(header) == 7
 
 
+def test_half_a_row_does_not_count(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    transfer_table().to_csv(path, index=False)
+    path.write_text(path.read_text()[:-5])
+    assert main(["figures", "proxy-transfer", "x", str(path), "--markdown"]) == 0
+    said = capsys.readouterr()
+    assert "its last row is not whole" in said.err
+    assert "| DDQN | real | - | 1 |" in said.out
+
+
 def test_each_pair_of_bars_has_its_own_return(tmp_path, monkeypatch):
     shown = []
     monkeypatch.setattr(style, "save", lambda figure, out, table: shown.append(figure))
