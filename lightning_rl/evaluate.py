@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from rich.console import Console
 from rich.table import Table
 
 from lightning_rl.callbacks.checkpoints import read_checkpoint
+from lightning_rl.console import put
 from lightning_rl.data.episodes import Player, record_episode
 from lightning_rl.envs.gym import can_film
 from lightning_rl.functional.statistics import summarise
@@ -191,9 +191,7 @@ def print_report(report: Mapping[str, Any]) -> None:
         stats = report[mode]
         length = "{mean:.0f} ({min:.0f}-{max:.0f})".format(**stats["length"])
         table.add_row(mode, *(f"{stats['return'][key]:.1f}" for key in columns), length)
-    console = Console()
-    console.print(table)
-    console.print(f"video: {report['video'] or 'none, this environment cannot render'}", soft_wrap=True)
+    put(table, f"video: {report['video'] or 'none, this environment cannot render'}")
 
 
 def print_sweep(report: Mapping[str, Any]) -> None:
@@ -204,6 +202,4 @@ def print_sweep(report: Mapping[str, Any]) -> None:
         table.add_column(heading, justify="right")
     for row in report["rows"]:
         table.add_row(f"{row['commanded']:.2f}", f"{row['obtained_mean']:.1f}", f"{row['obtained_sd']:.1f}")
-    console = Console()
-    console.print(table)
-    console.print(f"picture: {report['picture']}", soft_wrap=True)
+    put(table, f"picture: {report['picture']}")

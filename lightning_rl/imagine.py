@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
+from lightning_rl.console import put
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.envs.model_env import ModelEnv
 from lightning_rl.evaluate import load_method
@@ -106,6 +106,4 @@ def print_imagination(report: Mapping[str, Any]) -> None:
         table.add_column(name.replace("_", " "), justify="right")
     for row in report["rows"]:
         table.add_row(str(row["step"]), *(f"{row[name]:.4f}" for name in names[1:]))
-    console = Console()
-    console.print(table)
-    console.print(f"picture: {report['picture']}", soft_wrap=True)
+    put(table, f"picture: {report['picture']}")

@@ -6,9 +6,10 @@ import pytest
 from helpers import ROOT
 
 ORDER = [
-    {"types", "seeding", "arguments", "files", "config"}, {"functional"}, {"nets"}, {"envs"}, {"data"}, {"agents"}, {"evolution"},
-    {"methods"}, {"registry"}, {"callbacks"}, {"run_state"}, {"run"}, {"evaluate", "tuning", "figures", "evaluation"},
-    {"reports", "imagine", "processes"}, {"tools"}, {"cli"},
+    {"types", "seeding", "arguments", "files", "config", "console"},
+    {"functional"}, {"nets"}, {"envs"}, {"data"}, {"agents"}, {"evolution"}, {"methods"}, {"registry"}, {"callbacks"},
+    {"run_state"}, {"run"}, {"evaluate", "tuning", "figures", "evaluation"}, {"reports", "imagine", "processes"},
+    {"tools"}, {"cli"},
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
 ONLY_IN = {

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from rich.console import Console
 from rich.table import Table
 
 from lightning_rl.arguments import Tool
+from lightning_rl.console import put
 from lightning_rl.figures import style
 from lightning_rl.figures.curves import draw_group, rows_of
 from lightning_rl.figures.groups import LABELS, Group, add_group_arguments, read_groups
@@ -91,7 +91,7 @@ def draw(arguments: argparse.Namespace) -> None:
     shown = Table(*_COLUMNS, title=f"area under {arguments.tag}: {path}")
     for row in table:
         shown.add_row(*(f"{cell:,.3f}" if isinstance(cell, float) else str(cell) for cell in row))
-    Console().print(shown)
+    put(shown)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

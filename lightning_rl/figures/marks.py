@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from rich.console import Console
 from rich.table import Table
 
 from lightning_rl.arguments import Tool
+from lightning_rl.console import put
 from lightning_rl.figures import style
 from lightning_rl.figures.curves import Reference, read_reference
 from lightning_rl.figures.groups import label_groups, positive
@@ -85,7 +85,7 @@ def draw(arguments: argparse.Namespace) -> None:
     shown = Table(*rows[0], title=arguments.title, caption="mean over seeds and its 95 % bootstrap interval")
     for row in rows[1:]:
         shown.add_row(*row)
-    Console().print(shown)
+    put(shown)
     print(f"wrote {path}")
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from rich.console import Console
 from rich.table import Table
 
 from lightning_rl.arguments import Tool
+from lightning_rl.console import put
 from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.figures import style
 from lightning_rl.figures.groups import LABELS, Group, add_group_arguments, read_groups
@@ -147,7 +147,7 @@ def draw(arguments: argparse.Namespace) -> None:
     shown = Table(*rows[0], title=title, caption=f"bins of {width:,.6g}; final: mean of the last tenth of a run")
     for row in rows[1:]:
         shown.add_row(*row)
-    Console().print(shown)
+    put(shown)
     print(f"wrote {path}")
 
 

@@ -50,8 +50,8 @@ def draw(arguments: argparse.Namespace) -> None:
                                edgecolors="black", linewidths=0.3, label="solved")  # fmt: skip
         panel.set(xscale="log", xlabel="step size", yticks=range(len(transforms)), yticklabels=transforms)
         panel.set_ylim(-0.5, len(transforms) - 0.5)
-        panel.set_title("mirrored sampling" if way else "without mirrored sampling")
-    axes[0, 0].legend(loc="upper right")
+        panel.set_title("mirrored sampling" if way else "without mirrored sampling", loc="right")
+    axes[0, 0].legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False)  # points are everywhere
     figure.colorbar(points, ax=axes[0, len(ways) - 1], label="generations until solved")
     _draw_solved_share(axes[0, -1], runs, transforms, ways)
     style.heading(figure, arguments.title or f"Step sizes and score transforms on {runs['gamename'].iloc[0]}")

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from rich.console import Console
 from rich.table import Table
 
 from lightning_rl.arguments import Tool, count
+from lightning_rl.console import put
 from lightning_rl.figures import style
 from lightning_rl.figures.runs import Curve, attempt, find_runs, read_scalar
 from lightning_rl.types import UserError
@@ -88,7 +88,7 @@ def draw(arguments: argparse.Namespace) -> None:
     table = Table(*header)
     for row in rows:
         table.add_row(*row, end_section=row[1] == "min")
-    Console().print(table)
+    put(table)
 
 
 TABLE = Tool("the last values of several scalars, of every run and every experiment", add_arguments, draw)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from lightning_rl.arguments import Tool
+from lightning_rl.console import put
 from lightning_rl.figures.groups import LABELS, Group, add_group_arguments, label_groups, make_groups
 from lightning_rl.figures.runs import Floats, read_table
 from lightning_rl.figures.scores import SCORES, run_scores
@@ -103,7 +103,7 @@ def show(arguments: argparse.Namespace) -> None:
         table.add_row(each.game, *sides, _interval(each.difference, ".1f"), _interval(each.improvement, ".2f"), verdict(each))
     if len(found) > 1:
         table.add_row("all", "", "", "", _interval(over_environments(found), ".2f"), "mean over environments", style="bold")
-    Console().print(table)
+    put(table)
 
 
 def _interval(values: tuple[float, float, float], form: str) -> str:

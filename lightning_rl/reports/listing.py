@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from rich.progress import track
 from rich.table import Table
 
 from lightning_rl.arguments import Tool
+from lightning_rl.console import put
 from lightning_rl.figures import style
 from lightning_rl.figures.runs import Curve, Run, find_runs, read_scalar
 from lightning_rl.run_state import read_state
@@ -97,23 +99,18 @@ def show(arguments: argparse.Namespace) -> None:
         table.add_column(name, justify="right" if name in ("seed", "env_steps", "hours", "last", "best") else "left")
     for _, row in rows.iterrows():
         table.add_row(*(cell(name, row[name]) for name in names), style="red" if row["state"] == "failed" else None)
-    Console().print(table)
+    put(table)
     for _, row in rows[rows["reason"] != ""].iterrows():
         print(f"{row['state']}: {row['run']}: {row['reason']}")
+
+
+FORMATS = {"env_steps": "{:,.0f}", "hours": "{:.2f}"}
 
 
 def cell(name: str, value: object) -> str:
     """A value of the column ``name`` for people; empty where there is none."""
     if isinstance(value, float):
-        return (
-            ""
-            if value != value
-            else f"{value:,.0f}"
-            if name == "env_steps"
-            else f"{value:.2f}"
-            if name == "hours"
-            else f"{value:.1f}"
-        )
+        return "" if math.isnan(value) else FORMATS.get(name, "{:.1f}").format(value)
     return str(value)
 
 

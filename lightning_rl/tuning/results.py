@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from rich.console import Console
 from rich.table import Table
 
+from lightning_rl.console import put
 from lightning_rl.tuning.trial import FAILED, REPORTS, SETTINGS, Plan, read_reports
 from lightning_rl.types import UserError
 
@@ -131,7 +131,7 @@ def _print_table(rows: Sequence[Mapping[str, str]], plan: Plan) -> None:
     for row in rows:
         settings = " ".join(f"{name}={row[name].replace(' ', '')}" for name in plan.tune.search)
         table.add_row(row["trial"], row["state"], row[key], row["score"], settings)
-    Console().print(table)
+    put(table)
 
 
 def plain(value: Any) -> str:

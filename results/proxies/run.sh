@@ -21,8 +21,8 @@ for seed in 1 2 3 4 5; do
 done
 judge() { python -m lightning_rl evaluate "$@"; }
 judge transfer $out/transfer.csv "${proxies[@]}" --agents DDQN DuelingDDQN --count 10 --steps 1000 --set epsilon_decay=0.99
-judge transfer $out/transfer.csv "${proxies[@]}" --agents PPO --count 4 --steps 2000
-judge transfer $out/transfer.csv "${proxies[@]}" --agents TD3-discrete --count 10 --steps 2000
+judge transfer $out/transfer.csv "${proxies[@]}" --agents TD3-discrete PPO --count 3 --steps 2000
+judge transfer $out/transfer.csv "${proxies[@]}" --agents TD3-discrete --count 2 --steps 5000
 
 judge transfer $out/transfer_small.csv "${proxies[@]}" --agents DDQN DuelingDDQN TD3-discrete PPO --count 10 --real 10 \
     --hyperparameters fixed --steps 600 --set "hidden=[32]" --set batch_size=50 --set learning_rate=3.0e-3 --set tau=0.05 \
@@ -80,4 +80,7 @@ draw supervised-model $out/supervised exp_dir/cartpole-v0/mb $out/supervised_age
 
 judge generations $out/rooms.csv --gamename emptyroom22 --runs 20
 draw proxy-success $out/success $out/rooms.csv $out/curves_cartpole.csv:SE --title "Searches for synthetic environments"
+judge generations $out/step_sizes_runs.csv --gamename emptyroom22 --runs 48 --seed 100 --set max_epochs=20 \
+    --draw "step_size={log: [0.03, 5.0]}" --draw "score_transform={choice: [linear, nes_unnormalised, all_better_max, all_better_sum]}"
+draw step-sizes $out/step_sizes $out/step_sizes_runs.csv
 python benchmarks/bench_bilevel.py --steps 1000
