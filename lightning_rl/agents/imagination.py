@@ -56,9 +56,9 @@ class Imagination(ModelBasedDQN):
         shape = (settings.rollout_length, settings.batch_size, env.action_size)
         self._imagined_actions = self.noise("imagined actions", shape, "gumbel")
 
-    def choose(self, q: Tensor, members: slice, number: int, step: int) -> Tensor:
-        """Actions of step ``step`` of the roll-outs for values ``[M, B, A]``."""
-        return self.boltzmann(q, self._imagined_actions.at(number)[members, step])
+    def exploration(self, members: slice, number: int) -> tuple[Tensor, ...]:
+        """Gumbel noise ``[M, B, A]`` for each step of the roll-outs."""
+        return self._imagined_actions.at(number)[members].unbind(1)
 
     def imagined(self, q: Tensor, action: Tensor, reward: Tensor, continues: Tensor, features: Tensor) -> Experience:
         """What to learn from roll-outs, ``[M, L B, ..]`` each, step after step; features: those that a step led to."""
@@ -93,11 +93,11 @@ class PerfectModelDQN(Imagination):
 
     def experience(self, online: RecordedPass, members: slice, number: int) -> Experience:
         state = self.memory.sample(self._draw.at(number)[members], members)["state"].to(self._example.dtype)
-        obs, chance, steps = self.env.observe(state), self._chance.at(number)[members], []
-        for k in range(self.settings.rollout_length):
+        obs, chance, steps = self.env.observe(state), self._chance.at(number)[members].unbind(1), []
+        for gumbel, event in zip(self.exploration(members, number), chance, strict=True):
             q = online(obs)
-            action = self.choose(q, members, number, k)
-            state, obs, reward, terminated, _ = self.env.step(state, action, chance[:, k])
+            action = self.boltzmann(q, gumbel)
+            state, obs, reward, terminated, _ = self.env.step(state, action, event)
             steps.append((q, action, reward, (~terminated).float(), obs))
         return self.imagined(*in_order(steps))
 
@@ -132,13 +132,13 @@ class LearnedModelDQN(StepMemory, Imagination):
     def experience(self, online: RecordedPass, members: slice, number: int) -> Experience:
         real, codes = self.replay(members, number), self._codes.at(number)[members]
         self._fit_model(real, codes[:, 0], members)
-        layers, dreams, steps = self.layers(self.model, "model_params", members), self._dreams.at(number)[members], []
-        features = self.model.encode(layers, real.obs, codes[:, 1])
-        for k in range(self.settings.rollout_length):
+        layers, dreams = self.layers(self.model, "model_params", members), self._dreams.at(number)[members].unbind(1)
+        features, steps = self.model.encode(layers, real.obs, codes[:, 1]), []
+        for gumbel, dream in zip(self.exploration(members, number), dreams, strict=True):
             q = online(features)
-            action = self.choose(q, members, number, k)
+            action = self.boltzmann(q, gumbel)
             joined = self.model.join(features, action)
-            features = self.model.imagine(layers, joined, dreams[:, k])
+            features = self.model.imagine(layers, joined, dream)
             steps.append((q, action, joined, features))
         q, action, joined, features = in_order(steps)
         return self.imagined(q, action, *self.model.outcome(layers, joined), features)

@@ -99,7 +99,10 @@ class TrunkNet:
 
     def __call__(self, layers: Layers, x: Tensor) -> Tensor:
         """Outputs ``[N, B, O]`` for x ``[N, B, I]``; no gradient passes."""
-        return self.forward(layers, x)[0]
+        activate = _ACTIVATIONS[self.activation][0]
+        for layer in layers[:-1]:
+            x = activate(layer(x))  # what is not kept makes room in the cache
+        return layers[-1](x)
 
     def forward(self, layers: Layers, x: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Outputs ``[N, B, O]`` for x ``[N, B, I]``, and what ``backward`` wants: the input of each layer."""

@@ -126,8 +126,8 @@ class WorldModel(ABC):
 
     def join(self, features: Tensor, action: Tensor) -> Tensor:
         """``[features, one-hot action]`` ``[N, B, X + A]``: what a step depends on. features ``[N, B, X]``, action ``[N, B]``."""
-        one_hot = self._eye.to(features.device).index_select(0, action.flatten())
-        return torch.cat([features, one_hot.unflatten(0, action.shape)], dim=-1)
+        one_hot = torch.nn.functional.embedding(action, self._eye.to(features.device))
+        return torch.cat([features, one_hot], dim=-1)
 
     @cached_property
     def _eye(self) -> Tensor:
