@@ -6,6 +6,10 @@ A figure is a ``Tool``: its flags (``style.add_sources`` gives the usual ones) a
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
+from pathlib import Path
+
 from lightning_rl.arguments import Tool
 from lightning_rl.figures import (
     commands,
@@ -24,8 +28,23 @@ from lightning_rl.figures import (
     transfer,
     tuning,
 )  # fmt: skip
+from lightning_rl.figures.style import stem
+from lightning_rl.types import UserError
 
-FIGURES: dict[str, Tool] = {
+
+def _sparing_sources(tool: Tool) -> Tool:
+    """The tool, which refuses to overwrite the CSV that it reads."""
+
+    def draw(arguments: argparse.Namespace) -> None:
+        written = Path(f"{stem(arguments.out)}.csv").resolve()
+        if any(Path(str(source)).resolve() == written for source in getattr(arguments, "sources", ())):
+            raise UserError(f"'{arguments.out}' would overwrite its source '{written.name}'; choose another OUT")
+        tool.run(arguments)
+
+    return dataclasses.replace(tool, run=draw)
+
+
+_FIGURES = {
     "curves": curves.CURVES,
     "profile": scores.PROFILE,
     "scores": scores.SCORES_TOOL,
@@ -43,3 +62,5 @@ FIGURES: dict[str, Tool] = {
     "supervised-model": supervised.SUPERVISED,
     "tune": tuning.TUNE,
 }
+
+FIGURES: dict[str, Tool] = {name: _sparing_sources(tool) for name, tool in _FIGURES.items()}
