@@ -31,7 +31,7 @@ def window_epoch(*rewards: list[float], truncated: bool = False) -> WindowEpoch:
     window.add(dataclasses.replace(e, terminated=not truncated, truncated=truncated) for e in episodes)
     steps = window.num_steps
     index = {name: torch.arange(steps).repeat(2, 1) for name in ("policy", "critic")}
-    return WindowEpoch(window.flat(), index, steps, {})
+    return WindowEpoch(window.flat(), index, env_steps=steps, episodes=len(episodes), scalars={})
 
 
 def test_return_labels_by_hand():
