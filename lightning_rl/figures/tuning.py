@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from lightning_rl.arguments import Tool
 from lightning_rl.figures import style
@@ -59,9 +60,12 @@ def _scatter(axes: Axes, key: str, scored: Sequence[Trial]) -> None:
     axes.scatter(x[:1], [scored[0].score], s=60, facecolors="none", edgecolors=style.colour(1), linewidths=1.8)
     axes.set_title(key)
     if not numeric:
-        axes.set_xticks(range(len(names)), names, rotation=20)
+        axes.set_xticks(range(len(names)), names, rotation=30, ha="right", rotation_mode="anchor", fontsize=8)
     elif x.min() > 0 and x.max() / x.min() > 20:
         axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if x.max() / x.min() < 200 else (1,)))
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
