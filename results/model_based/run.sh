@@ -24,14 +24,14 @@ three ER --gamename panflute-5 --exp_name low-data-1e-4 --preset low-data --set 
 
 # ProcMaze with 3 x 3 cells, values of the measured reference; replay also with the stale observation of the paper's code
 same=(--set learning_rate=2e-4 --set temperature=0.4)
-three simple-model --gamename procmaze-3 --set max_env_steps=12000
+for agent in simple-model gaussian-latent categorical-latent; do three "$agent" --gamename procmaze-3 --set max_env_steps=12000; done
 for agent in perfect-model ER; do
     three "$agent" --gamename procmaze-3 --set max_env_steps=12000 "${same[@]}"
 done
 three ER --gamename procmaze-3 --exp_name faithful --set max_env_steps=12000 "${same[@]}" --set "faithful=[stale-observation]"
 
 # ButtonGrid with 3 x 3 cells and 3 buttons
-for agent in perfect-model simple-model ER; do
+for agent in perfect-model simple-model ER gaussian-latent categorical-latent; do
     three "$agent" --gamename buttongrid-3 --set max_env_steps=10000
 done
 
