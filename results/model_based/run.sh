@@ -17,7 +17,7 @@ for agent in simple-model ER perfect-model; do
 done
 
 # the low-data regime: ten updates a step
-for agent in simple-model ER perfect-model; do
+for agent in simple-model ER perfect-model gaussian-latent categorical-latent; do
     three "$agent" --gamename panflute-5 --exp_name low-data --preset low-data --set max_env_steps=1500
 done
 three ER --gamename panflute-5 --exp_name low-data-1e-4 --preset low-data --set max_env_steps=1500 --set learning_rate=1e-4 --set temperature=0.1
