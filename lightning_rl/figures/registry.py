@@ -28,6 +28,7 @@ from lightning_rl.figures import (
     transfer,
     tuning,
 )  # fmt: skip
+from lightning_rl.figures.runs import split_label
 from lightning_rl.figures.style import stem
 from lightning_rl.types import UserError
 
@@ -37,7 +38,7 @@ def _sparing_sources(tool: Tool) -> Tool:
 
     def draw(arguments: argparse.Namespace) -> None:
         written = Path(f"{stem(arguments.out)}.csv").resolve()
-        if any(Path(str(source)).resolve() == written for source in getattr(arguments, "sources", ())):
+        if any(split_label(str(source))[0].resolve() == written for source in getattr(arguments, "sources", ())):
             raise UserError(f"'{arguments.out}' would overwrite its source '{written.name}'; choose another OUT")
         tool.run(arguments)
 
