@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import io
 import os
 import pickle
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 
 from lightning_rl.types import UserError
+
+
+def hold(file: IO[Any], path: Path, remedy: str) -> None:
+    """Keeps an open file from other processes until it is closed; UserError, naming ``path``, if one has it already."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise UserError(f"'{path}' is in use by another process; {remedy}") from error
 
 
 def read_plain(path: Path, kind: str, remedy: str) -> Any:

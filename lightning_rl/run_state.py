@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from lightning_rl.files import hold
 from lightning_rl.types import UserError
 
 STATE, LOCK = "state.yaml", ".lock"
@@ -24,10 +25,7 @@ def owned(run_dir: Path) -> Iterator[None]:
     except OSError as error:
         raise UserError(f"cannot write to '{run_dir}': {error.strerror}; choose another --logdir") from error
     with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UserError(f"'{run_dir}' is in use by another process; choose another --seed or --exp_name") from error
+        hold(lock, run_dir, "choose another --seed or --exp_name")
         write_state(run_dir, "running")
         try:
             yield

@@ -140,9 +140,10 @@ def add_agent_arguments(parser: argparse.ArgumentParser, hyperparameters: str, t
         parser.add_argument("--tests", type=count, default=tests, metavar="N", help=f"real test episodes of each ({tests})")
 
 
-def asked_settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Keys and values of ``--set``."""
-    return dict(parse_setting(setting) for setting in arguments.settings)
+def asked_judges(names: Sequence[str], gamename: str, preset: str, arguments: argparse.Namespace) -> list[Judge]:
+    """The agents called ``names``, as ``--hyperparameters`` and ``--set`` say; see ``make_judges``."""
+    settings = dict(parse_setting(setting) for setting in arguments.settings)
+    return make_judges(names, gamename, preset, arguments.hyperparameters == "varied", settings)
 
 
 def asked_models(arguments: argparse.Namespace) -> list[Model]:

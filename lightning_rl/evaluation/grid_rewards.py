@@ -19,9 +19,8 @@ from lightning_rl.evaluation.agents import (
     Judge,
     add_agent_arguments,
     add_model_arguments,
+    asked_judges,
     asked_models,
-    asked_settings,
-    make_judges,
     one_gamename,
     train_stacks,
 )
@@ -101,8 +100,7 @@ def run(arguments: argparse.Namespace) -> None:
     for model in models:
         if not isinstance(model.proxy, RewardProxy):
             raise UserError(f"'{model.name}' is a synthetic environment; rewards are drawn of reward networks")
-    varied = arguments.hyperparameters == "varied"
-    (judge,) = make_judges([arguments.agent], gamename, "reward-curves", varied, asked_settings(arguments))
+    (judge,) = asked_judges([arguments.agent], gamename, "reward-curves", arguments)
     models += [real_task(gamename)] if arguments.real else []
     with open_results(Path(arguments.out), COLUMNS, KEY) as results:
         evaluate_grid(results, models, GRID_WORLDS[gamename](), judge, arguments.count, arguments.seed)

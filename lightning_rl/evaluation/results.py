@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import fcntl
 import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lightning_rl.files import hold
 from lightning_rl.types import UserError
 
 
@@ -76,9 +76,6 @@ def open_results(path: Path, columns: Sequence[str], key: Sequence[str]) -> Iter
     except OSError as error:
         raise UserError(f"cannot write to '{path}': {error.strerror}; name another CSV") from error
     with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UserError(f"'{path}' is in use by another process; name another CSV") from error
+        hold(file, path, "name another CSV")
         file.seek(0)
         yield Results(path, columns, key, file)

@@ -23,9 +23,8 @@ from lightning_rl.evaluation.agents import (
     Judge,
     add_agent_arguments,
     add_model_arguments,
+    asked_judges,
     asked_models,
-    asked_settings,
-    make_judges,
     one_gamename,
     train_stacks,
     without_rule,
@@ -120,9 +119,7 @@ def run(arguments: argparse.Namespace) -> None:
         if isinstance(model.proxy, SyntheticProxy):
             raise UserError(f"'{model.name}' is a synthetic environment; learning curves on the task are for reward networks")
     names = arguments.agents or AGENTS.get(gamename, DISCRETE)
-    judges = make_judges(
-        names, gamename, "reward-curves", arguments.hyperparameters == "varied", asked_settings(arguments)
-    )
+    judges = asked_judges(names, gamename, "reward-curves", arguments)
     every = max((arguments.steps or STEPS.get(gamename, 50_000)) // arguments.points, 1)
     grid = torch.arange(1, arguments.points + 1) * every
     jobs = [Job(model, number) for model in models for number in range(arguments.count)]

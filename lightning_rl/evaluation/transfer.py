@@ -19,9 +19,8 @@ from lightning_rl.evaluation.agents import (
     Judge,
     add_agent_arguments,
     add_model_arguments,
+    asked_judges,
     asked_models,
-    asked_settings,
-    make_judges,
     one_gamename,
     train_stacks,
     with_train_episodes,
@@ -101,9 +100,7 @@ def run(arguments: argparse.Namespace) -> None:
     """The evaluation that the arguments ask for."""
     models = asked_models(arguments)
     gamename = one_gamename(models, arguments)
-    judges = make_judges(
-        arguments.agents, gamename, "transfer", arguments.hyperparameters == "varied", asked_settings(arguments)
-    )
+    judges = asked_judges(arguments.agents, gamename, "transfer", arguments)
     jobs = [Job(model, number) for model in models for number in range(arguments.count)]
     jobs += [Job(real_task(gamename), number) for number in range(arguments.real)]
     with open_results(Path(arguments.out), COLUMNS, KEY) as results:

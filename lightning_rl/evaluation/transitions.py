@@ -24,9 +24,8 @@ from lightning_rl.evaluation.agents import (
     Judge,
     add_agent_arguments,
     add_model_arguments,
+    asked_judges,
     asked_models,
-    asked_settings,
-    make_judges,
     one_gamename,
     train_stacks,
 )
@@ -138,8 +137,7 @@ def run(arguments: argparse.Namespace) -> None:
     for model in models:
         if not isinstance(model.proxy, SyntheticProxy):
             raise UserError(f"'{model.name}' is a reward network, its transitions are real ones; name synthetic environments")
-    varied = arguments.hyperparameters == "varied"
-    (judge,) = make_judges([arguments.agent], gamename, "transfer", varied, asked_settings(arguments))
+    (judge,) = asked_judges([arguments.agent], gamename, "transfer", arguments)
     with open_results(Path(arguments.out), COLUMNS, KEY) as results:
         evaluate_transitions(
             results, models, judge, arguments.count, arguments.tests, arguments.steps, arguments.bin, arguments.seed
