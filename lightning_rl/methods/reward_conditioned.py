@@ -107,8 +107,8 @@ class RCP(Method):
         """The commands ``[M]`` under which the steps are right answers."""
         raise NotImplementedError
 
-    def first_commands(self, command: Tensor, window: FlatEpisodes) -> Tensor:
-        """Those commands that an episode could begin with."""
+    def target_labels(self, command: Tensor, window: FlatEpisodes) -> Tensor:
+        """Those of the commands ``[M]`` that the target of the next ones is made of."""
         return command
 
     def training_step(self, batch: WindowEpoch, batch_idx: int) -> None:
@@ -127,7 +127,7 @@ class RCP(Method):
         self.tick()
         self.env_steps += batch.env_steps
         self.episodes += batch.episodes
-        self._aim(self.first_commands(command, window))
+        self._aim(self.target_labels(command, window))
         scalars |= {
             "train/policy_loss": policy_loss,
             "train/label_sd": float(label.std(correction=0)),
@@ -201,8 +201,9 @@ class RCPR(RCP):
                 policy.net.command_scale.fill_(scale)
         return label
 
-    def first_commands(self, command: Tensor, window: FlatEpisodes) -> Tensor:
-        return command[window.first]
+    def target_labels(self, command: Tensor, window: FlatEpisodes) -> Tensor:
+        """A held command is heard at every step, so it has to suit every step's return-to-go, not only the first one's."""
+        return {"step": command, "episode": command[window.first]}[self.cfg.target_labels]
 
     def next_command(self) -> CommandRule | None:
         """How the command goes on after a step."""

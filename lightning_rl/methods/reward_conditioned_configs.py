@@ -83,4 +83,11 @@ class RCPRConfig(RCPConfig):
     """Keys of ``configs/RCP-R.yaml``."""
 
     command: Literal["hold", "anneal"]
+    target_labels: Literal["step", "episode"]
     weight_by: Literal["return_to_go", "episode_return"]
+
+    @model_validator(mode="after")
+    def _check_target_labels(self) -> Self:
+        if self.command == "anneal" and self.target_labels == "step":
+            raise ValueError("command anneal begins with what an episode is to collect; set target_labels=episode")
+        return self

@@ -35,10 +35,17 @@ def window_epoch(*rewards: list[float], truncated: bool = False) -> WindowEpoch:
 
 
 def test_return_labels_by_hand():
-    method = build("RCP-R", discount=0.5)
-    label, _ = method.label(window_epoch([1.0, 2.0, 4.0], [8.0]))
+    batch = window_epoch([1.0, 2.0, 4.0], [8.0])
+    label, _ = build("RCP-R", discount=0.5).label(batch)
     assert label.tolist() == [3.0, 4.0, 4.0, 8.0]
-    assert method.first_commands(label, window_epoch([1.0, 2.0, 4.0], [8.0]).window).tolist() == [3.0, 8.0]
+
+
+def test_a_held_command_is_made_of_every_steps_return_to_go():
+    window, label = window_epoch([1.0, 2.0, 4.0], [8.0]).window, torch.tensor([3.0, 4.0, 4.0, 8.0])
+    assert build("RCP-R", target_labels="step").target_labels(label, window).tolist() == [3.0, 4.0, 4.0, 8.0]
+    assert build("RCP-R", target_labels="episode").target_labels(label, window).tolist() == [3.0, 8.0]
+    with pytest.raises(UserError, match="set target_labels=episode"):
+        build("RCP-R", command="anneal", target_labels="step")
 
 
 @pytest.mark.parametrize(("truncated", "bootstrap", "expected"), [(False, True, 4.0), (True, True, 9.0), (True, False, 4.0)])
@@ -130,7 +137,7 @@ def test_one_command_per_episode_within_what_was_seen(name):
 
 
 def test_annealed_commands_tell_what_is_left_to_collect():
-    method = build("RCP-R", command="anneal", discount=1.0)
+    method = build("RCP-R", command="anneal", target_labels="episode", discount=1.0)
     experience, _ = make_loaders(method, 0)
     next(iter(experience))
     experience.collector.finish()
