@@ -107,7 +107,7 @@ class RCP(Method):
         """The commands ``[M]`` under which the steps are right answers."""
         raise NotImplementedError
 
-    def target_labels(self, command: Tensor, window: FlatEpisodes) -> Tensor:
+    def target_labels(self, command: Tensor, batch: WindowEpoch) -> Tensor:
         """Those of the commands ``[M]`` that the target of the next ones is made of."""
         return command
 
@@ -127,7 +127,7 @@ class RCP(Method):
         self.tick()
         self.env_steps += batch.env_steps
         self.episodes += batch.episodes
-        self._aim(self.target_labels(command, window))
+        self._aim(self.target_labels(command, batch))
         scalars |= {
             "train/policy_loss": policy_loss,
             "train/label_sd": float(label.std(correction=0)),
@@ -201,9 +201,13 @@ class RCPR(RCP):
                 policy.net.command_scale.fill_(scale)
         return label
 
-    def target_labels(self, command: Tensor, window: FlatEpisodes) -> Tensor:
-        """A held command is heard at every step, so it has to suit every step's return-to-go, not only the first one's."""
-        return {"step": command, "episode": command[window.first]}[self.cfg.target_labels]
+    def target_labels(self, command: Tensor, batch: WindowEpoch) -> Tensor:
+        """A held command is heard at every step, so it has to suit every step's return-to-go, not only the first one's.
+
+        Steps count as often as they are trained on; in the window itself a few long episodes outweigh many good short ones.
+        """
+        index = {"step": batch.index["policy"].flatten(), "episode": batch.window.first}[self.cfg.target_labels]
+        return command[index]
 
     def next_command(self) -> CommandRule | None:
         """How the command goes on after a step."""

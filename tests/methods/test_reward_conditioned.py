@@ -41,9 +41,10 @@ def test_return_labels_by_hand():
 
 
 def test_a_held_command_is_made_of_every_steps_return_to_go():
-    window, label = window_epoch([1.0, 2.0, 4.0], [8.0]).window, torch.tensor([3.0, 4.0, 4.0, 8.0])
-    assert build("RCP-R", target_labels="step").target_labels(label, window).tolist() == [3.0, 4.0, 4.0, 8.0]
-    assert build("RCP-R", target_labels="episode").target_labels(label, window).tolist() == [3.0, 8.0]
+    batch, label = window_epoch([1.0, 2.0, 4.0], [8.0]), torch.tensor([3.0, 4.0, 4.0, 8.0])
+    batch.index["policy"] = torch.tensor([[3, 0], [3, 1]])  # as often as they are trained on
+    assert build("RCP-R", target_labels="step").target_labels(label, batch).tolist() == [8.0, 3.0, 8.0, 4.0]
+    assert build("RCP-R", target_labels="episode").target_labels(label, batch).tolist() == [3.0, 8.0]
     with pytest.raises(UserError, match="set target_labels=episode"):
         build("RCP-R", command="anneal", target_labels="step")
 
