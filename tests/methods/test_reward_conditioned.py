@@ -49,6 +49,15 @@ def test_a_held_command_is_made_of_every_steps_return_to_go():
         build("RCP-R", command="anneal", target_labels="step")
 
 
+@pytest.mark.parametrize(
+    ("weight_by", "expected"), [("return_to_go", [3.0, 4.0, 4.0, 8.0]), ("episode_return", [7.0, 7.0, 7.0, 8.0])]
+)
+def test_weights_of_rcp_r_come_from_what_the_config_names(weight_by, expected):
+    batch = window_epoch([1.0, 2.0, 4.0], [8.0])
+    method = build("RCP-R", discount=0.5, weight_by=weight_by)
+    assert method.merit(method.label(batch)[0], batch.window).tolist() == expected
+
+
 @pytest.mark.parametrize(("truncated", "bootstrap", "expected"), [(False, True, 4.0), (True, True, 9.0), (True, False, 4.0)])
 def test_advantages_bootstrap_where_truncated(truncated, bootstrap, expected):
     """A critic that says 10 everywhere: the last step is worth its reward, and gamma * 10 if the episode goes on."""
