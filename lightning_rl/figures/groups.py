@@ -71,7 +71,7 @@ def nice_width(end: float) -> float:
 
 
 def label_groups(table: pd.DataFrame, keys: Sequence[str] | None) -> pd.DataFrame:
-    """``table`` with a column ``group``: the values of ``keys``.
+    """``table`` with a column ``group``: the values of ``keys``, where a source has any.
 
     None: the method, and with it the experiment's name where one method comes from several experiments.
     """
@@ -80,7 +80,7 @@ def label_groups(table: pd.DataFrame, keys: Sequence[str] | None) -> pd.DataFram
         keys = ["implementation", "exp_name"] if several else ["implementation"]
     plain = {"implementation", "exp_name", "gamename", "preset"}
     parts = [table[key].astype(str) if key in plain else f"{key} " + table[key].astype(str) for key in keys]
-    return table.assign(group=parts[0].str.cat(parts[1:], sep=", ").replace("", "runs"))
+    return table.assign(group=parts[0].str.cat(parts[1:], sep=", ").str.strip(", ").replace("", "runs"))
 
 
 def make_groups(table: pd.DataFrame, axis: str, width: float | None) -> tuple[dict[str, list[Group]], float]:

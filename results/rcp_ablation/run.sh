@@ -1,18 +1,24 @@
 #!/usr/bin/env bash
-# From the earlier implementation's RCP-A to ours, one change at a time, seeds 25 - 27. `run.sh 300000` stops every run after 0.3M
-# steps; schedules stay those of the whole budget. From the root of the checkout; goes on where it stopped.
+# From the earlier implementation's RCP-A to ours, one change at a time, seeds 25 - 27, 1M steps. The default's own runs are those of
+# results/rcp_lunarlander/run.sh. From the root of the checkout; goes on where it stopped; three hours on two cores.
 set -euo pipefail
 here=results/rcp_ablation
-steps=${1:-1000000}
-runs=()
-for preset in original original-lambda original-standardised original-tilted original-critic unweighted unconditioned august default; do
-    choice=(--preset $preset)
-    [[ $preset == default ]] && choice=()
-    per_epoch=2048
-    case $preset in original* | august) per_epoch=4000 ;; esac
-    bash bash_train.sh --implementation RCP-A --gamename lunarlander --exp_name ablation-$preset "${choice[@]}" \
-        --max_epochs $((steps / per_epoch)) --set eval_interval=10 --recording_epoch_interval -1 --resume -- 25 27
-    runs+=(exp_dir/lunarlander/ablation-$preset/RCP-A/seed_{25,26,27})
+earlier=(original august original-lambda original-standardised original-tilted original-critic)  # 4,000 steps per epoch
+ours=(unweighted unconditioned)                                                                 # 2,048
+for preset in "${earlier[@]}" "${ours[@]}"; do
+    per_epoch=4000
+    [[ " ${ours[*]} " == *" $preset "* ]] && per_epoch=2048
+    bash bash_train.sh --implementation RCP-A --gamename lunarlander --exp_name ablation-$preset --preset $preset \
+        --max_epochs $((1000000 / per_epoch)) --set eval_interval=10 --recording_epoch_interval -1 --resume -- 25 27
 done
-.venv/bin/python -m lightning_rl.figures table $here/table.csv "${runs[@]}" --last 5 --tag eval/return_mean \
-    --tag eval_greedy/return_mean --tag eval/command_sensitivity --tag train/explained_variance --tag train/entropy
+table() {  # NAME LAST PRESET...: a run's last evaluations, which cover 0.2M steps
+    local out=$here/$1.csv last=$2
+    shift 2
+    .venv/bin/python -m lightning_rl.figures table "$out" "${@/#/exp_dir/lunarlander/ablation-}" --last "$last" --tag eval/return_mean \
+        --tag eval_greedy/return_mean --tag eval/command_sensitivity --tag train/explained_variance --tag train/entropy
+}
+table earlier 5 "${earlier[@]}"
+table ours 10 "${ours[@]}"
+.venv/bin/python -m lightning_rl.figures curves $here/curves results/rcp_lunarlander/RCP-A.csv:default \
+    exp_dir/lunarlander/ablation-{unconditioned,unweighted,original-critic,original-lambda,original} --tag eval/return_mean --bin 50000 \
+    --title "RCP-A on LunarLander, one change at a time: evaluation at one command, actions sampled"

@@ -86,6 +86,9 @@ def test_environments_are_never_mixed_and_a_seed_counts_once(tmp_path):
     own = label_groups(table, None)
     assert sorted(set(zip(own["gamename"], own["group"], strict=True))) == [("a", "M, x"), ("a", "M, y"), ("b", "M, x")]
     require_one_run_per_seed(own, ["gamename", "group"])
+    (tmp_path / "old.csv").write_text("gamename,group,run,env_steps,value\na,M,seed_1,1,1.0\n")  # tells no experiment
+    both = label_groups(read_table([str(tmp_path), f"{tmp_path}/old.csv:old"], "rollout/return_mean"), None)
+    assert sorted(set(both["group"])) == ["M, x", "M, y", "old"]
     with pytest.raises(UserError, match="are of one seed and one group; tell them apart with --group exp_name"):
         require_one_run_per_seed(label_groups(table, ["implementation"]), ["gamename", "group"])
 
