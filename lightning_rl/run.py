@@ -35,7 +35,7 @@ from lightning_rl.callbacks.member_checkpoints import MemberCheckpointIO
 from lightning_rl.callbacks.progress import RunProgress
 from lightning_rl.callbacks.recorder import Recorder
 from lightning_rl.config import build_config, merged_values
-from lightning_rl.data.loaders import Collector
+from lightning_rl.data.loaders import Collector, worker_died
 from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods.base import Evaluation, Experience, Method, MethodConfig
@@ -179,9 +179,8 @@ def _collecting(*collectors: Collector) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        for collector in collectors:
-            if (death := collector.worker_died(error)) is not None:
-                raise death from error
+        if (death := worker_died(error, collectors)) is not None:
+            raise death from error
         raise
     finally:
         for collector in collectors:

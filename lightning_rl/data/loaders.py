@@ -137,15 +137,20 @@ class Collector:
             iterator._shutdown_workers()  # torch does this when the iterator dies, but a traceback may keep it alive
         self._loader = None
 
-    def worker_died(self, cause: BaseException) -> RolloutError | None:
-        """The error for a dead worker if that is what ``cause`` reports, else None.
+    @property
+    def outstanding(self) -> list[str]:
+        """Names of the requests that have no episode yet."""
+        return [request.name for chunk in self._waiting for request in chunk]
 
-        torch raises it from a signal handler, wherever the main process happens to be.
-        """
-        if not self.busy or "DataLoader worker" not in str(cause):
-            return None
-        names = [request.name for chunk in self._waiting for request in chunk]
-        return RolloutError(
-            f"a roll-out worker died ({cause}) while {names[0]} .. {names[-1]} "
-            f"({len(names)} requests) were outstanding; free memory or lower --num_workers, then --resume"
-        )
+
+def worker_died(cause: BaseException, collectors: Sequence[Collector]) -> RolloutError | None:
+    """The error for a dead worker of one of ``collectors`` if that is what ``cause`` reports, else None.
+
+    torch raises it from a signal handler, wherever the main process happens to be: also while a collection is being
+    started, or when none is under way.
+    """
+    if "DataLoader worker" not in str(cause):
+        return None
+    names = [name for collector in collectors for name in collector.outstanding]
+    what = f"{names[0]} .. {names[-1]} ({len(names)} requests) were outstanding" if names else "no episode was outstanding"
+    return RolloutError(f"a roll-out worker died ({cause}) while {what}; free memory or lower --num_workers, then --resume")

@@ -1,11 +1,12 @@
 import os
 import signal
+import time
 
 import pytest
 import torch
 from helpers import same_episodes, toy_policy
 
-from lightning_rl.data.loaders import Collector
+from lightning_rl.data.loaders import Collector, worker_died
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.types import Request, RolloutError
 
@@ -86,9 +87,23 @@ def test_a_dead_worker_is_reported_with_the_outstanding_requests():
         c.start(requests(300, 9), c.behaviour.state_dict(), 1)
         os.kill(workers[0].pid, signal.SIGKILL)
         c.finish()
-    error = c.worker_died(death.value)
+    error = worker_died(death.value, [c])
     assert error is not None
     assert "epoch 9, episode" in str(error)
     assert "epoch 9, episode 299" in str(error)
-    assert c.worker_died(RuntimeError("something else")) is None
+    assert worker_died(RuntimeError("something else"), [c]) is None
+    c.close()
+
+
+def test_a_worker_that_died_between_collections_is_reported_too():
+    c = collector(1, "lunarlander")
+    c.collect(requests(2), c.behaviour.state_dict(), 0)
+    with pytest.raises(RuntimeError, match="DataLoader worker") as death:  # noqa: PT012, torch raises it anywhere
+        os.kill(c._loader._iterator._workers[0].pid, signal.SIGKILL)
+        time.sleep(5)  # the signal handler ends it early
+    assert "no episode was outstanding" in str(worker_died(death.value, [c]))
+    with pytest.raises(RuntimeError, match="DataLoader worker") as death:
+        c.start(requests(3, 9), c.behaviour.state_dict(), 1)  # waits for the dead worker's answer
+    assert not c.busy
+    assert "epoch 9, episode 0 .. epoch 9, episode 2 (3 requests)" in str(worker_died(death.value, [c]))
     c.close()
