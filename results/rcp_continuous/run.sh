@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes every file of this folder, from the root of the checkout. Goes on where it stopped; about an hour on two cores.
+# Makes every file of this folder, from the root of the checkout. Goes on where it stopped. Took about an hour on
+# four virtual cores, beside other runs.
 set -euo pipefail
 here=results/rcp_continuous
 train() {
