@@ -1,11 +1,12 @@
 # make train    install into .venv and train UDRL on LunarLander (ARGS adds flags)
 # make test     install into .venv, check style and types, run the fast tests
+# make fuzz     hostile command lines and files, thousands of them (ARGS="--hypothesis-seed=7" for others)
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: train test lint slow clean
+.PHONY: train test lint slow fuzz clean
 
 train: $(STAMP)
 	$(BIN)/python trainer.py --implementation UDRL --gamename lunarlander --resume $(ARGS)
@@ -19,6 +20,9 @@ lint: $(STAMP)
 
 slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow $(ARGS)
+
+fuzz: $(STAMP)
+	FUZZ=long $(BIN)/python -m pytest --timeout 7200 tests/fuzz $(ARGS)
 
 $(STAMP): setup.cfg constraints.txt
 	$(PYTHON) -m venv $(VENV)

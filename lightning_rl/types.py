@@ -12,6 +12,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from lightning_rl.limits import one_line
+
 FloatArray = npt.NDArray[np.float32]
 Array = npt.NDArray[Any]
 
@@ -20,6 +22,9 @@ ActionMode = Literal["sampled", "greedy", "uniform"]
 
 class UserError(Exception):
     """A mistake or limit that the user can act on: shown as one line, without a traceback, exit code 2."""
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
 
 class RolloutError(UserError):

@@ -6,6 +6,7 @@ import pytest
 from helpers import ROOT
 
 ORDER = [
+    {"limits"},
     {"types", "seeding", "arguments", "files", "config", "console"},
     {"functional"}, {"nets"}, {"envs"}, {"data"}, {"agents"}, {"evolution"}, {"methods"}, {"registry"}, {"callbacks"},
     {"run_state"}, {"run"}, {"evaluate", "tuning", "figures", "evaluation"}, {"reports", "imagine", "processes"},

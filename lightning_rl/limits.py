@@ -1,0 +1,45 @@
+"""The largest sizes that are taken from outside, each stated once, and values cut to a length that can be read.
+
+``docs/limits.md`` explains them.
+"""
+
+from __future__ import annotations
+
+import re
+
+WHOLE = 10**12
+"""Any whole number without a limit of its own: steps, epochs, updates."""
+SEED = 2**32 - 1
+SEEDS = 256  # of one command: each has files that stay open
+EPISODES = 100_000  # that are asked for at once
+AGENTS = 100_000  # candidates, inner agents, trials
+BATCH = 2**24
+WIDTH, LAYERS = 2**16, 64  # of a network
+OBS_SIZE = 2**14  # of an environment whose size can be chosen
+
+NAME_BYTES, PATH_BYTES = 255, 4096  # of Linux
+YAML_BYTES, YAML_DEPTH = 2**20, 20
+
+SHOWN = 80
+_WORD, _LINE = 300, 2000
+
+
+def escaped(text: str) -> str:
+    """The text with control characters and broken bytes spelt out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def shorten(value: object, most: int = SHOWN) -> str:
+    """A value as an error message shows it: at most ``most`` characters of it, and how many there are."""
+    try:
+        text = escaped(value if isinstance(value, str) else repr(value))
+    except ValueError:  # Python writes out no whole number of more than 4300 digits
+        return f"({type(value).__name__} with a number of thousands of digits)"
+    return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
+
+
+def one_line(text: str) -> str:
+    """A whole message on one line of a length that can be read; long words lose their end, long messages their middle."""
+    text = escaped(" ".join(text.splitlines()))
+    text = re.sub(rf"\S{{{_WORD + 1},}}", lambda word: word[0][:_WORD] + "...", text)
+    return text if len(text) <= _LINE else f"{text[: _LINE - 500]} ... {text[-500:]}"
