@@ -11,6 +11,7 @@ from types import FrameType
 
 from lightning_rl.run import RunOptions, train
 from lightning_rl.types import UserError
+from lightning_rl.workers import finish_epoch, leave_with_parent
 
 
 def split_seeds(options: RunOptions, count: int) -> list[RunOptions]:
@@ -29,7 +30,7 @@ def train_groups(options: RunOptions, count: int) -> int:
     """``train`` for each group of seeds in a process of its own; the highest exit code.
 
     A seed's run is a function of its seed, so the groups change nothing but the time. Ctrl-C reaches all processes from
-    the terminal; SIGTERM is passed on.
+    the terminal; SIGTERM is passed on. Where this process is killed, each group finishes its epoch and leaves.
     """
     context = multiprocessing.get_context("spawn")
     groups = [context.Process(target=_train_one, args=(group,)) for group in split_seeds(options, count)]
@@ -53,6 +54,7 @@ def train_groups(options: RunOptions, count: int) -> int:
 
 
 def _train_one(options: RunOptions) -> None:
+    leave_with_parent(finish_epoch)
     os.environ["TTY_COMPATIBLE"] = "0"  # lines instead of progress bars, which would write over each other
     try:
         code = train(options)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import copy
-import signal
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -14,10 +13,10 @@ from lightning_rl.data.episodes import CommandRule, Player
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.nets.policies import Policy
 from lightning_rl.types import Episode, Request, RolloutError, UserError
+from lightning_rl.workers import begin_worker
 
 Chunk = list[Request]
 
-_GRACE_S = 60
 _MAX_OUTSTANDING = 1000  # chunks queued per worker, so that a whole collection starts at once
 
 
@@ -50,16 +49,6 @@ class _ChunkSampler(Sampler[Chunk]):
         return len(self.chunks)
 
 
-def _start_worker(worker_id: int) -> None:
-    """One thread per worker; Ctrl-C and SIGTERM are for the main process, which then stops its workers.
-
-    A SIGTERM to the whole group gives the main process time to finish its epoch before the worker leaves too.
-    """
-    torch.set_num_threads(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda number, frame: signal.alarm(_GRACE_S))
-
-
 class Collector:
     """Plays collections of requests, in ``num_workers`` processes or (0) in this one.
 
@@ -88,7 +77,7 @@ class Collector:
             num_workers=num_workers,
             persistent_workers=num_workers > 0,
             prefetch_factor=_MAX_OUTSTANDING if num_workers else None,
-            worker_init_fn=_start_worker,
+            worker_init_fn=begin_worker,
             generator=torch.Generator(),  # or each collection would draw from torch's global generator
         )
         self._results: Iterator[object] | None = None

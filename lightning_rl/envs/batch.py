@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,7 @@ from lightning_rl.envs.gym import Env, RepeatAction, make_env
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.seeding import MemberNoise, derive_seed
 from lightning_rl.types import Array
+from lightning_rl.workers import leave_with_parent
 
 
 class BatchStep(NamedTuple):
@@ -162,7 +164,11 @@ class GymBatch(EnvBatch):
     def __init__(
         self, spec: EnvSpec, seeds: Sequence[int], repeat: int = 1, processes: bool = False, info_keys: Sequence[str] = ()
     ):
+        here = os.getpid()
+
         def make() -> Env:
+            if os.getpid() != here:
+                leave_with_parent()
             return RepeatAction(make_env(spec), repeat)
 
         self._info_keys = tuple(info_keys)

@@ -7,7 +7,6 @@ shard can be evaluated anywhere, and again after a failure.
 from __future__ import annotations
 
 import multiprocessing
-import signal
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -19,6 +18,7 @@ import torch
 from lightning_rl.evolution.cluster import join_cluster
 from lightning_rl.evolution.strategies import Item, Proposal
 from lightning_rl.types import RolloutError
+from lightning_rl.workers import begin_worker
 
 Evaluate = Callable[[Proposal, Sequence[Item]], list[Any]]
 """Plain results, one for each item. It must be picklable for executors other than a serial one without processes."""
@@ -45,13 +45,6 @@ class Executor(ABC):
         """Ends processes, where there are any."""
 
 
-def _start_process() -> None:
-    """One thread for each process; Ctrl-C is for the main process, which finishes the generation."""
-    torch.set_num_threads(1)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-
-
 class SerialExecutor(Executor):
     """One stacked batch in this process, or one in each of ``processes`` local ones."""
 
@@ -64,7 +57,7 @@ class SerialExecutor(Executor):
             return evaluate(proposal, items)
         if self._pool is None:
             context = multiprocessing.get_context("fork")
-            self._pool = ProcessPoolExecutor(self.processes, mp_context=context, initializer=_start_process)
+            self._pool = ProcessPoolExecutor(self.processes, mp_context=context, initializer=begin_worker)
         try:
             parts = shards(items, self.processes)
             return unshard(list(self._pool.map(evaluate, [proposal] * len(parts), parts)))

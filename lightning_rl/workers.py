@@ -1,0 +1,54 @@
+"""What a worker process does first, so that it neither outlives its parent nor takes signals that are meant for it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+
+import torch
+
+GRACE_S = 600  # for a parent that finishes its epoch; without a parent nobody waits
+_POLL_S = 0.5
+
+
+def begin_worker(worker_id: int = 0) -> None:
+    """One thread; leaves with its parent. Ctrl-C and SIGTERM are for the parent, which then ends its workers.
+
+    A SIGTERM to the whole group gives the parent time to finish its epoch before the worker leaves too.
+    worker_id: as a DataLoader numbers its workers.
+    """
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, lambda number, frame: signal.alarm(GRACE_S))
+    leave_with_parent()
+
+
+def leave_with_parent(leave: Callable[[], None] = lambda: os._exit(1)) -> None:
+    """Calls ``leave`` in a thread once the process that started this one is gone, also by ``kill -9``; by default it ends at
+    once. Nothing happens in a process that multiprocessing has not started.
+
+    The parent is polled: Linux's parent-death signal comes when the *thread* that forked ends, and not at all elsewhere. Its
+    id is that which it wrote down before it forked, so one that has already gone is noticed too.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        while os.getppid() == parent.pid:
+            time.sleep(_POLL_S)
+        leave()
+
+    threading.Thread(target=watch, daemon=True, name="parent watch").start()
+
+
+def finish_epoch() -> None:
+    """Asks this process, a training run of its own, to finish its epoch and leave, and ends it if that takes too long."""
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE_S)
+    os._exit(1)
