@@ -36,6 +36,11 @@ def non_negative(text: str) -> int:
     return value
 
 
+def add_force(parser: argparse._ActionsContainer, out: str = "OUT") -> None:
+    """``--force``."""
+    parser.add_argument("--force", action="store_true", help=f"overwrite {out} even if another program wrote it")
+
+
 @dataclass(frozen=True)
 class Tool:
     """A command of its own: one line about it, its flags, and what it does."""

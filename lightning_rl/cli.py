@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from lightning_rl import __version__
-from lightning_rl.arguments import Parser, count, non_negative
+from lightning_rl.arguments import Parser, add_force, count, non_negative
 from lightning_rl.config import has_key, parse_setting, read_settings
 from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.evaluate import evaluate, parse_sweep, print_report, print_sweep, sweep
@@ -172,6 +172,7 @@ def build_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="of model-based checkpoints: the model's roll-outs beside the real ones, as a picture, and the error of each step",
     )
+    add_force(test, "files beside the checkpoint")
     show = parser.add_argument_group("figures")
     show.add_argument(
         "--figure",
@@ -242,14 +243,15 @@ def _main(argv: Sequence[str]) -> int:
         return _use_tool(["figures", *arguments.figure])
     _refuse_unavailable(arguments)
     if arguments.imagine:
-        print_imagination(imagine(arguments.eval_agent, arguments.eval_episodes or IMAGINED_EPISODES))
+        print_imagination(imagine(arguments.eval_agent, arguments.eval_episodes or IMAGINED_EPISODES, arguments.force))
         return 0
     if arguments.eval_agent is not None:
         episodes = arguments.eval_episodes or FINAL_EVAL_EPISODES
         if (swept := parse_sweep(arguments.eval_command)) is not None:
-            print_sweep(sweep(arguments.eval_agent, arguments.eval_episodes or SWEEP_EPISODES, arguments.num_workers, *swept))
+            each = arguments.eval_episodes or SWEEP_EPISODES
+            print_sweep(sweep(arguments.eval_agent, each, arguments.num_workers, *swept, force=arguments.force))
         else:
-            print_report(evaluate(arguments.eval_agent, episodes, arguments.eval_command, arguments.num_workers))
+            print_report(evaluate(arguments.eval_agent, episodes, arguments.eval_command, arguments.num_workers, arguments.force))
         return 0
     if arguments.use_tune:
         return _search(arguments)

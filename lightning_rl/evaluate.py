@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from lightning_rl.data.episodes import Player, record_episode
 from lightning_rl.envs.gym import can_film
 from lightning_rl.functional.statistics import summarise
 from lightning_rl.methods.base import Evaluation, Method, evaluation_requests
+from lightning_rl.outputs import File, Out
 from lightning_rl.registry import implementation
 from lightning_rl.run import quiet_lightning
 from lightning_rl.types import ActionMode, Episode, Request, UserError
@@ -98,13 +98,18 @@ def _open(path: Path, num_workers: int) -> _Checkpoint:
     return _Checkpoint(path, method, evaluation)
 
 
-def evaluate(path: Path, episodes: int, command_text: str | None, num_workers: int) -> dict[str, Any]:
-    """Evaluates the checkpoint at ``path``, sampled and greedy on the same environment seeds; the report."""
+def evaluate(path: Path, episodes: int, command_text: str | None, num_workers: int, force: bool = False) -> dict[str, Any]:
+    """Evaluates the checkpoint at ``path``, sampled and greedy on the same environment seeds; the report.
+
+    force: files of the same names beside it, which no evaluation has written, are overwritten.
+    """
+    out, film = Out(path.parent / "evaluation.json", force=force), path.parent / "evaluation.mp4"
+    out.check(out.path, _owned_report)
+    out.check(film, lambda _: _owned_report(out.path))
     checkpoint = _open(path, num_workers)
     method, player = checkpoint.method, checkpoint.evaluation.collector.player
     command = parse_command(command_text, method.command_names, method.first_command() or ())
     sampled, greedy = checkpoint.play([(command, "sampled"), (command, "greedy")], episodes)
-    film = path.parent / "evaluation.mp4"
     filmed = can_film(player.spec)
     if filmed:
         behind = Player(player.spec, method.policy, next_command=player.next_command)
@@ -117,7 +122,7 @@ def evaluate(path: Path, episodes: int, command_text: str | None, num_workers: i
         "greedy": _statistics(greedy),
         "video": str(film) if filmed else None,
     }
-    _write_atomically(path.parent / "evaluation.json", json.dumps(report, indent=2) + "\n")
+    out.write(File(out.path, (json.dumps(report, indent=2) + "\n").encode(), _owned_report))
     return report
 
 
@@ -135,7 +140,7 @@ def parse_sweep(text: str | None) -> tuple[float, ...] | None:
     return (low, high) if equals else ()
 
 
-def sweep(path: Path, episodes: int, num_workers: int, *asked: float) -> dict[str, Any]:
+def sweep(path: Path, episodes: int, num_workers: int, *asked: float, force: bool = False) -> dict[str, Any]:
     """Plays the checkpoint at ``path`` under commands over its whole range, actions sampled; the report.
 
     The first command value goes from the lowest to the highest that training saw, or over the two limits that are
@@ -159,7 +164,7 @@ def sweep(path: Path, episodes: int, num_workers: int, *asked: float) -> dict[st
     }
     from lightning_rl.figures.commands import draw_sweep  # matplotlib, which training does without
 
-    draw_sweep(path.parent / "sweep", report)
+    draw_sweep(Out(path.parent / "sweep", force=force), report)
     return report
 
 
@@ -168,10 +173,13 @@ def _mean_and_sd(episodes: Sequence[Episode]) -> tuple[float, float]:
     return stats["mean"], stats["sd"]
 
 
-def _write_atomically(target: Path, text: str) -> None:
-    temporary = target.with_suffix(f".{os.getpid()}.tmp")
-    temporary.write_text(text)
-    temporary.replace(target)
+def _owned_report(path: Path) -> bool:
+    """Whether an ``evaluation.json`` is one of ours."""
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return False
+    return isinstance(content, dict) and {"checkpoint", "implementation", "gamename", "episodes"} <= content.keys()
 
 
 def _statistics(episodes: list[Episode]) -> dict[str, Any]:

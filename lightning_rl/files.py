@@ -16,7 +16,7 @@ import torch
 from lightning_rl.types import UserError
 
 
-def hold(file: IO[Any], path: Path, remedy: str) -> None:
+def hold(file: IO[Any] | int, path: Path, remedy: str) -> None:
     """Keeps an open file from other processes until it is closed; UserError, naming ``path``, if one has it already."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -16,6 +16,7 @@ from lightning_rl.envs.model_env import ModelEnv
 from lightning_rl.evaluate import load_method
 from lightning_rl.methods.model_based import ModelBased, PerfectModel
 from lightning_rl.nets.world_policy import WorldPolicy
+from lightning_rl.outputs import Out
 from lightning_rl.seeding import derive_seed
 from lightning_rl.types import UserError
 
@@ -23,7 +24,7 @@ BURN_IN = 30
 """Steps before the start, in tasks without episodes."""
 
 
-def imagine(path: Path, episodes: int) -> dict[str, Any]:
+def imagine(path: Path, episodes: int, force: bool = False) -> dict[str, Any]:
     """Plays ``episodes`` roll-outs of the checkpoint's policy for real, and the same actions from the same start in its model.
 
     Writes ``imagination.png`` (one roll-out of each, the errors below), ``.svg`` and ``.csv`` beside the checkpoint; the report.
@@ -45,7 +46,7 @@ def imagine(path: Path, episodes: int) -> dict[str, Any]:
     }  # fmt: skip
     from lightning_rl.figures.imagination import draw_imagination  # matplotlib, which training does without
 
-    draw_imagination(path.parent / "imagination", report, real.draw if real.drawable else None, *pictures)
+    draw_imagination(Out(path.parent / "imagination", force=force), report, real.draw if real.drawable else None, *pictures)
     return report
 
 

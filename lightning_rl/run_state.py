@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from lightning_rl.files import hold
 from lightning_rl.types import UserError
 
 STATE, LOCK = "state.yaml", ".lock"
+_TAKEN = "choose another --seed or --exp_name"
 
 
 @contextlib.contextmanager
@@ -24,8 +27,8 @@ def owned(run_dir: Path) -> Iterator[None]:
         lock = (run_dir / LOCK).open("w")
     except OSError as error:
         raise UserError(f"cannot write to '{run_dir}': {error.strerror}; choose another --logdir") from error
-    with lock:
-        hold(lock, run_dir, "choose another --seed or --exp_name")
+    with lock, _folder_held(run_dir):
+        hold(lock, run_dir, _TAKEN)
         write_state(run_dir, "running")
         try:
             yield
@@ -36,6 +39,21 @@ def owned(run_dir: Path) -> Iterator[None]:
         except BaseException:
             write_state(run_dir, "interrupted")
             raise
+
+
+@contextlib.contextmanager
+def _folder_held(run_dir: Path) -> Iterator[None]:
+    """Holds the folder itself, too: a lock file may be removed. Some network file systems cannot; there the file alone counts."""
+    folder = os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        hold(folder, run_dir, _TAKEN)
+    except OSError as error:
+        if error.errno not in (errno.EBADF, errno.ENOLCK, errno.EINVAL, errno.ENOTSUP):
+            raise
+    try:
+        yield
+    finally:
+        os.close(folder)
 
 
 def write_state(run_dir: Path, state: str, reason: str = "") -> None:
@@ -57,11 +75,20 @@ def read_state(run_dir: Path) -> tuple[str, str]:
 
 
 def _held(run_dir: Path) -> bool:
+    return any(_locked(path) for path in (run_dir, run_dir / LOCK))
+
+
+def _locked(path: Path) -> bool:
     try:
-        with (run_dir / LOCK).open() as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe of this name must not stop a listing
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except OSError:
         return False
+    finally:
+        os.close(handle)
     return False

@@ -37,7 +37,7 @@ class RunProgress(Callback):
         if self._console.is_terminal:
             columns = ("{task.description}", BarColumn(24), "{task.percentage:>5.1f}%", "{task.fields[status]}")
             self._bar = Progress(
-                *(TextColumn(c) if isinstance(c, str) else c for c in columns),
+                *(TextColumn(c, markup=False) if isinstance(c, str) else c for c in columns),
                 TimeElapsedColumn(), TextColumn("ETA"), TimeRemainingColumn(elapsed_when_finished=False),
                 console=self._console, refresh_per_second=4,
             )  # fmt: skip

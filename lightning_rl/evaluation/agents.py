@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from lightning_rl.arguments import count, non_negative
+from lightning_rl.arguments import add_force, count, non_negative
 from lightning_rl.config import has_key, parse_setting
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
 from lightning_rl.evaluation.models import Model, best_of_each, find_models
@@ -126,6 +126,7 @@ def add_csv(parser: argparse.ArgumentParser, written: str) -> None:
     """``OUT.csv`` and ``--seed``."""
     parser.add_argument("out", metavar="OUT.csv", help=f"{written}; rows that are there already are not made again")
     parser.add_argument("--seed", type=non_negative, default=0, metavar="N", help="of all randomness (default 0)")
+    add_force(parser, "OUT.csv")
 
 
 def add_agent_arguments(parser: argparse.ArgumentParser, hyperparameters: str, tests: int | None = None) -> None:

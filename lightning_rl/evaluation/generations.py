@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> None:
         if not isinstance(value, dict):
             raise UserError(f"--draw {key}={value}: expected a space, e.g. --draw 'step_size={{log: [0.01, 10]}}'")
     seeds = range(arguments.seed, arguments.seed + arguments.runs)
-    with open_results(Path(arguments.out), COLUMNS, KEY) as results:
+    with open_results(Path(arguments.out), COLUMNS, KEY, arguments.force) as results:
         evaluate_generations(
             results, arguments.implementation, arguments.gamename, seeds, arguments.preset, settings, spaces(asked)
         )

@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> None:
             raise UserError(f"'{model.name}' is a synthetic environment; rewards are drawn of reward networks")
     (judge,) = asked_judges([arguments.agent], gamename, "reward-curves", arguments)
     models += [real_task(gamename)] if arguments.real else []
-    with open_results(Path(arguments.out), COLUMNS, KEY) as results:
+    with open_results(Path(arguments.out), COLUMNS, KEY, arguments.force) as results:
         evaluate_grid(results, models, GRID_WORLDS[gamename](), judge, arguments.count, arguments.seed)
         print(f"{len({(row['trained_on'], row['proxy']) for row in results.rows})} proxies in {arguments.out}")
 

@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> None:
     jobs = [Job(model, number) for model in models for number in range(arguments.count)]
     for model in baselines(gamename, arguments.real > 0, arguments.curious > 0):
         jobs += [Job(model, n) for n in range(arguments.curious if model.trained_on == CURIOUS else arguments.real)]
-    with open_results(Path(arguments.out), COLUMNS, KEY) as results:
+    with open_results(Path(arguments.out), COLUMNS, KEY, arguments.force) as results:
         with progress(len(jobs) * len(judges), "agents") as advance:
             evaluate_curves(results, judges, jobs, grid, arguments.seed, advance)
         print_summary(results.rows, ("agent", "protocol", "trained_on"), ("area",))

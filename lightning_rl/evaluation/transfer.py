@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> None:
     judges = asked_judges(arguments.agents, gamename, "transfer", arguments)
     jobs = [Job(model, number) for model in models for number in range(arguments.count)]
     jobs += [Job(real_task(gamename), number) for number in range(arguments.real)]
-    with open_results(Path(arguments.out), COLUMNS, KEY) as results:
+    with open_results(Path(arguments.out), COLUMNS, KEY, arguments.force) as results:
         with progress(len(jobs) * len(judges), "agents") as advance:
             evaluate_transfer(results, judges, jobs, arguments.tests, arguments.steps, arguments.seed, advance)
         print_summary(results.rows, ("agent", "protocol", "trained_on"), ("return_mean", "train_steps"))

@@ -138,7 +138,7 @@ def run(arguments: argparse.Namespace) -> None:
         if not isinstance(model.proxy, SyntheticProxy):
             raise UserError(f"'{model.name}' is a reward network, its transitions are real ones; name synthetic environments")
     (judge,) = asked_judges([arguments.agent], gamename, "transfer", arguments)
-    with open_results(Path(arguments.out), COLUMNS, KEY) as results:
+    with open_results(Path(arguments.out), COLUMNS, KEY, arguments.force) as results:
         evaluate_transitions(
             results, models, judge, arguments.count, arguments.tests, arguments.steps, arguments.bin, arguments.seed
         )

@@ -13,6 +13,7 @@ import pandas as pd
 from lightning_rl.arguments import Tool
 from lightning_rl.figures import style
 from lightning_rl.figures.runs import attempt, read_csv, split_label
+from lightning_rl.outputs import Out
 from lightning_rl.types import UserError
 
 COLUMNS = ["run", "command", "commanded", "obtained_mean", "obtained_sd"]
@@ -24,7 +25,7 @@ def sweep_table(report: Mapping[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(report["rows"]).assign(run=label, command=report["command_name"])[COLUMNS]
 
 
-def draw_sweeps(out: Path, table: pd.DataFrame, title: str) -> None:
+def draw_sweeps(out: Out, table: pd.DataFrame, title: str) -> None:
     """One line per run of the sweep ``table``; the band is one sd over episodes."""
     figure, (axes,) = style.panels(1, (6.4, 4.8))
     name = table["command"].iloc[0]
@@ -46,7 +47,7 @@ def draw_sweeps(out: Path, table: pd.DataFrame, title: str) -> None:
     style.save(figure, out, table)
 
 
-def draw_sweep(out: Path, report: Mapping[str, Any]) -> None:
+def draw_sweep(out: Out, report: Mapping[str, Any]) -> None:
     """OUT.png, OUT.svg and OUT.csv of one sweep."""
     title = f"{report['implementation']} on {report['gamename']}: {report['episodes']} episodes per command, actions sampled"
     draw_sweeps(out, sweep_table(report), title)

@@ -86,8 +86,8 @@ def draw(arguments: argparse.Namespace) -> None:
     what = "Thin: single seeds; thick: their mean; dotted: interquartile mean; band, bar: 95 % bootstrap interval of the mean"
     style.caption(figure, f"{what} over {style.seeds_text(counts)}; averaged over bins of {width:,.6g}.")
     style.save(figure, arguments.out, pd.DataFrame(curves, columns=["gamename", "group", "run", arguments.x, "value"]))
-    path = style.table_path(style.stem(arguments.out), "areas")
-    style.save_csv(path, pd.DataFrame(table, columns=list(_COLUMNS)))
+    beside = arguments.out.at(style.stem(arguments.out.path))
+    path = style.save_table(beside, pd.DataFrame(table, columns=list(_COLUMNS)), "areas")
     shown = Table(*_COLUMNS, title=f"area under {arguments.tag}: {path}")
     for row in table:
         shown.add_row(*(f"{cell:,.3f}" if isinstance(cell, float) else str(cell) for cell in row))

@@ -59,6 +59,7 @@ def draw(arguments: argparse.Namespace) -> None:
         mine = bins[bins["component"] == name]
         label = name if name in ("reward", "done") else f"next {name}"
         axes.set(xlabel=label, ylabel="share of transitions per bin", yscale="log")
+        style.plain_ticks(axes.yaxis)
         axes.set_ylim(0.7 * mine["share"].min(), 1.5)
     panels[0].legend(loc="best")
     first = table.iloc[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -11,13 +10,14 @@ import pandas as pd
 from torch import Tensor
 
 from lightning_rl.figures import style
+from lightning_rl.outputs import Out
 from lightning_rl.types import Array
 
 _COLUMNS = 11  # a roll-out of ten steps and its start
 
 
 def draw_imagination(
-    out: Path, report: Mapping[str, Any], draw: Callable[[Tensor], Array] | None, seen: Sequence[Tensor], dreamt: Sequence[Tensor]
+    out: Out, report: Mapping[str, Any], draw: Callable[[Tensor], Array] | None, seen: Sequence[Tensor], dreamt: Sequence[Tensor]
 ) -> None:
     """``OUT.png``, ``OUT.svg`` and ``OUT.csv``. draw: from an observation ``[O]`` to a picture; None: a strip of its bits."""
     shown = min(len(seen), _COLUMNS)

@@ -80,8 +80,7 @@ def draw(arguments: argparse.Namespace) -> None:
     if arguments.markdown:
         print(markdown(rows))
         return
-    path = style.table_path(arguments.out, "marks")
-    style.save_csv(path, table)
+    path = style.save_table(arguments.out, table, "marks")
     shown = Table(*rows[0], title=arguments.title, caption="mean over seeds and its 95 % bootstrap interval")
     for row in rows[1:]:
         shown.add_row(*row)

@@ -23,6 +23,7 @@ from lightning_rl.figures import style
 from lightning_rl.figures.runs import Floats, attempt, find_runs, read_scalar
 from lightning_rl.figures.runs import read_csv as read_any_csv
 from lightning_rl.methods.on_policy import RUNNING_EPISODES
+from lightning_rl.outputs import Out
 from lightning_rl.types import UserError
 
 PANELS = {
@@ -120,7 +121,7 @@ def draw_panel(axes: Axes, name: str, runs: Sequence[Run], line: str) -> None:
         axes.plot(*seed_mean(own, name), color=colour, linewidth=1.6, linestyle=line, label=label + seeds)
 
 
-def draw_panels(out: Path, runs: Sequence[Run], references: Sequence[Run], title: str) -> None:
+def draw_panels(out: Out, runs: Sequence[Run], references: Sequence[Run], title: str) -> None:
     """The picture and its CSV."""
     figure, grid = style.panels(4, (9.6, 5.2))
     for axes, (name, (_, heading)) in zip(grid, PANELS.items(), strict=True):

@@ -10,7 +10,7 @@ import argparse
 import dataclasses
 from pathlib import Path
 
-from lightning_rl.arguments import Tool
+from lightning_rl.arguments import Tool, add_force
 from lightning_rl.figures import (
     commands,
     curves,
@@ -29,20 +29,23 @@ from lightning_rl.figures import (
     tuning,
 )  # fmt: skip
 from lightning_rl.figures.runs import split_label
-from lightning_rl.figures.style import stem
-from lightning_rl.types import UserError
+from lightning_rl.outputs import Out
 
 
-def _sparing_sources(tool: Tool) -> Tool:
-    """The tool, which refuses to overwrite the CSV that it reads."""
+def _sparing(tool: Tool) -> Tool:
+    """The tool, which overwrites nothing that it reads, nor, without ``--force``, what no figure has written."""
+
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
+        tool.add_arguments(parser)
+        add_force(parser)
 
     def draw(arguments: argparse.Namespace) -> None:
-        written = Path(f"{stem(arguments.out)}.csv").resolve()
-        if any(split_label(str(source))[0].resolve() == written for source in getattr(arguments, "sources", ())):
-            raise UserError(f"'{arguments.out}' would overwrite its source '{written.name}'; choose another OUT")
+        words = [word for value in vars(arguments).values() for word in (value if isinstance(value, list) else [value])]
+        inputs = [split_label(str(word))[0] for word in words if isinstance(word, str | Path) and word is not arguments.out]
+        arguments.out = Out(arguments.out, inputs, arguments.force)
         tool.run(arguments)
 
-    return dataclasses.replace(tool, run=draw)
+    return dataclasses.replace(tool, add_arguments=add_arguments, run=draw)
 
 
 _FIGURES = {
@@ -64,4 +67,4 @@ _FIGURES = {
     "tune": tuning.TUNE,
 }
 
-FIGURES: dict[str, Tool] = {name: _sparing_sources(tool) for name, tool in _FIGURES.items()}
+FIGURES: dict[str, Tool] = {name: _sparing(tool) for name, tool in _FIGURES.items()}

@@ -90,6 +90,8 @@ def open_run(path: Path) -> Run:
         try:
             content = yaml.safe_load(config.read_text())
             about |= {key: content[key] for key in (*IDENTITY, "preset") if key in content} | content["config"]
+        except OSError as error:
+            raise UserError(f"'{config}' cannot be read: {error.strerror}") from error
         except (yaml.YAMLError, UnicodeDecodeError, TypeError, KeyError) as error:
             reason = " ".join(str(error).split())[:120]
             raise UserError(f"'{config}' is damaged ({type(error).__name__}: {reason})") from error

@@ -141,8 +141,7 @@ def draw(arguments: argparse.Namespace) -> None:
     if arguments.markdown:
         print(markdown(rows))
         return
-    path = style.table_path(arguments.out, "scores")
-    style.save_csv(path, table)
+    path = style.save_table(arguments.out, table, "scores")
     title = arguments.title or f"{LABELS.get(arguments.tag, arguments.tag)}: mean over seeds and its 95 % interval"
     shown = Table(*rows[0], title=title, caption=f"bins of {width:,.6g}; final: mean of the last tenth of a run")
     for row in rows[1:]:

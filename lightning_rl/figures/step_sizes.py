@@ -49,6 +49,7 @@ def draw(arguments: argparse.Namespace) -> None:
         points = panel.scatter(size[solved], place[solved], c=own["generations"][solved], cmap="viridis_r", norm=scale, s=34,
                                edgecolors="black", linewidths=0.3, label="solved")  # fmt: skip
         panel.set(xscale="log", xlabel="step size", yticks=range(len(transforms)), yticklabels=transforms)
+        style.plain_ticks(panel.xaxis)
         panel.set_ylim(-0.5, len(transforms) - 0.5)
         panel.set_title("mirrored sampling" if way else "without mirrored sampling", loc="right")
     axes[0, 0].legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False)  # points are everywhere

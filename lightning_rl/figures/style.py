@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,11 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from cycler import cycler
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter
+from matplotlib.ticker import EngFormatter, NullFormatter
+
+from lightning_rl.outputs import File, Out, owned_numbers, owned_picture, owned_table, picture_metadata
 
 # Okabe and Ito's colours, told apart by all readers; grey and black are for published curves.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C564B", "#7F7F7F")
@@ -30,6 +33,7 @@ plt.rcParams.update(
         "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 11,
         "legend.fontsize": 8.5, "legend.framealpha": 0.8, "figure.constrained_layout.use": True,
         "savefig.dpi": 130, "svg.hashsalt": "lightning_rl", "svg.fonttype": "none",
+        "text.parse_math": False,  # names of users may hold dollar signs
     }
 )  # fmt: skip
 
@@ -55,6 +59,12 @@ def big_numbers(axes: Axes) -> None:
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
 
 
+def plain_ticks(axis: Axis) -> None:
+    """The numbers of a logarithmic axis in plain text."""
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
+
+
 def heading(figure: Figure, text: str) -> None:
     """The title of the whole figure, in as many lines as it takes."""
     figure.suptitle(textwrap.fill(text, int(figure.get_figwidth() * 9.5)), fontsize=12)
@@ -76,34 +86,46 @@ def stem(out: Path) -> Path:
     return out.with_suffix("") if out.suffix in (".png", ".svg", ".csv") else out
 
 
-def table_path(out: Path, name: str = "table") -> Path:
-    """Where a table goes: beside a figure of the same OUT, not over its numbers."""
-    return out if out.suffix == ".csv" else out.with_name(f"{out.name}-{name}.csv")
-
-
-def save(figure: Figure, out: Path, table: pd.DataFrame) -> None:
+def save(figure: Figure, out: Out, table: pd.DataFrame) -> None:
     """Writes OUT.png, OUT.svg and OUT.csv and says so."""
-    out = stem(out)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(f"{out}.png")
-    figure.savefig(f"{out}.svg", metadata={"Date": None})
+    name, numbers = stem(out.path), csv_text(table)
+    png, svg, csv = (Path(f"{name}.{ending}") for ending in ("png", "svg", "csv"))
+    if out.path.suffix == ".csv":  # OUT was forgotten, and this is the first source
+        out.check(csv, lambda path: False)
+    metadata = picture_metadata(numbers)
+    out.write(
+        File(csv, numbers, owned_numbers(png)),
+        File(png, rendered(figure, "png", metadata["png"]), owned_picture),
+        File(svg, rendered(figure, "svg", metadata["svg"]), owned_picture),
+    )
     plt.close(figure)
-    save_csv(Path(f"{out}.csv"), table)
-    print(f"wrote {out}.png, {out}.svg and {out}.csv")
+    print(f"wrote {png}, {svg} and {csv}")
 
 
 def png(figure: Figure) -> bytes:
-    """The figure as the bytes of a PNG."""
-    content = io.BytesIO()
-    figure.savefig(content, format="png")
+    """The bytes of a PNG of the figure, which is closed."""
+    content = rendered(figure, "png", None)
     plt.close(figure)
+    return content
+
+
+def rendered(figure: Figure, form: str, metadata: Mapping[str, str | None] | None) -> bytes:
+    """The figure as the bytes of a PNG or SVG."""
+    content = io.BytesIO()
+    figure.savefig(content, format=form, metadata=metadata)
     return content.getvalue()
 
 
-def save_csv(path: Path, table: pd.DataFrame) -> None:
-    """Numbers with six significant digits, whole ones as such."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    table.map(_plain).to_csv(path, index=False, lineterminator="\n")
+def save_table(out: Out, table: pd.DataFrame, name: str) -> Path:
+    """Writes a table as OUT-name.csv, beside a figure of the same OUT, or as OUT where that ends in .csv; the path."""
+    path = out.path if out.path.suffix == ".csv" else out.path.with_name(f"{out.path.name}-{name}.csv")
+    out.write(File(path, csv_text(table), owned_table(table.columns)))
+    return path
+
+
+def csv_text(table: pd.DataFrame) -> bytes:
+    """A CSV: numbers with six significant digits, whole ones as such."""
+    return str(table.map(_plain).to_csv(index=False, lineterminator="\n")).encode()
 
 
 def _plain(value: Any) -> Any:

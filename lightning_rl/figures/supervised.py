@@ -44,6 +44,7 @@ def draw_losses(axes: Axes, table: pd.DataFrame) -> None:
         axes.plot(own.index, own, color=style.colour(index), alpha=0.3, linewidth=0.8)
         axes.plot(own.index, own.mean(axis=1), color=style.colour(index), linewidth=2.0, label=label)
     axes.set(xlabel="passes over the data", ylabel="loss on held-out transitions", yscale="log", title="the model")
+    style.plain_ticks(axes.yaxis)
     axes.legend(loc="best")
 
 

@@ -84,7 +84,7 @@ def draw(arguments: argparse.Namespace) -> None:
     """The table that the arguments ask for."""
     run_dirs = [run.path for run in find_runs(arguments.sources)]
     header, *rows = table_rows(run_dirs, arguments.tag or DEFAULT_TAGS, arguments.last, arguments.until)
-    style.save_csv(style.table_path(arguments.out), pd.DataFrame(rows, columns=list(header)))
+    style.save_table(arguments.out, pd.DataFrame(rows, columns=list(header)), "table")
     table = Table(*header)
     for row in rows:
         table.add_row(*row, end_section=row[1] == "min")

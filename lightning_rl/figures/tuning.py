@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, NullFormatter
+from matplotlib.ticker import LogLocator
 
 from lightning_rl.arguments import Tool
 from lightning_rl.figures import style
+from lightning_rl.outputs import Out
 from lightning_rl.tuning.results import Trial, plain, ranked, read_search, read_trials
 
 
-def draw_search(out: Path, order: Sequence[Trial], search: Mapping[str, Any]) -> None:
+def draw_search(out: Out, order: Sequence[Trial], search: Mapping[str, Any]) -> None:
     """OUT.png, OUT.svg and OUT.csv of trials, best first; search: the search's ``search.yaml``."""
     tune = search["tune"]
     metric, (budget,) = tune["metric"], tune["budget"]
@@ -64,8 +65,7 @@ def _scatter(axes: Axes, key: str, scored: Sequence[Trial]) -> None:
     elif x.min() > 0 and x.max() / x.min() > 20:
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if x.max() / x.min() < 200 else (1,)))
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        style.plain_ticks(axes.xaxis)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,6 +6,8 @@ import base64
 import html
 from collections.abc import Iterable, Sequence
 
+from lightning_rl.outputs import PROGRAM
+
 # The browser is told to refuse every request; pictures, films and numbers are data in the page.
 _POLICY = "default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'"
 
@@ -26,7 +28,7 @@ figcaption, .note { font-size: 13px; color: #777; }
 def page(title: str, sections: Iterable[str]) -> str:
     """A whole document."""
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="generator" content="{PROGRAM}">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         f'<meta name="viewport" content="width=device-width">\n<title>{html.escape(title)}</title>\n'
         f"<style>{_STYLE}</style></head>\n"

@@ -12,10 +12,11 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from lightning_rl.arguments import Tool
+from lightning_rl.arguments import Tool, add_force
 from lightning_rl.console import put
 from lightning_rl.figures import style
 from lightning_rl.figures.runs import Curve, Run, find_runs, read_scalar
+from lightning_rl.outputs import File, Out, owned_table
 from lightning_rl.run_state import read_state
 from lightning_rl.types import UserError
 
@@ -84,13 +85,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--reverse", action="store_true", help="highest first")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write the table there, too")
+    add_force(parser, "--csv FILE")
 
 
 def show(arguments: argparse.Namespace) -> None:
     """Prints the table that the arguments ask for."""
+    out = None if arguments.csv is None else Out(arguments.csv, (), arguments.force)
+    if out is not None:
+        out.check(out.path, owned_table(COLUMNS))  # before the work
     rows = list_runs(arguments.folders, arguments.sort, arguments.reverse)
-    if arguments.csv is not None:
-        style.save_csv(arguments.csv, rows)
+    if out is not None:
+        out.write(File(out.path, style.csv_text(rows), owned_table(COLUMNS)))
     table = Table(
         title=f"{len(rows)} runs", caption="last and best: " + ", ".join(sorted({tag for tag in rows["scalar"] if tag}))
     )

@@ -15,12 +15,13 @@ import pandas as pd
 from PIL import Image
 
 from lightning_rl import __version__
-from lightning_rl.arguments import Tool
+from lightning_rl.arguments import Tool, add_force
 from lightning_rl.figures import style
 from lightning_rl.figures.curves import Look, curves_figure
 from lightning_rl.figures.groups import LABELS, groups_of
 from lightning_rl.figures.runs import IDENTITY, Run, find_runs
 from lightning_rl.figures.scores import score_table, summary_rows
+from lightning_rl.outputs import File, Out, owned_picture
 from lightning_rl.reports import html
 from lightning_rl.reports.listing import COLUMNS, cell, run_row
 from lightning_rl.types import UserError
@@ -168,6 +169,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of ``report``."""
     parser.add_argument("folders", type=Path, nargs="+", metavar="DIR", help="run directory, or folder above some")
     parser.add_argument("-o", "--out", type=Path, default=Path("report.html"), metavar="FILE", help="default: report.html")
+    add_force(parser)
     parser.add_argument("--tag", action="append", help=f"scalar to draw; repeatable (default {', '.join(TAGS)})")
     parser.add_argument("--group", action="append", metavar="KEY", help="as of lightning-rl figures curves; repeatable")
     parser.add_argument("--videos", action="store_true", help="whole films instead of stills")
@@ -176,12 +178,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def show(arguments: argparse.Namespace) -> None:
     """Writes the page that the arguments ask for."""
+    out = Out(arguments.out, arguments.folders, arguments.force)
+    out.check(out.path, owned_picture)  # before the work
     text = report(arguments.folders, arguments.tag or TAGS, arguments.group, arguments.videos, arguments.title)
-    try:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(text)
-    except OSError as error:
-        raise UserError(f"cannot write '{arguments.out}': {error.strerror}; choose another -o FILE") from error
+    out.write(File(out.path, text.encode(), owned_picture))
     print(f"wrote {arguments.out} ({arguments.out.stat().st_size / 1e6:.1f} MB)")
 
 

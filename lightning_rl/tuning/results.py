@@ -14,6 +14,7 @@ import yaml
 from rich.table import Table
 
 from lightning_rl.console import put
+from lightning_rl.outputs import Out
 from lightning_rl.tuning.trial import FAILED, REPORTS, SETTINGS, Plan, read_reports
 from lightning_rl.types import UserError
 
@@ -109,7 +110,7 @@ def write_results(plan: Plan, trials: Sequence[Trial]) -> None:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-    draw_search(plan.folder / "search", order, read_search(plan.folder))
+    draw_search(Out(plan.folder / "search"), order, read_search(plan.folder))
     _print_table(rows, plan)
     use = f"--implementation {options.implementation} --gamename {options.gamename} --config {plan.folder / BEST}"
     print(f"best settings: {plan.folder / BEST}\nuse them: python trainer.py {use}")

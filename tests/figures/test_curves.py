@@ -51,7 +51,7 @@ def test_the_csv_is_what_is_plotted_and_can_be_drawn_again(tmp_path, capsys):
     pd.testing.assert_frame_equal(again, own, rtol=1e-4)
     for source in (f"{tmp_path}/out.csv", f"{tmp_path}/out.csv:ours"):
         assert draw("curves", tmp_path / "out.png", source) == 2
-        assert "would overwrite its source 'out.csv'; choose another OUT" in capsys.readouterr().err
+        assert "out.csv' is read by this command and would be overwritten; choose another OUT" in capsys.readouterr().err
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "out.csv"), table)
 
 

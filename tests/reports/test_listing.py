@@ -58,3 +58,23 @@ def test_a_run_that_ends_early_says_so(tmp_path, monkeypatch, how):
         with pytest.raises(RuntimeError):
             main(flags)
         assert read_state(run_dir(tmp_path)) == ("failed", "the ground gave way")
+
+
+@pytest.mark.parametrize("name", ["[lr=0.1]", "[bold]", "$\\frac{$"])
+def test_names_are_shown_as_they_are(name, tmp_path, capsys):
+    """Rich would read brackets as markup, matplotlib dollar signs as formulas."""
+    assert run_cli(tmp_path / "exp", "--max_epochs", "2", "--exp_name", name) == 0
+    capsys.readouterr()
+    assert main(["runs", str(tmp_path / "exp")]) == 0
+    assert name in capsys.readouterr().out
+    assert main(["figures", "curves", str(tmp_path / "out"), str(tmp_path / "exp"), "--group", "exp_name", "--title", name]) == 0
+    assert (tmp_path / "out.svg").read_text().count(name) >= 2  # title and legend
+    assert main(["report", str(tmp_path / "exp"), "-o", str(tmp_path / "page.html"), "--title", name]) == 0
+    assert name in (tmp_path / "page.html").read_text()
+
+
+def test_a_title_is_no_markup(tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("seed,env_steps,value\n1,10,2.0\n1,20,4.0\n")
+    words = ["figures", "scores", str(tmp_path / "x"), f"{tmp_path}/a.csv:[/]", "--tag", "value", "--title", "[/]"]
+    assert main(words) == 0
+    assert capsys.readouterr().out.count("[/]") == 2

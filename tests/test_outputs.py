@@ -1,0 +1,149 @@
+"""Nothing is overwritten that the command did not write, whatever OUT is."""
+
+import json
+
+import pandas as pd
+import pytest
+from helpers import run_cli, run_dir
+from PIL import Image
+
+from lightning_rl.cli import main
+from lightning_rl.evaluation.results import open_results
+from lightning_rl.types import UserError
+
+CURVE = "seed,env_steps,value\n" + "".join(f"{seed},{step},{step / 10 + seed}\n" for seed in (1, 2) for step in (100, 200, 300))
+SWEEP = "run,command,commanded,obtained_mean,obtained_sd\na,return,0,1,1\na,return,10,9,1\n"
+
+
+def files(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def refused(capsys, *words, says):
+    """The command fails with one line that says so, and changes no file."""
+    assert main([str(word) for word in words]) == 2
+    printed = capsys.readouterr().err.strip().splitlines()
+    assert len(printed) == 1, printed
+    assert says in printed[0]
+
+
+@pytest.fixture
+def sources(tmp_path):
+    for name in ("a.csv", "b.csv", "ref.csv"):
+        (tmp_path / name).write_text(CURVE)
+    for name in ("sweep_a.csv", "sweep_b.csv"):
+        (tmp_path / name).write_text(SWEEP)
+    (tmp_path / "notes.png").write_bytes(b"my holiday")
+    (tmp_path / "notes-marks.csv").write_text("mine\n")
+    return tmp_path
+
+
+CURVES = ("figures", "curves")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ((*CURVES, "a.csv", "b.csv"), "a.csv' was not written by this command"),  # OUT forgotten
+        ((*CURVES, "a", "b.csv"), "a.csv' was not written by this command"),
+        ((*CURVES, "a", "a.csv"), "a.csv' is read by this command"),
+        ((*CURVES, "a", "a.csv:ours"), "a.csv' is read by this command"),
+        ((*CURVES, "ref", "b.csv", "--reference", "ref.csv"), "ref.csv' is read by this command"),
+        ((*CURVES, "ref", "b.csv", "--reference", "ref.csv:paper", "--force"), "ref.csv' is read by this command"),
+        ((*CURVES, "link", "b.csv"), "link.csv' is read by this command"),
+        ((*CURVES, "notes", "b.csv"), "notes.png' was not written by this command"),
+        ((*CURVES, "folder", "b.csv"), "folder.csv' is no plain file"),
+        (("figures", "commands", "sweep_a.csv", "sweep_b.csv"), "sweep_a.csv' was not written by this command"),
+        (("figures", "marks", "notes", "b.csv", "--at", "200", "--window", "10", "--tag", "value"), "notes-marks.csv' was not"),
+    ],
+)
+def test_figures_leave_inputs_and_foreign_files_alone(words, says, sources, monkeypatch, capsys):
+    monkeypatch.chdir(sources)
+    (sources / "link.csv").symlink_to("b.csv")
+    (sources / "folder.csv").mkdir()
+    before = files(sources)
+    refused(capsys, *words, says=says)
+    assert files(sources) == before
+
+
+def test_a_figure_is_drawn_again_until_its_numbers_are_edited(sources, monkeypatch, capsys):
+    monkeypatch.chdir(sources)
+    words = [*CURVES, "out", "a.csv"]
+    assert main(words) == main([*CURVES, "out.png", "b.csv"]) == 0
+    assert Image.open("out.png").text["Software"] == "lightning_rl"
+    edited = (sources / "out.csv").read_bytes() + b",mine,seed_3,100,7\n"
+    (sources / "out.csv").write_bytes(edited)
+    refused(capsys, *words, says="out.csv' was not written by this command; choose another OUT, or --force")
+    assert (sources / "out.csv").read_bytes() == edited
+    assert main([*words, "--force"]) == 0
+    assert b"mine" not in (sources / "out.csv").read_bytes()
+
+
+def test_tables_are_made_again_but_not_over_other_tables(sources, monkeypatch, capsys):
+    monkeypatch.chdir(sources)
+    words = ["figures", "scores", "table.csv", "a.csv", "--tag", "value"]
+    assert main(words) == main(words) == 0
+    refused(capsys, *words[:2], "b.csv", *words[3:], says="b.csv' was not written by this command")
+    assert (sources / "b.csv").read_text() == CURVE
+
+
+def test_reports_and_listings_leave_the_run_alone(tmp_path, capsys):
+    assert run_cli(tmp_path / "exp", "--max_epochs", "2") == 0
+    run = run_dir(tmp_path / "exp")
+    before = files(tmp_path)
+    for name in ("last.ckpt", "config.yaml", ".lock"):
+        refused(capsys, "report", run, "-o", run / name, says="was not written by this command")
+        refused(capsys, "runs", run, "--csv", run / name, says="was not written by this command")
+    assert files(tmp_path) == before
+    page, table = tmp_path / "page.html", tmp_path / "runs.csv"
+    for _ in range(2):
+        assert main(["report", str(run), "-o", str(page)]) == main(["runs", str(run), "--csv", str(table)]) == 0
+    assert len(pd.read_csv(table)) == 1
+    page.write_text("<html>my own page</html>")
+    refused(capsys, "report", run, "-o", page, says="page.html' was not written by this command")
+
+
+@pytest.mark.parametrize("content", [b"one line without an end", b"a,b\n1,2\n", b"\xff\xfe\x00binary\n", b"n,value\n1,2\n"])
+def test_a_results_table_cuts_nothing_off_a_foreign_file(content, tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="not with the columns of this evaluation"), open_results(path, ("n", "score"), ("n",)):
+        pass
+    assert path.read_bytes() == content
+    with open_results(path, ("n", "score"), ("n",), force=True) as results:
+        results.add([{"n": 1, "score": 2.0}])
+    assert path.read_text() == "n,score\n1,2\n"
+
+
+@pytest.mark.parametrize("torn", [b"", b"n,sc", b"n,score\n1,2\n2,"])
+def test_a_results_table_goes_on_after_a_torn_write(torn, tmp_path):
+    path = tmp_path / "out.csv"
+    path.write_bytes(torn)
+    with open_results(path, ("n", "score"), ("n",)) as results:
+        done = results.has(n=1)
+        results.add([{"n": 3, "score": 4.0}])
+    assert path.read_text() == "n,score\n" + ("1,2\n" if done else "") + "3,4\n"
+    assert done == (b"1,2\n" in torn)
+
+
+def test_a_malformed_row_is_named_and_kept(tmp_path):
+    path = tmp_path / "out.csv"
+    path.write_text("n,score\n1,2\n1,2,3\n")
+    with pytest.raises(UserError, match="row 3: 3 values in 2 columns"), open_results(path, ("n", "score"), ("n",)):
+        pass
+    assert path.read_text() == "n,score\n1,2\n1,2,3\n"
+
+
+def test_an_evaluation_leaves_foreign_files_beside_the_checkpoint(tmp_path, capsys):
+    assert run_cli(tmp_path / "exp", "--max_epochs", "2") == 0
+    run = run_dir(tmp_path / "exp")
+    (run / "evaluation.json").write_text('{"mine": 1}')
+    words = ["--eval_agent", run / "last.ckpt", "--eval_episodes", "1"]
+    refused(capsys, *words, says="evaluation.json' was not written by this command")
+    assert (run / "evaluation.json").read_text() == '{"mine": 1}'
+    assert main([*map(str, words), "--force"]) == 0
+    assert main([*map(str, words)]) == 0
+    assert json.loads((run / "evaluation.json").read_text())["episodes"] == 1
+    (run / "sweep.csv").write_text(SWEEP)
+    capsys.readouterr()
+    refused(capsys, *words, "--eval_command", "sweep", says="sweep.csv' was not written by this command")
