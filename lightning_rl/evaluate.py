@@ -22,7 +22,7 @@ from lightning_rl.data.episodes import Player, record_episode
 from lightning_rl.envs.gym import can_film
 from lightning_rl.functional.statistics import summarise
 from lightning_rl.methods.base import Evaluation, Method, evaluation_requests
-from lightning_rl.outputs import File, Out
+from lightning_rl.outputs import File, Out, owned_picture
 from lightning_rl.registry import implementation
 from lightning_rl.run import quiet_lightning
 from lightning_rl.types import ActionMode, Episode, Request, UserError
@@ -41,6 +41,11 @@ def load_method(path: Path) -> Method:
         reason = str(error).splitlines()[0]
         raise UserError(f"checkpoint '{path}' does not fit this version's {hparams['implementation']}: {reason}") from error
     return method
+
+
+def beside(checkpoint: Path, name: str, force: bool) -> Out:
+    """A file called ``name`` in the folder of a checkpoint."""
+    return Out(checkpoint.parent / name, (), force, "copy the checkpoint to a folder of your own")
 
 
 def parse_command(text: str | None, names: tuple[str, ...], default: tuple[float, ...]) -> tuple[float, ...] | None:
@@ -103,10 +108,10 @@ def evaluate(path: Path, episodes: int, command_text: str | None, num_workers: i
 
     force: files of the same names beside it, which no evaluation has written, are overwritten.
     """
-    out, film = Out(path.parent / "evaluation.json", force=force), path.parent / "evaluation.mp4"
+    checkpoint = _open(path, num_workers)
+    out, film = beside(path, "evaluation.json", force), path.parent / "evaluation.mp4"
     out.check(out.path, _owned_report)
     out.check(film, lambda _: _owned_report(out.path))
-    checkpoint = _open(path, num_workers)
     method, player = checkpoint.method, checkpoint.evaluation.collector.player
     command = parse_command(command_text, method.command_names, method.first_command() or ())
     sampled, greedy = checkpoint.play([(command, "sampled"), (command, "greedy")], episodes)
@@ -147,6 +152,8 @@ def sweep(path: Path, episodes: int, num_workers: int, *asked: float, force: boo
     ``asked``; the others keep the checkpoint's.
     """
     checkpoint = _open(path, num_workers)
+    out = beside(path, "sweep", force)
+    out.check(path.parent / "sweep.png", owned_picture)  # before the work
     method, first = checkpoint.method, checkpoint.method.first_command()
     limits = method.command_limits()
     if first is None or limits is None:
@@ -164,7 +171,7 @@ def sweep(path: Path, episodes: int, num_workers: int, *asked: float, force: boo
     }
     from lightning_rl.figures.commands import draw_sweep  # matplotlib, which training does without
 
-    draw_sweep(Out(path.parent / "sweep", force=force), report)
+    draw_sweep(out, report)
     return report
 
 

@@ -13,10 +13,10 @@ from torch import Tensor
 from lightning_rl.console import put
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.envs.model_env import ModelEnv
-from lightning_rl.evaluate import load_method
+from lightning_rl.evaluate import beside, load_method
 from lightning_rl.methods.model_based import ModelBased, PerfectModel
 from lightning_rl.nets.world_policy import WorldPolicy
-from lightning_rl.outputs import Out
+from lightning_rl.outputs import owned_picture
 from lightning_rl.seeding import derive_seed
 from lightning_rl.types import UserError
 
@@ -32,6 +32,8 @@ def imagine(path: Path, episodes: int, force: bool = False) -> dict[str, Any]:
     method = load_method(path)
     if not isinstance(method, ModelBased):
         raise UserError(f"--imagine: '{path}' is of {type(method).__name__}, which has no world model; leave it out")
+    out = beside(path, "imagination", force)
+    out.check(path.parent / "imagination.png", owned_picture)  # before the work
     policy, real, steps = method.policy, method.env, getattr(method.cfg, "rollout_length", None)
     assert isinstance(policy, WorldPolicy)
     if steps is None:
@@ -46,7 +48,7 @@ def imagine(path: Path, episodes: int, force: bool = False) -> dict[str, Any]:
     }  # fmt: skip
     from lightning_rl.figures.imagination import draw_imagination  # matplotlib, which training does without
 
-    draw_imagination(Out(path.parent / "imagination", force=force), report, real.draw if real.drawable else None, *pictures)
+    draw_imagination(out, report, real.draw if real.drawable else None, *pictures)
     return report
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,26 +37,33 @@ class File:
 
 @dataclass(frozen=True)
 class Out:
-    """OUT of a command. inputs: what it reads, and never overwrites; force: the user insists on overwriting other files."""
+    """OUT of a command.
+
+    inputs: what it reads, and never overwrites; force: the user insists on overwriting other files; remedy: where else to go.
+    """
 
     path: Path
     inputs: Sequence[Path] = ()
     force: bool = False
+    remedy: str = "choose another OUT"
 
     def at(self, path: Path) -> Out:
         """The same for another name."""
         return dataclasses.replace(self, path=path)
 
     def check(self, path: Path, owned: Owned) -> None:
-        """UserError where ``path`` is an input, or something else that is not ``owned``."""
+        """UserError where ``path`` cannot be written, is an input, or is something else that is not ``owned``."""
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise UserError(f"cannot write '{path}': '{folder}' is not writable for this user; {self.remedy}")
         if not path.exists() and not path.is_symlink():
             return
         if any(given.exists() and given.samefile(path) for given in self.inputs):
-            raise UserError(f"'{path}' is read by this command and would be overwritten; choose another OUT")
+            raise UserError(f"'{path}' is read by this command and would be overwritten; {self.remedy}")
         if not path.is_file():
-            raise UserError(f"'{path}' is no plain file; choose another OUT")
+            raise UserError(f"'{path}' is no plain file; {self.remedy}")
         if not self.force and not owned(path):
-            raise UserError(f"'{path}' was not written by this command; choose another OUT, or --force to overwrite it")
+            raise UserError(f"'{path}' was not written by this command; {self.remedy}, or --force to overwrite it")
 
     def write(self, *files: File) -> None:
         """Writes all files, or none where one of them is not to be overwritten."""
@@ -66,7 +74,7 @@ class Out:
                 file.path.parent.mkdir(parents=True, exist_ok=True)
                 file.path.write_bytes(file.content)
             except OSError as error:
-                raise UserError(f"cannot write '{file.path}': {error.strerror}; choose another OUT") from error
+                raise UserError(f"cannot write '{file.path}': {error.strerror}; {self.remedy}") from error
 
 
 def checksum(content: bytes) -> str:

@@ -9,6 +9,7 @@ from PIL import Image
 
 from lightning_rl.cli import main
 from lightning_rl.evaluation.results import open_results
+from lightning_rl.run_state import owned, read_state
 from lightning_rl.types import UserError
 
 CURVE = "seed,env_steps,value\n" + "".join(f"{seed},{step},{step / 10 + seed}\n" for seed in (1, 2) for step in (100, 200, 300))
@@ -147,3 +148,39 @@ def test_an_evaluation_leaves_foreign_files_beside_the_checkpoint(tmp_path, caps
     (run / "sweep.csv").write_text(SWEEP)
     capsys.readouterr()
     refused(capsys, *words, "--eval_command", "sweep", says="sweep.csv' was not written by this command")
+
+
+def test_a_folder_that_cannot_be_written_is_said_before_the_work(sources, monkeypatch, capsys):
+    monkeypatch.chdir(sources)
+    monkeypatch.setattr("lightning_rl.outputs.os.access", lambda folder, mode: False)
+    before = files(sources)
+    refused(capsys, *CURVES, "out", "b.csv", says=f"cannot write 'out.csv': '{sources}' is not writable for this user")
+    refused(capsys, "report", "b.csv", says="cannot write 'report.html'")
+    assert files(sources) == before
+
+
+def test_an_unreadable_config_does_not_hide_the_other_runs(tmp_path, monkeypatch, capsys):
+    for seed in ("1", "2"):
+        assert run_cli(tmp_path, "--max_epochs", "2", "--seed", seed) == 0
+    hidden = run_dir(tmp_path, seed=2) / "config.yaml"
+    read = type(hidden).read_text
+
+    def read_text(path, *arguments, **words):
+        if path == hidden:
+            raise PermissionError(13, "Permission denied", str(path))
+        return read(path, *arguments, **words)
+
+    monkeypatch.setattr(type(hidden), "read_text", read_text)
+    capsys.readouterr()
+    assert main(["runs", str(tmp_path)]) == 0
+    printed = capsys.readouterr()
+    assert "1 runs" in printed.out
+    assert "config.yaml' cannot be read: Permission denied" in printed.err
+
+
+def test_a_removed_lock_lets_no_second_process_in(tmp_path):
+    with owned(tmp_path / "run"):
+        (tmp_path / "run" / ".lock").unlink()
+        with pytest.raises(UserError, match="in use by another process"), owned(tmp_path / "run"):
+            pass
+        assert read_state(tmp_path / "run") == ("running", "")
