@@ -24,7 +24,8 @@ from rich.table import Table
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods import agent as methods
 from lightning_rl.registry import implementation
-from lightning_rl.run import RunOptions, keep_freed_memory, load_config
+from lightning_rl.run import RunOptions, load_config
+from lightning_rl.runtime import keep_freed_memory
 
 # implementation: gamename, settings, decisions measured at a time
 CASES: dict[str, tuple[str, dict[str, Any], int]] = {

@@ -26,7 +26,8 @@ from lightning_rl.envs.proxies import make_envs
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods import agent as methods
 from lightning_rl.registry import implementation
-from lightning_rl.run import RunOptions, keep_freed_memory, load_config
+from lightning_rl.run import RunOptions, load_config
+from lightning_rl.runtime import keep_freed_memory
 from lightning_rl.seeding import derive_seed
 
 FILE = Path(__file__).resolve().parent.parent / "results" / "members" / "learning.csv"

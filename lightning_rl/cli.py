@@ -24,7 +24,7 @@ from lightning_rl.evolution.executors import EXECUTORS
 from lightning_rl.imagine import imagine, print_imagination
 from lightning_rl.processes import train_groups
 from lightning_rl.registry import ALIASES, IMPLEMENTATIONS, canonical, implementation
-from lightning_rl.run import RunOptions, train
+from lightning_rl.run import RunOptions, load_config, train
 from lightning_rl.types import UserError
 
 FINAL_EVAL_EPISODES = 100
@@ -269,6 +269,8 @@ def _search(arguments: argparse.Namespace) -> int:
         raise UserError(f"--num_seeds {options.num_seeds}: a search takes its seeds per trial from --tune seeds=N")
     settings = dict(parse_setting(setting, "--tune", "trials=20") for setting in arguments.tune_settings)
     config = load_tune_config(options.implementation, options.gamename, settings)
+    fixed = dataclasses.replace(options, settings={**options.settings, **config.settings})
+    config = load_tune_config(options.implementation, options.gamename, settings, load_config(fixed).unread())
     trials = dataclasses.replace(options, logdir=options.logdir.resolve(), ray_address=None)
     return tune(Plan(trials, config, options.ray_address), options.resume)
 

@@ -135,3 +135,17 @@ def build_config(schema: type[C], layers: Iterable[tuple[str, Mapping[str, Any]]
         key = str(first["loc"][0])
         got = "" if first["type"] == "missing" else f", got {first['input']!r}"
         raise UserError(f"{source.get(key, 'default')}: key '{key}': {first['msg']}{got}") from error
+
+
+def changes(values: Mapping[str, Any], layers: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
+    """Those of ``values`` that are others than the layers give."""
+    below = {key: value for _, layer in layers for key, value in layer.items()}
+    return {key: value for key, value in values.items() if value != below.get(key)}
+
+
+def refuse_unread(unread: Mapping[str, str], *asked: tuple[str, Iterable[str]]) -> None:
+    """UserError for a key that somebody asked for, (where, keys), though it makes no difference; unread: key -> reason."""
+    for where, keys in asked:
+        for key in keys:
+            if key in unread:
+                raise UserError(f"{where}: key '{key}': {unread[key]}")

@@ -24,7 +24,7 @@ from lightning_rl.functional.statistics import summarise
 from lightning_rl.methods.base import Evaluation, Method, evaluation_requests
 from lightning_rl.outputs import File, Out, owned_picture
 from lightning_rl.registry import implementation
-from lightning_rl.run import quiet_lightning
+from lightning_rl.runtime import quiet_lightning
 from lightning_rl.types import ActionMode, Episode, Request, UserError
 
 SWEEP_POINTS = 13

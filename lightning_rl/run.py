@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import dataclasses
-import logging
-import os
 import platform
 import subprocess
 import sys
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -34,13 +30,14 @@ from lightning_rl.callbacks.interrupt import StopAtEnvSteps, StopOnSignal
 from lightning_rl.callbacks.member_checkpoints import MemberCheckpointIO
 from lightning_rl.callbacks.progress import RunProgress
 from lightning_rl.callbacks.recorder import Recorder
-from lightning_rl.config import build_config, merged_values
+from lightning_rl.config import build_config, changes, merged_values, refuse_unread
 from lightning_rl.data.loaders import Collector, worker_died
 from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods.base import Evaluation, Experience, Method, MethodConfig
 from lightning_rl.registry import implementation
 from lightning_rl.run_state import owned, write_state
+from lightning_rl.runtime import prepare_process
 from lightning_rl.types import UserError
 
 _PACKAGES = ("lightning_rl", "torch", "pytorch-lightning", "gymnasium", "numpy", "tensorboard")
@@ -93,10 +90,20 @@ def config_layers(options: RunOptions) -> list[tuple[str, Mapping[str, Any]]]:
     return [*merged_values(options.implementation, options.gamename, options.preset), ("--config", options.config)]
 
 
-def load_config(options: RunOptions) -> MethodConfig:
-    """The merged and checked config: ``config_layers`` < settings."""
+def merged_config(options: RunOptions, where: str = "--set") -> MethodConfig:
+    """The checked config: ``config_layers`` < settings, which come from ``where``."""
     schema = implementation(options.implementation).config
-    return build_config(schema, [*config_layers(options), ("--set", options.settings)]).resolved(options.gamename)
+    return build_config(schema, [*config_layers(options), (where, options.settings)])
+
+
+def load_config(options: RunOptions, where: str = "--set") -> MethodConfig:
+    """``merged_config`` with all that it takes from elsewhere; UserError also for a setting that would make no difference.
+
+    A value of ``--config`` that the YAML has as well may stay: a run's record holds every key.
+    """
+    config = merged_config(options, where)
+    refuse_unread(config.unread(), ("--config", changes(options.config, config_layers(options)[:-1])), (where, options.settings))
+    return config.resolved(options.gamename)
 
 
 def train(options: RunOptions) -> int:
@@ -122,13 +129,7 @@ def train(options: RunOptions) -> int:
         raise UserError("--accelerator gpu: no GPU that torch can use was found; use --accelerator cpu")
     if options.recording_epoch_interval > 0 and not can_film(env_spec(options.gamename)):
         raise UserError(f"gamename '{options.gamename}' cannot render; leave out --recording_epoch_interval")
-    quiet_lightning()
-    torch.set_num_threads(1)  # the nets are small; cores are for seeds and workers
-    keep_freed_memory()
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what the next line asks of CUDA
-    torch.use_deterministic_algorithms(True)
-    # Or an empty replay memory would be written from end to end.
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    prepare_process()
     entry = implementation(options.implementation)
     method = entry.method(hparams)
     if options.reload is not None:
@@ -286,20 +287,6 @@ def _git_commit() -> str | None:
         return None
 
 
-def keep_freed_memory() -> None:
-    """Tells the C library (glibc; elsewhere nothing happens) to keep freed blocks instead of giving them back to the system.
-
-    A batch's activations are freed and asked for again at every update; fetching their pages anew costs more than using them.
-    """
-    with contextlib.suppress(AttributeError, OSError):
-        libc = ctypes.CDLL("libc.so.6")
-        libc.mallopt(_M_MMAP_THRESHOLD, 2**25)  # the most that it takes
-        libc.mallopt(_M_TRIM_THRESHOLD, 2**29)
-
-
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
-
-
 def _summary(options: RunOptions, method: Method, trainer: Trainer, interrupted: bool) -> str:
     state = "interrupted" if interrupted else "finished"
     line = f"{state} at {int(method.env_steps):,} training steps, {int(method.eval_env_steps):,} evaluation steps"
@@ -308,10 +295,3 @@ def _summary(options: RunOptions, method: Method, trainer: Trainer, interrupted:
     line += f"; last evaluation: {told}" if told else ""
     hint = f"\ngo on with --resume; run directory: {options.run_dir}" if interrupted else f"\nrun directory: {options.run_dir}"
     return line + hint
-
-
-def quiet_lightning() -> None:
-    """Silences Lightning's advice about loaders and devices, which does not apply to roll-outs."""
-    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
-    warnings.filterwarnings("ignore", module="pytorch_lightning")
-    warnings.filterwarnings("ignore", module="lightning_fabric")

@@ -9,7 +9,7 @@ ORDER = [
     {"limits"},
     {"types", "seeding", "arguments", "files", "outputs", "config", "console", "workers"},
     {"functional"}, {"nets"}, {"envs"}, {"data"}, {"agents"}, {"evolution"}, {"methods"}, {"registry"}, {"callbacks"},
-    {"run_state"}, {"run"}, {"evaluate", "tuning", "figures", "evaluation"}, {"reports", "imagine", "processes"},
+    {"run_state", "runtime"}, {"run"}, {"evaluate", "tuning", "figures", "evaluation"}, {"reports", "imagine", "processes"},
     {"tools"}, {"cli"},
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}

@@ -65,7 +65,8 @@ class EnvBatch(ABC):
 class FuncBatch(EnvBatch):
     """A ``FuncEnv`` with a time limit of ``horizon`` steps.
 
-    repeat: each action is taken this many times, rewards summed, until the episode ends.
+    repeat: each action is taken this many times, rewards summed, until the episode ends; terminated, truncated and
+    continuation are those of the last step that was taken.
     """
 
     def __init__(self, env: FuncEnv, horizon: int, seeds: Sequence[int], repeat: int = 1, device: str = "cpu"):
@@ -92,6 +93,7 @@ class FuncBatch(EnvBatch):
             return self._step(action)
         before, step = self.length, self._step(action)
         reward, terminated, over = step.reward, step.terminated, step.terminated | step.truncated
+        continuation = step.continuation
         for _ in range(self.repeat - 1):
             state, obs, length = self.state, self.obs, self.length
             step = self._step(action)
@@ -100,8 +102,10 @@ class FuncBatch(EnvBatch):
             self.length = torch.where(over, length, self.length)
             reward = reward + step.reward.masked_fill(over, 0)
             terminated = terminated | (step.terminated & ~over)
+            if continuation is not None and step.continuation is not None:
+                continuation = torch.where(over, continuation, step.continuation)
             over = over | step.terminated | step.truncated
-        return BatchStep(self.obs, reward, terminated, over & ~terminated, self.length - before, step.continuation)
+        return BatchStep(self.obs, reward, terminated, over & ~terminated, self.length - before, continuation)
 
     def _step(self, action: Tensor) -> BatchStep:
         step = self.env.step(self.state, action, self._step_noise.at(self._clock))

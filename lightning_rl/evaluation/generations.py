@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lightning_rl.arguments import Tool, count
-from lightning_rl.config import build_config, merged_values, parse_setting
+from lightning_rl.config import build_config, merged_values, parse_setting, refuse_unread
 from lightning_rl.evaluation.agents import add_csv
 from lightning_rl.evaluation.progress import progress
 from lightning_rl.evaluation.results import Results, open_results
@@ -30,11 +30,13 @@ COLUMNS = (*KEY, *SHOWN, "generation", "fitness_mean", "solved", "cpu_seconds")
 
 
 def evolve(
-    implementation: str, gamename: str, seed: int, layers: Sequence[tuple[str, Mapping[str, Any]]]
-) -> list[dict[str, Any]]:
-    """A row for each generation of one run, counted from 0."""
-    cls = METHODS[implementation]
+    implementation: str, gamename: str, seed: int, base: Sequence[tuple[str, Mapping[str, Any]]],
+    asked: Sequence[tuple[str, Mapping[str, Any]]],
+) -> list[dict[str, Any]]:  # fmt: skip
+    """A row for each generation of one run, counted from 0. base: layers of the YAML, asked: the user's above them."""
+    cls, layers = METHODS[implementation], [*base, *asked]
     config = build_config(cls.config_class, layers)
+    refuse_unread(config.unread(), *asked)
     method = cls({"implementation": implementation, "gamename": gamename, "seed": seed, "config": dataclasses.asdict(config)})
     outer, optimisers, rows = method.outer_loop(), method.optimisers(), []
     shown = {key: getattr(config, key) for key in SHOWN}
@@ -67,7 +69,7 @@ def evaluate_generations(
             about = {"gamename": gamename, "implementation": implementation, "settings": words, "seed": seed}
             if not results.has(**about):
                 values = {space.key: space.draw(generator(seed, f"draw {space.key}")) for space in drawn}
-                rows = evolve(implementation, gamename, seed, [*base, ("--set", settings), ("--draw", values)])
+                rows = evolve(implementation, gamename, seed, base, [("--set", settings), ("--draw", values)])
                 results.add([{**about, **row} for row in rows])
             advance(1, f"seed {seed}")
 

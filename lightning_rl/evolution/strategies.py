@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -83,6 +83,7 @@ class StrategySettings:
     (``mean`` or ``min``) brings together. center_agents: agents on the unperturbed parameters, the baseline of some
     transforms. shared_agents: all candidates of a generation meet the same random numbers. nes_step_size: step_size / N.
     keep: the result is the ``best`` mean so far, or the ``last``, where scores are so noisy that the best is luck.
+    weight_decay: share by which evolved parameters shrink before a step; ``Strategy.reads`` says who reads which of these.
     """
 
     population: int
@@ -99,12 +100,18 @@ class StrategySettings:
     keep: str
 
 
+OPTIONAL = ("step_size", "step_decay", "noise_decay", "score_transform", "weight_decay", "nes_step_size")
+"""Keys of a config that not every strategy reads."""
+
+
 class Strategy(nn.Module, ABC):
     """Search around ``mean`` ``[D]``; parameters outside ``evolved`` ``[D]`` bool stay as they are.
 
     best, best_score: the mean with the highest mean score of its own agents so far, or the last; see ``StrategySettings.keep``.
+    reads: which of the ``OPTIONAL`` keys make a difference.
     """
 
+    reads: ClassVar[tuple[str, ...]]
     best: Tensor
     best_score: Tensor
 
@@ -161,6 +168,17 @@ class Strategy(nn.Module, ABC):
         for group, first in zip(optimiser.param_groups, self.optimiser().param_groups, strict=True):
             group["lr"] = first["lr"] * scale
 
+    def decaying(self, optimiser: torch.optim.Optimizer, by_step_size: bool) -> torch.optim.Optimizer:
+        """``optimiser`` with weight decay of what evolves before each of its steps; by_step_size: times its rate."""
+
+        @torch.no_grad()
+        def shrink(optimiser: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+            share = self.settings.weight_decay * (optimiser.param_groups[0]["lr"] if by_step_size else 1.0)
+            self.mean.mul_(1 - share * self.evolved.to(self.mean.dtype))
+
+        optimiser.register_step_pre_hook(shrink)
+        return optimiser
+
     def weigh(self, scores: Tensor, baseline: float) -> Tensor:
         """The score transform."""
         return es.TRANSFORMS[self.settings.score_transform](scores, baseline)
@@ -169,8 +187,10 @@ class Strategy(nn.Module, ABC):
 class Published(Strategy):
     """The synthetic-environments paper's strategy: the better half of each pair, weighted, times step_size.
 
-    The step is divided neither by noise_std nor (without ``nes_step_size``) by N.
+    The step is divided neither by noise_std nor (without ``nes_step_size``) by N, and weight decay does not depend on it.
     """
+
+    reads = OPTIONAL
 
     def estimate(self, generation: int, candidates: Tensor, baseline: float, noise_scale: float) -> None:
         signed = self.noise(generation) * (self.settings.noise_std * noise_scale)
@@ -183,16 +203,13 @@ class Published(Strategy):
     def optimiser(self) -> torch.optim.Optimizer:
         s = self.settings
         rate = s.step_size / s.population if s.nes_step_size else s.step_size
-        return torch.optim.SGD([self.mean], lr=rate, weight_decay=s.weight_decay / rate)
-
-    def schedule(self, optimiser: torch.optim.Optimizer, scale: float) -> None:
-        super().schedule(optimiser, scale)
-        for group in optimiser.param_groups:  # the earlier code's decay does not depend on the step
-            group["weight_decay"] = self.settings.weight_decay / group["lr"]
+        return self.decaying(torch.optim.SGD([self.mean], lr=rate), by_step_size=False)
 
 
 class OpenAIES(Strategy):
-    """Antithetic pairs and Adam (Salimans et al. 2017, arXiv 1703.03864)."""
+    """Antithetic pairs and Adam (Salimans et al. 2017, arXiv 1703.03864), weight decay as of AdamW (arXiv 1711.05101)."""
+
+    reads = ("step_size", "step_decay", "noise_decay", "score_transform", "weight_decay")
 
     def estimate(self, generation: int, candidates: Tensor, baseline: float, noise_scale: float) -> None:
         plus, minus = self.weigh(candidates.flatten(), baseline).unflatten(0, (2, -1))
@@ -200,11 +217,13 @@ class OpenAIES(Strategy):
         self.mean.grad = -es.antithetic_gradient(plus, minus, self.noise(generation), std)
 
     def optimiser(self) -> torch.optim.Optimizer:
-        return torch.optim.AdamW([self.mean], lr=self.settings.step_size, weight_decay=self.settings.weight_decay)
+        return self.decaying(torch.optim.Adam([self.mean], lr=self.settings.step_size), by_step_size=True)
 
 
 class SNES(Strategy):
     """Separable natural evolution strategy: a standard deviation for each parameter (Schaul, Glasmachers & Schmidhuber 2011)."""
+
+    reads = ("step_size", "step_decay")
 
     def __init__(self, start: Tensor, evolved: Tensor, settings: StrategySettings, run_seed: int):
         super().__init__(start, evolved, settings, run_seed)
@@ -233,6 +252,7 @@ class SNES(Strategy):
 class CMAES(Strategy):
     """Covariance matrix adaptation (Hansen 2016, arXiv 1604.00772) by the library ``cmaes``, for a few hundred parameters."""
 
+    reads = ()
     MAX_SIZE = 1000
 
     def __init__(self, start: Tensor, evolved: Tensor, settings: StrategySettings, run_seed: int):
@@ -258,6 +278,9 @@ class CMAES(Strategy):
 
     def optimiser(self) -> torch.optim.Optimizer:
         return torch.optim.SGD([self.mean], lr=1.0)
+
+    def schedule(self, optimiser: torch.optim.Optimizer, scale: float) -> None:
+        """Nothing: the step leads to where the search is."""
 
     def get_extra_state(self) -> dict[str, Any]:
         """The search as plain data."""

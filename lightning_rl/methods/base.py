@@ -43,6 +43,10 @@ class MethodConfig:
         """Epochs until the budget is spent; a method may count its budget in other units."""
         return self.max_epochs
 
+    def unread(self) -> dict[str, str]:
+        """Keys that make no difference beside this config's others, each with the reason and the remedy."""
+        return {}
+
     def resolved(self, gamename: str) -> MethodConfig:
         """The config with all that it takes from elsewhere written out, as the run's record shall have it."""
         del gamename

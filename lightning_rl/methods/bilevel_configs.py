@@ -11,7 +11,7 @@ from pydantic.dataclasses import dataclass as config_dataclass
 
 from lightning_rl.config import build_config, merged_values
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.evolution.strategies import STRATEGIES
+from lightning_rl.evolution.strategies import OPTIONAL, STRATEGIES
 from lightning_rl.functional.evolution import NEED_TWO, TRANSFORMS
 from lightning_rl.functional.reward_shaping import REWARD_FORMS
 from lightning_rl.methods.agent_configs import AGENTS
@@ -68,9 +68,18 @@ class BilevelConfig(MethodConfig):
             raise ValueError("mirrored false: strategy openai works on mirrored pairs; use mirrored=true, or strategy=snes")
         if self.strategy == "cmaes" and self.mirrored:
             raise ValueError("mirrored true: strategy cmaes draws its own candidates; use mirrored=false")
-        if self.strategy in ("snes", "cmaes") and self.noise_decay != 1:
-            raise ValueError(f"noise_decay {self.noise_decay}: strategy {self.strategy} adapts its noise itself; use 1.0")
+        for key, decay, what in (("noise_decay", self.noise_decay, "noise"), ("step_decay", self.step_decay, "steps")):
+            if decay != 1 and key in self.unread():
+                raise ValueError(f"{key} {decay}: strategy {self.strategy} adapts its {what} itself; use 1.0")
         return self
+
+    def unread(self) -> dict[str, str]:
+        found = {}
+        for key in OPTIONAL:
+            readers = [name for name, strategy in STRATEGIES.items() if key in strategy.reads]
+            if self.strategy not in readers:
+                found[key] = f"strategy {self.strategy} does not read it; leave it out, or use strategy={' or '.join(readers)}"
+        return found
 
     def resolved(self, gamename: str) -> BilevelConfig:
         """With every value of the inner agents, so that a run's record is complete."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -38,13 +38,22 @@ class TuneConfig:
             raise ValueError("tune search is empty: name the keys to search, e.g. {learning_rate: {log: [1.0e-4, 1.0e-2]}}")
 
 
-def load_tune_config(implementation: str, gamename: str, settings: Mapping[str, Any]) -> TuneConfig:
-    """``tune: default:`` < ``tune: <gamename>:`` < settings; UserError where the method has no such block."""
+def load_tune_config(
+    implementation: str, gamename: str, settings: Mapping[str, Any], unread: Container[str] = ()
+) -> TuneConfig:
+    """``tune: default:`` < ``tune: <gamename>:`` < settings; UserError where the method has no such block.
+
+    unread: keys that make no difference; the YAML's spaces of these are left out.
+    """
     path = config_path(implementation)
     block = parse_yaml(path.read_text(), path.name).get("tune")
     if block is None:
         raise UserError(f"--use_tune: {path.name} has no tune: block; add one, UDRL.yaml explains its keys")
-    layers = [(f"{path.name}, tune block '{name}'", block.get(name) or {}) for name in ("default", gamename)]
+    blocks = {name: dict(block.get(name) or {}) for name in ("default", gamename)}
+    for own in blocks.values():
+        if isinstance(own.get("search"), dict):
+            own["search"] = {key: space for key, space in own["search"].items() if key not in unread}
+    layers = [(f"{path.name}, tune block '{name}'", own) for name, own in blocks.items()]
     return build_config(TuneConfig, [*layers, ("--tune", settings)])
 
 

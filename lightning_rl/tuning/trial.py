@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 import yaml
 
-from lightning_rl.config import build_config
 from lightning_rl.figures.runs import read_scalar
 from lightning_rl.registry import implementation
-from lightning_rl.run import RunOptions, config_layers, train
+from lightning_rl.run import RunOptions, load_config, merged_config, train
 from lightning_rl.tuning.space import TuneConfig, spaces
 from lightning_rl.types import UserError
 
@@ -47,8 +46,17 @@ class Plan:
         return self.folder / name
 
     def settings(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
-        """The searched keys' values for what the search algorithm drew."""
-        return {space.key: space.decode(drawn[space.key]) for space in spaces(self.tune.search)}
+        """The searched keys' values for what the search algorithm drew, without those that make no difference beside others."""
+        found = {space.key: space.decode(drawn[space.key]) for space in spaces(self.tune.search)}
+        try:
+            unread = self._unread(found)
+        except UserError:  # a combination that cannot be, as its training will say
+            return found
+        return {key: value for key, value in found.items() if key not in unread}
+
+    def _unread(self, settings: Mapping[str, Any]) -> Mapping[str, str]:
+        every = {**self.options.settings, **self.tune.settings, **settings}
+        return merged_config(dataclasses.replace(self.options, settings=every)).unread()
 
     def runs(self, name: str, settings: Mapping[str, Any]) -> list[RunOptions]:
         """The runs of a trial: one of all seeds where the method stacks them, else one for each."""
@@ -60,12 +68,10 @@ class Plan:
 
     def check(self) -> None:
         """UserError for a search that cannot run, e.g. a space beyond what a key may be."""
-        layers, schema = config_layers(self.options), implementation(self.options.implementation).config
         for space in spaces(self.tune.search):
             for value in space.bounds():
                 (run, *_) = self.runs("check", {space.key: value})
-                settings = {**run.settings, **self.tune.budget}
-                build_config(schema, [*layers, ("tune search", settings)]).resolved(self.options.gamename)
+                load_config(dataclasses.replace(run, settings={**run.settings, **self.tune.budget}), "tune search")
 
 
 def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[dict[str, float]]:

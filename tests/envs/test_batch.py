@@ -4,7 +4,10 @@ import torch
 
 from lightning_rl.envs.adapters import FUNC_ENVS
 from lightning_rl.envs.batch import FuncBatch, GymBatch
+from lightning_rl.envs.func_env import FuncEnv, Step
+from lightning_rl.envs.proxies import RewardProxy
 from lightning_rl.envs.spec import EnvSpec, env_spec
+from lightning_rl.functional.value_learning import discount_after
 
 SEEDS = [11, 12, 13, 14]
 CARTPOLE = EnvSpec("cartpole-v1", "CartPole-v1", 4, 2, False, 30, 10, 500.0, None)
@@ -127,3 +130,71 @@ def test_a_snapshot_goes_on_as_before(make):
     assert torch.equal(other.obs, obs)
     for a, b in zip(play(batch, [0, 2, 3], 60), play(other, [0, 2, 3], 60), strict=True):
         assert all(torch.equal(x, y) for m in a for x, y in zip(a[m], b[m], strict=True))
+
+
+class Countdown(FuncEnv):
+    """Walks 0, 1, 2, .. whatever is done; the likelihood of an end is given by the place that is reached: DONE[place]."""
+
+    obs_low, obs_high, action_size = (0.0,), (9.0,), 2
+    DONE = torch.tensor([0.0, 0.25, 0.75, 0.5, 0.5, 0.5])
+
+    def __init__(self, starts):
+        self.starts = torch.tensor(starts, dtype=torch.float32).unsqueeze(1)
+
+    def reset(self, noise):
+        return self.starts.clone()
+
+    def observe(self, state):
+        return state
+
+    def step(self, state, action, noise):
+        after = state + 1
+        done = self.DONE[after[:, 0].long()]
+        return Step(after, after, after[:, 0], done > 0.5, 1 - done)
+
+    def keep(self, rows):
+        raise NotImplementedError
+
+
+def test_a_repeated_action_keeps_what_its_last_step_said_of_the_end():
+    """From 0: steps to 1 and 2, where it ends. From 1: ends at 2, the second step is never taken. From 3: to 4 and 5, goes on.
+
+    By hand, gamma 0.9: 0.9 * 0.25, 0.9 * 0.25 and 0.9 * 0.5; at the time limit, after one step from 2 to 3, 0.9 * 0.5.
+    """
+    batch = FuncBatch(Countdown([0, 1, 3, 2]), 99, [1, 2, 3, 4], repeat=2)
+    batch.length = torch.tensor([0, 0, 0, 98])
+    step = batch.step(torch.zeros(4, dtype=torch.int64))
+    assert step.obs.flatten().tolist() == [2, 2, 5, 3]
+    assert step.reward.tolist() == [3, 2, 9, 3]
+    assert step.length.tolist() == [2, 1, 2, 1]
+    assert step.terminated.tolist() == [True, True, False, False]
+    assert step.truncated.tolist() == [False, False, False, True]
+    discount = discount_after(step.terminated, step.truncated, 0.9, continuation=step.continuation)
+    torch.testing.assert_close(discount, torch.tensor([0.225, 0.225, 0.45, 0.45]))
+    paper = discount_after(step.terminated, step.truncated, 0.9, faithful=True, continuation=step.continuation)
+    torch.testing.assert_close(paper, torch.tensor([0.225, 0.225, 0.45, 0.0]))
+
+
+def test_an_end_in_the_last_step_before_the_time_limit_is_a_termination():
+    batch = FuncBatch(Countdown([1, 0]), 10, [1, 2], repeat=3)
+    batch.length = torch.tensor([9, 8])  # both end with their tenth step
+    step = batch.step(torch.zeros(2, dtype=torch.int64))
+    assert (step.terminated.tolist(), step.truncated.tolist()) == ([True, True], [False, False])
+
+
+def test_learned_rewards_of_a_repeated_action_are_the_sum_over_its_steps():
+    """Beside single steps of the same members: potentials see each step, and an end that comes early ends the sum."""
+    proxy = RewardProxy("mountaincar-continuous", (8,), "tanh", "additive_potential", 0.9)
+    params = proxy.net.init([torch.Generator().manual_seed(n) for n in range(3)])
+    single, double = (proxy.batch(params, [1, 2, 3], 0.9, repeat) for repeat in (1, 2))
+    for batch in (single, double):
+        batch.state = batch.obs = torch.tensor([[-0.5, 0.0], [0.44, 0.07], [0.4, 0.06]])  # the goal is at 0.45
+    action = torch.ones(3, 1)
+    first = single.step(action)
+    second = single.step(action)
+    both = double.step(action)
+    assert first.terminated.tolist() == [False, True, True]
+    torch.testing.assert_close(both.reward, first.reward + second.reward.masked_fill(first.terminated, 0))
+    assert both.terminated.tolist() == [False, True, True]
+    torch.testing.assert_close(both.obs[1:], first.obs[1:])
+    torch.testing.assert_close(both.obs[:1], second.obs[:1])

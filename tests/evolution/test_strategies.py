@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 import torch
 
-from lightning_rl.evolution.strategies import STRATEGIES, Item, StrategySettings
+from lightning_rl.evolution.strategies import OPTIONAL, STRATEGIES, Item, StrategySettings
 
 SETTINGS = StrategySettings(
     population=8, noise_std=0.1, step_size=0.5, score_transform="nes_unnormalised", mirrored=True, num_grad_evals=1,
@@ -75,7 +75,7 @@ def test_the_published_step_by_hand():
     torch.testing.assert_close(strategy.mean.detach(), START - 0.5 * noise[1])
 
 
-def test_weight_decay_does_not_depend_on_the_step():
+def test_weight_decay_does_not_depend_on_the_step_and_spares_what_does_not_evolve():
     strategy = make("published", weight_decay=0.25, nes_step_size=True)
     strategy.mean.grad = torch.zeros(4)
     optimiser = strategy.optimiser()
@@ -83,7 +83,60 @@ def test_weight_decay_does_not_depend_on_the_step():
     strategy.schedule(optimiser, 0.1)
     assert optimiser.param_groups[0]["lr"] == pytest.approx(0.05 / 8)
     optimiser.step()
-    torch.testing.assert_close(strategy.mean.detach(), 0.75 * START)
+    torch.testing.assert_close(strategy.mean.detach(), torch.tensor([0.75, -0.75, 0.375, 7.0]))
+
+
+def test_published_weights_shrink_before_the_step():
+    """(1 - 0.25) * START + 0.5 * 2 where it evolves, by hand."""
+    strategy = make("published", weight_decay=0.25)
+    strategy.mean.grad = torch.tensor([-2.0, -2.0, -2.0, 0.0])
+    strategy.optimiser().step()
+    torch.testing.assert_close(strategy.mean.detach(), torch.tensor([1.75, 0.25, 1.375, 7.0]))
+
+
+def test_openai_weight_decay_is_scaled_by_the_step_and_spares_what_does_not_evolve():
+    """(1 - 0.1 * 0.5 * 0.25) * START where it evolves: Adam's own step for a gradient of 0 is 0."""
+    strategy = make("openai", weight_decay=0.25, step_size=0.5)
+    strategy.mean.grad = torch.zeros(4)
+    optimiser = strategy.optimiser()
+    strategy.schedule(optimiser, 0.1)
+    optimiser.step()
+    torch.testing.assert_close(strategy.mean.detach(), torch.tensor([0.9875, -0.9875, 0.49375, 7.0]))
+
+
+def test_the_mean_of_cmaes_is_where_its_search_is_whatever_the_schedule():
+    strategy = make("cmaes")
+    optimiser = strategy.optimiser()
+    for number in range(5):
+        proposal, items = strategy.ask(number)
+        strategy.tell(number, bowl(proposal.rows(items)))
+        strategy.schedule(optimiser, 0.5**number)
+        optimiser.step()
+        torch.testing.assert_close(strategy.mean.detach()[:3].double(), torch.from_numpy(strategy.search.mean))
+
+
+DIFFERENT = {
+    "step_size": 0.3, "score_transform": "rank", "weight_decay": 0.5, "nes_step_size": True,
+    "step_decay": 0.5, "noise_decay": 0.5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", OPTIONAL)
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_what_a_strategy_says_it_reads_is_what_makes_a_difference(name, key):
+    def result(**changes):
+        decay = {which: changes.pop(which, 1.0) for which in ("step_decay", "noise_decay")}
+        strategy = make(name, **changes)
+        optimiser = strategy.optimiser()
+        for number in range(3):
+            scale = decay["noise_decay"] ** number
+            proposal, items = strategy.ask(number, scale)
+            strategy.tell(number, bowl(proposal.rows(items)), scale)
+            strategy.schedule(optimiser, decay["step_decay"] ** number)
+            optimiser.step()
+        return strategy.mean.detach()
+
+    assert torch.equal(result(), result(**{key: DIFFERENT[key]})) == (key not in STRATEGIES[name].reads)
 
 
 def test_several_agents_per_candidate():

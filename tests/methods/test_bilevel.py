@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 import torch
 from helpers import last, run_cli, run_dir
@@ -6,6 +8,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from lightning_rl.cli import main
 from lightning_rl.envs.proxies import read_proxy
 from lightning_rl.evaluate import evaluate
+from lightning_rl.run import RunOptions, load_config
 
 STRATEGIES = [
     ("SE", "published", {"step_decay": 0.9, "noise_decay": 0.8}), ("SE", "openai", {"shared_agents": True}), ("SE", "snes", {}),
@@ -89,6 +92,12 @@ def last_of(folder):
         ("SE", {"strategy": "cmaes"}, "mirrored true: strategy cmaes draws its own candidates"),
         ("SE", {"strategy": "cmaes", "mirrored": False, "hidden": [200]}, "too many for a full covariance matrix"),
         ("SE", {"strategy": "snes", "noise_decay": 0.9}, "noise_decay 0.9: strategy snes adapts its noise itself"),
+        ("SE", {"strategy": "cmaes", "mirrored": False, "step_decay": 0.9}, "step_decay 0.9: strategy cmaes adapts its steps"),
+        ("SE", {"strategy": "snes", "score_transform": "rank"}, "--set: key 'score_transform': strategy snes does not read it; "
+         "leave it out, or use strategy=published or openai"),
+        ("RN", {"strategy": "snes", "weight_decay": 0.1}, "key 'weight_decay': strategy snes does not read it"),
+        ("SE", {"strategy": "openai", "nes_step_size": True}, "key 'nes_step_size': strategy openai does not read it"),
+        ("SE", {"strategy": "cmaes", "mirrored": False, "step_size": 0.3}, "key 'step_size': strategy cmaes does not read it"),
         ("SE", {"start": "nowhere.pt"}, "'nowhere.pt'"),
         ("SE", {"start": "SE-CartPole-v0"}, "SE-CartPole-v0.pt' is of gamename 'cartpole-v0', not of 'cartpole'"),
         ("RN", {"reward": "potential"}, "reward 'potential' is unknown; choose one of: native"),
@@ -102,6 +111,18 @@ def test_mistakes_are_told_in_one_line(tmp_path, capsys, implementation, setting
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_a_dead_key_in_a_file_is_refused_and_a_runs_own_record_is_not(tmp_path, capsys):
+    """The YAML's block of pendulum has a score_transform, which preset bandit (snes) does not read: no mistake of a user."""
+    options = RunOptions("SE", "pendulum", preset="bandit")
+    config = load_config(options)
+    assert (config.strategy, config.score_transform) == ("snes", "all_better_sum")
+    assert load_config(dataclasses.replace(options, config=dataclasses.asdict(config))) == config
+    file = tmp_path / "own.yaml"
+    file.write_text("{strategy: snes, score_transform: rank}")
+    assert run_cli(tmp_path, "--config", str(file), implementation="SE", strategy="snes") == 2
+    assert "--config: key 'score_transform': strategy snes does not read it" in capsys.readouterr().err
 
 
 def test_executors_are_for_populations(tmp_path, capsys):

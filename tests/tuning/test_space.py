@@ -5,7 +5,7 @@ from helpers import fitting
 
 from lightning_rl.config import config_path
 from lightning_rl.registry import IMPLEMENTATIONS
-from lightning_rl.run import RunOptions
+from lightning_rl.run import RunOptions, load_config
 from lightning_rl.tuning.space import load_tune_config, spaces
 from lightning_rl.tuning.trial import Plan
 from lightning_rl.types import UserError
@@ -66,6 +66,27 @@ def test_a_search_that_cannot_run_is_refused_before_it_starts(tmp_path):
     ):
         with pytest.raises(UserError, match=words):
             Plan(options, load_tune_config("UDRL", "cartpole", settings)).check()
+
+
+def test_a_search_leaves_out_what_the_strategy_does_not_read(tmp_path):
+    options = RunOptions("SE", "cartpole", preset="bandit", logdir=tmp_path)  # snes
+    unread = load_config(options).unread()
+    tune = load_tune_config("SE", "cartpole", {}, unread)
+    assert "score_transform" not in tune.search
+    assert "step_size" in tune.search
+    Plan(options, tune).check()
+    asked = load_tune_config("SE", "cartpole", {"search": {"weight_decay": {"uniform": [0, 0.1]}}}, unread)
+    with pytest.raises(UserError, match="tune search: key 'weight_decay': strategy snes does not read it"):
+        Plan(options, asked).check()
+
+
+def test_a_trial_of_a_searched_strategy_sets_what_that_one_reads(tmp_path):
+    search = {"strategy": {"choice": ["published", "snes"]}, "score_transform": {"choice": ["rank", "nes"]}}
+    plan = Plan(RunOptions("SE", "cartpole", logdir=tmp_path), load_tune_config("SE", "cartpole", {"search": search}))
+    plan.check()
+    drawn = {"strategy": "snes", "score_transform": "rank"}
+    assert plan.settings(drawn) == {"strategy": "snes"}
+    assert plan.settings({**drawn, "strategy": "published"}) == {**drawn, "strategy": "published"}
 
 
 def test_draws_stay_inside_and_reach_every_whole_number():

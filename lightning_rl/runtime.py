@@ -1,0 +1,42 @@
+"""What a training run sets in its process: threads, determinism, memory, and who may print."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import logging
+import os
+import warnings
+
+import torch
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
+
+
+def prepare_process() -> None:
+    """All of it."""
+    quiet_lightning()
+    torch.set_num_threads(1)  # the nets are small; cores are for seeds and workers
+    keep_freed_memory()
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what the next line asks of CUDA
+    torch.use_deterministic_algorithms(True)
+    # Or an empty replay memory would be written from end to end.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+
+
+def keep_freed_memory() -> None:
+    """Tells the C library (glibc; elsewhere nothing happens) to keep freed blocks instead of giving them back to the system.
+
+    A batch's activations are freed and asked for again at every update; fetching their pages anew costs more than using them.
+    """
+    with contextlib.suppress(AttributeError, OSError):
+        libc = ctypes.CDLL("libc.so.6")
+        libc.mallopt(_M_MMAP_THRESHOLD, 2**25)  # the most that it takes
+        libc.mallopt(_M_TRIM_THRESHOLD, 2**29)
+
+
+def quiet_lightning() -> None:
+    """Silences Lightning's advice about loaders and devices, which does not apply to roll-outs."""
+    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module="pytorch_lightning")
+    warnings.filterwarnings("ignore", module="lightning_fabric")
