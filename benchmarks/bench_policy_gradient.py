@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from lightning_rl.config import parse_setting
+from lightning_rl.config import parse_settings
 from lightning_rl.envs.gym import make_env
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.run import RunOptions, train
@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
-    settings = {**SETTINGS, "max_epochs": arguments.epochs, **dict(parse_setting(s) for s in arguments.settings)}
+    settings = {**SETTINGS, "max_epochs": arguments.epochs, **parse_settings(arguments.settings)}
     cores = len(os.sched_getaffinity(0))
     rows = [(f"bare simulator on {n} of the cores", *simulator_speed(n)) for n in range(1, min(cores, 2) + 1)]
     for implementation in ("REINFORCE-combined", "AAC"):

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from lightning_rl.config import build_config, merged_values, parse_setting
+from lightning_rl.config import build_config, merged_values, parse_settings
 from lightning_rl.methods.reward_conditioned import RCPA
 from lightning_rl.methods.reward_conditioned_configs import RCPAConfig
 from lightning_rl.run import RunOptions, train
@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--num_workers", type=int, default=1)
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
-    settings = {"max_env_steps": arguments.steps, **dict(parse_setting(s) for s in arguments.settings)}
+    settings = {"max_env_steps": arguments.steps, **parse_settings(arguments.settings)}
     config = build_config(RCPAConfig, [*merged_values("RCP-A", "lunarlander"), ("--set", settings)])
     table = Table("", "seconds", title=f"RCP-A on LunarLander, batches of {config.batch_size}, one thread")
     for name, seconds in update_speeds(config).items():

@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from lightning_rl.config import parse_setting
+from lightning_rl.config import parse_settings
 from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.run import RunOptions, train
 
@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
     cores = len(os.sched_getaffinity(0))
-    settings = {**PUBLISHED, "max_epochs": arguments.epochs, **dict(parse_setting(s) for s in arguments.settings)}
+    settings = {**PUBLISHED, "max_epochs": arguments.epochs, **parse_settings(arguments.settings)}
     before = simulator_speed(cores)
     rows = []
     for num_workers in range(min(cores, 2) + 1):

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from lightning_rl import __version__
 from lightning_rl.arguments import Parser, add_force, count, non_negative
-from lightning_rl.config import has_key, parse_setting, read_settings
+from lightning_rl.config import has_key, parse_settings, read_settings
 from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.evaluate import evaluate, parse_sweep, print_report, print_sweep, sweep
 from lightning_rl.evolution.executors import EXECUTORS
@@ -195,7 +195,7 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
     """The options of a training run."""
     method = canonical(arguments.implementation)
     schema = implementation(method).config
-    settings: dict[str, Any] = dict(parse_setting(setting) for setting in arguments.settings)
+    settings: dict[str, Any] = parse_settings(arguments.settings)
     for key in ("max_epochs", "eval_episodes"):
         if (value := getattr(arguments, key)) is not None:
             settings[key] = value
@@ -267,7 +267,7 @@ def _search(arguments: argparse.Namespace) -> int:
     options = run_options(arguments)
     if options.num_seeds > 1:
         raise UserError(f"--num_seeds {options.num_seeds}: a search takes its seeds per trial from --tune seeds=N")
-    settings = dict(parse_setting(setting, "--tune", "trials=20") for setting in arguments.tune_settings)
+    settings = parse_settings(arguments.tune_settings, "--tune", "trials=20")
     config = load_tune_config(options.implementation, options.gamename, settings)
     fixed = dataclasses.replace(options, settings={**options.settings, **config.settings})
     config = load_tune_config(options.implementation, options.gamename, settings, load_config(fixed).unread())

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import pydantic
 import yaml
 
+from lightning_rl.limits import WHOLE, YAML_BYTES, YAML_DEPTH, YAML_VALUES, shorten, shown
 from lightning_rl.types import UserError
 
 C = TypeVar("C")
@@ -25,9 +26,36 @@ BY_GAMENAME = "by_gamename"
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.1 reads ``1e-3`` as text; here it is the number it looks like."""
+    """Plain data of a bounded size, aliases counted as what they stand for; no dates, no second value of a key.
+
+    YAML 1.1 reads ``1e-3`` as text; here it is the number it looks like.
+    """
+
+    def construct_document(self, node: yaml.Node) -> Any:
+        self._left = YAML_VALUES
+        self._check(node, 0)
+        return super().construct_document(node)
+
+    def _check(self, node: yaml.Node, depth: int) -> None:
+        self._left -= 1
+        if self._left < 0 or depth > YAML_DEPTH:
+            raise ValueError(f"more than {YAML_VALUES:,} values, or nested deeper than {YAML_DEPTH} levels")
+        if isinstance(node, yaml.MappingNode):
+            keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+            if twice := [key for key in dict.fromkeys(keys) if keys.count(key) > 1]:
+                raise ValueError(f"key '{shorten(twice[0])}' stands there twice")
+            for pair in node.value:
+                for part in pair:
+                    self._check(part, depth + 1)
+        elif isinstance(node, yaml.SequenceNode):
+            for part in node.value:
+                self._check(part, depth + 1)
 
 
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in known if tag != "tag:yaml.org,2002:timestamp"]
+    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
     re.compile(r"^[-+]?(\d+\.?\d*([eE][-+]?\d+)|\d+\.\d*|\.\d+([eE][-+]?\d+)?|\.inf|\.nan)$", re.IGNORECASE),
@@ -37,10 +65,28 @@ _Loader.add_implicit_resolver(
 
 def parse_yaml(text: str, where: str) -> Any:
     """Plain data from YAML text; UserError names ``where``."""
+    if len(text) > YAML_BYTES:
+        raise UserError(f"{where}: {len(text):,} characters of YAML; at most {YAML_BYTES:,} are taken, which no config needs")
     try:
         return yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError as error:
-        raise UserError(f"{where}: not valid YAML: {' '.join(str(error).split())}") from error
+    except Exception as error:  # PyYAML's constructors raise whatever int(), float() and the like do
+        raise UserError(f"{where}: not valid YAML: {shorten(' '.join(str(error).split()), 200)}") from error
+
+
+def read_yaml(path: Path) -> Any:
+    """The plain data of a YAML file; UserError, naming ``path``, where it is no file, too long, or no YAML."""
+    try:
+        if not path.is_file():
+            raise UserError(f"'{path}' cannot be read, it is not a file; give the path of a YAML file")
+        with path.open("rb") as file:
+            content = file.read(YAML_BYTES + 1)
+        if len(content) > YAML_BYTES:
+            raise UserError(f"'{path}' is longer than the {YAML_BYTES:,} bytes that are taken, as no config is; give another")
+        return parse_yaml(content.decode(), f"'{path}' is damaged")
+    except OSError as error:
+        raise UserError(f"'{path}' cannot be read: {error.strerror}; give the path of a YAML file") from error
+    except ValueError as error:
+        raise UserError(f"'{path}' is damaged: {error}; give the path of a YAML file") from error
 
 
 def config_path(implementation: str) -> Path:
@@ -52,24 +98,48 @@ def parse_setting(setting: str, flag: str = "--set", example: str = "learning_ra
     """``key=value`` of ``--set``, the value read as YAML."""
     key, equals, value = setting.partition("=")
     if not equals or not key.strip():
-        raise UserError(f"{flag} '{setting}': expected key=value, e.g. {flag} {example}")
-    return key.strip(), parse_yaml(value, f"{flag} {key}")
+        raise UserError(f"{flag} '{shorten(setting)}': expected key=value, e.g. {flag} {example}")
+    return key.strip(), parse_yaml(value, f"{flag} {shorten(key)}")
+
+
+def parse_settings(settings: Iterable[str], flag: str = "--set", example: str = "learning_rate=1e-3") -> dict[str, Any]:
+    """All of a repeatable ``--set``; UserError for a key that is given two values."""
+    found: dict[str, Any] = {}
+    for key, value in (parse_setting(setting, flag, example) for setting in settings):
+        if key in found and repr(found[key]) != repr(value):
+            raise UserError(f"{flag} {shorten(key)} is given twice, {shown(found[key])} and {shown(value)}; leave one out")
+        found[key] = value
+    return found
 
 
 def read_settings(path: Path, implementation: str) -> dict[str, Any]:
     """Keys and values of ``--config``: a run's config.yaml, a search's best.yaml, or a plain mapping of keys."""
     try:
-        document = parse_yaml(path.read_text(), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"--config '{path}' cannot be read: {error}; give the path of a YAML file") from error
+        document = read_yaml(path)
+    except UserError as error:
+        raise UserError(f"--config {error}") from error
     if not isinstance(document, dict):
-        raise UserError(f"--config '{path}': expected a mapping of keys to values, got {document!r}")
+        raise UserError(f"--config '{path}': expected a mapping of keys to values, got {shown(document)}")
     if (other := document.get("implementation", implementation)) != implementation:
-        raise UserError(f"--config '{path}' is of {other}, this run's implementation is {implementation}; they must match")
+        raise UserError(
+            f"--config '{path}' is of {shown(other)}, this run's implementation is {implementation}; they must match"
+        )
     settings = document.get("config", document)
     if not isinstance(settings, dict):
-        raise UserError(f"--config '{path}': config: must be a mapping of keys to values, got {settings!r}")
+        raise UserError(f"--config '{path}': config: must be a mapping of keys to values, got {shown(settings)}")
     return settings
+
+
+def _check_whole_numbers(where: str, value: Any) -> None:
+    """UserError for a whole number within ``value`` that is too large for any key."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            _check_whole_numbers(f"{where}.{shorten(str(key))}", inner)
+    elif isinstance(value, list | tuple | set):
+        for inner in value:
+            _check_whole_numbers(where, inner)
+    elif isinstance(value, int) and abs(value) > WHOLE:
+        raise UserError(f"{where}: {shown(value)} is beyond {WHOLE:,}, the largest whole number that is taken; give less")
 
 
 def base_name(gamename: str) -> str:
@@ -81,10 +151,10 @@ def merged_values(implementation: str, gamename: str, preset: str | None = None)
     """(where, values) of the blocks ``default``, gamename and ``presets: <preset>``, in rising order of precedence."""
     games = list(dict.fromkeys((base_name(gamename), gamename)))
     path = config_path(implementation)
-    document = parse_yaml(path.read_text(), path.name)
+    document = read_yaml(path)
     presets = document.get("presets") or {}
     if preset is not None and preset not in presets:
-        raise UserError(f"--preset '{preset}' is not in {path.name}; it has: {', '.join(presets) or 'none'}")
+        raise UserError(f"--preset '{shorten(preset)}' is not in {path.name}; it has: {', '.join(presets) or 'none'}")
     blocks = [(f"{path.name}, block '{name}'", document.get(name) or {}) for name in ("default", *games)]
     if preset is not None:
         where, chosen = f"{path.name}, preset '{preset}'", presets[preset] or {}
@@ -93,7 +163,7 @@ def merged_values(implementation: str, gamename: str, preset: str | None = None)
         blocks += [(f"{where}, block '{name}'", own[name]) for name in games if name in own]
     for where, block in blocks:
         if not isinstance(block, dict):
-            raise UserError(f"{where}: expected a mapping of keys to values, got {block!r}")
+            raise UserError(f"{where}: expected a mapping of keys to values, got {shown(block)}")
     return blocks
 
 
@@ -124,7 +194,8 @@ def build_config(schema: type[C], layers: Iterable[tuple[str, Mapping[str, Any]]
             if name not in known:
                 near = difflib.get_close_matches(name, known, n=1)
                 hint = f"; did you mean '{near[0]}'?" if near else f"; known keys: {', '.join(known)}"
-                raise UserError(f"{where}: unknown key '{key}'{hint}")
+                raise UserError(f"{where}: unknown key '{shorten(str(key))}'{hint}")
+            _check_whole_numbers(f"{where}: key '{shorten(str(key))}'", value)
             values[name], source[name] = _within(values.get(name), inner, value), where
     try:
         return schema(**values)
@@ -133,7 +204,7 @@ def build_config(schema: type[C], layers: Iterable[tuple[str, Mapping[str, Any]]
         if not first["loc"]:  # about several keys together
             raise UserError(first["msg"].removeprefix("Value error, ")) from error
         key = str(first["loc"][0])
-        got = "" if first["type"] == "missing" else f", got {first['input']!r}"
+        got = "" if first["type"] == "missing" else f", got {shown(first['input'])}"
         raise UserError(f"{source.get(key, 'default')}: key '{key}': {first['msg']}{got}") from error
 
 

@@ -18,7 +18,7 @@ WIDTH, LAYERS = 2**16, 64  # of a network
 OBS_SIZE = 2**14  # of an environment whose size can be chosen
 
 NAME_BYTES, PATH_BYTES = 255, 4096  # of Linux
-YAML_BYTES, YAML_DEPTH = 2**20, 20
+YAML_BYTES, YAML_VALUES, YAML_DEPTH = 2**20, 20_000, 20
 
 SHOWN = 80
 _WORD, _LINE = 300, 2000
@@ -29,13 +29,18 @@ def escaped(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def shorten(value: object, most: int = SHOWN) -> str:
-    """A value as an error message shows it: at most ``most`` characters of it, and how many there are."""
+def shorten(text: str, most: int = SHOWN) -> str:
+    """A text as an error message shows it: at most ``most`` characters of it, and how many there are."""
+    text = escaped(text)
+    return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
+
+
+def shown(value: object) -> str:
+    """A value of any kind as an error message shows it."""
     try:
-        text = escaped(value if isinstance(value, str) else repr(value))
+        return f"'{shorten(value)}'" if isinstance(value, str) else shorten(repr(value))
     except ValueError:  # Python writes out no whole number of more than 4300 digits
         return f"({type(value).__name__} with a number of thousands of digits)"
-    return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
 
 
 def one_line(text: str) -> str:

@@ -8,10 +8,10 @@ import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import yaml
 
+from lightning_rl.config import read_yaml
 from lightning_rl.files import hold
 from lightning_rl.types import UserError
 
@@ -67,9 +67,9 @@ def read_state(run_dir: Path) -> tuple[str, str]:
     if _held(run_dir):
         return "running", ""
     try:
-        content: Any = yaml.safe_load((run_dir / STATE).read_text())
+        content = read_yaml(run_dir / STATE)
         state, reason = str(content["state"]), str(content.get("reason", ""))
-    except (OSError, yaml.YAMLError, TypeError, KeyError):
+    except (UserError, TypeError, KeyError, AttributeError):
         return "unknown", ""
     return ("interrupted", "killed") if state == "running" else (state, reason)
 

@@ -1,12 +1,16 @@
 import dataclasses
+import os
+import re
+from pathlib import Path
 
 import pytest
 import yaml
 from helpers import ROOT, fitting
 
-from lightning_rl.config import build_config, config_path, merged_values, parse_setting, parse_yaml
+from lightning_rl.config import build_config, config_path, merged_values, parse_setting, parse_settings, parse_yaml, read_yaml
 from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.methods.bilevel_configs import SEConfig
+from lightning_rl.methods.reward_conditioned_configs import RCPRConfig
 from lightning_rl.methods.upside_down import UDRLConfig
 from lightning_rl.registry import IMPLEMENTATIONS
 from lightning_rl.types import UserError
@@ -105,3 +109,82 @@ def test_dots_reach_into_mappings():
     assert config.agent == {"PPO": {"clip": 0.3}}
     with pytest.raises(UserError, match=r"unknown key 'agnet.QL.gamma'; did you mean 'agent'"):
         build_config(SEConfig, [*merged_values("SE", "cartpole"), ("--set", {"agnet.QL.gamma": 0.5})])
+
+
+HOSTILE = {
+    "not a timestamp": "!!timestamp abc",
+    "no int": "!!int abc",
+    "an empty int": "!!int ''",
+    "no float": "!!float abc",
+    "no bool": "!!bool maybe",
+    "5000 digits": "9" * 5000,
+    "deep lists": "[" * 5000,
+    "deep mappings": "{a: " * 5000,
+    "a bomb of aliases": "[" + ", ".join(f"&a{n} [" + ", ".join([f"*a{n - 1}"] * 9 if n else "x") + "]" for n in range(9)) + "]",
+    "a list that holds itself": "&a [*a]",
+    "a key twice": "{a: 1, a: 2}",
+    "a list as a key": "{[1]: 2}",
+    "control characters": "a\x00b",
+    "too long": "x" * 2_000_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_whatever_yaml_cannot_be_read_is_one_line(name):
+    with pytest.raises(UserError, match=r"^--set a: ") as error:
+        parse_setting(f"a={HOSTILE[name]}")
+    assert len(str(error.value)) < 400
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_file_of_such_yaml_is_one_line_too(name, tmp_path):
+    (tmp_path / "config.yaml").write_text(HOSTILE[name])
+    with pytest.raises(UserError, match=r"config\.yaml'"):
+        read_yaml(tmp_path / "config.yaml")
+
+
+def test_what_is_no_file_is_not_opened(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, tmp_path / "nowhere", Path("/dev/zero")):
+        with pytest.raises(UserError, match="cannot be read, it is not a file"):
+            read_yaml(path)
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    with pytest.raises(UserError, match="is damaged"):
+        read_yaml(tmp_path / "bytes")
+
+
+def test_dates_are_text():
+    assert parse_setting("a=2024-13-45") == ("a", "2024-13-45")
+    assert parse_setting("a=2024-11-12") == ("a", "2024-11-12")
+
+
+def test_numbers_that_are_not_finite_or_too_large_are_refused_with_their_key():
+    for text, words in (
+        (".nan", "--set: key 'learning_rate': Input should be a finite number, got nan"),
+        ("1e400", "--set: key 'learning_rate': Input should be a finite number, got inf"),
+        ("-.inf", "--set: key 'learning_rate': Input should be a finite number, got -inf"),
+        ("1" + "0" * 13, "key 'learning_rate': 10000000000000 is beyond 1,000,000,000,000"),
+        ("0x" + "f" * 5000, "key 'learning_rate': (int with a number of thousands of digits) is beyond"),
+        ("{x: [1" + "0" * 13 + "]}", "key 'learning_rate'.x: 10000000000000 is beyond"),
+    ):
+        with pytest.raises(UserError, match=re.escape(words)):
+            build_config(UDRLConfig, layers(**dict([parse_setting(f"learning_rate={text}")])))
+
+
+def test_only_a_limit_that_is_none_may_be_infinite():
+    assert build_config(RCPRConfig, [*merged_values("RCP-R", "cartpole"), ("--set", {"command_limit": float("inf")})])
+    with pytest.raises(UserError, match="key 'command_limit'"):
+        build_config(RCPRConfig, [*merged_values("RCP-R", "cartpole"), ("--set", {"command_limit": float("nan")})])
+
+
+def test_a_key_with_two_values_is_refused():
+    assert parse_settings(["a=1", "b=2", "a=1"]) == {"a": 1, "b": 2}
+    with pytest.raises(UserError, match="--set a is given twice, 1 and 2; leave one out"):
+        parse_settings(["a=1", "a=2"])
+    with pytest.raises(UserError, match="--set a is given twice, 1 and True"):
+        parse_settings(["a=1", "a=true"])
+
+
+def test_long_values_are_cut_in_messages():
+    with pytest.raises(UserError, match=r"got 'x{80}\.\.\. \(5,000 characters\)'"):
+        build_config(UDRLConfig, layers(batch_size="x" * 5000))

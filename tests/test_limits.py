@@ -1,13 +1,14 @@
 import pytest
 
-from lightning_rl.limits import one_line, shorten
+from lightning_rl.limits import one_line, shorten, shown
 from lightning_rl.types import UserError
 
 
 def test_a_long_value_is_cut_and_its_length_said():
     assert shorten("abc") == "abc"
+    assert (shown("abc"), shown(1.5), shown([1, "a"])) == ("'abc'", "1.5", "[1, 'a']")
     assert shorten("x" * 5000) == "x" * 80 + "... (5,000 characters)"
-    assert shorten([1, 2], most=4) == "[1, ... (6 characters)"
+    assert shorten("[1, 2]", most=4) == "[1, ... (6 characters)"
 
 
 def test_control_characters_and_broken_bytes_are_spelt_out():
@@ -15,7 +16,7 @@ def test_control_characters_and_broken_bytes_are_spelt_out():
 
 
 def test_a_number_that_python_does_not_print_is_described():
-    assert shorten(16**4000) == "(int with a number of thousands of digits)"
+    assert shown(16**4000) == "(int with a number of thousands of digits)"
 
 
 @pytest.mark.parametrize("text", ["a\nb\r\nc", "x" * 5000, "word " * 2000])

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from lightning_rl.arguments import add_force, count, non_negative
-from lightning_rl.config import has_key, parse_setting
+from lightning_rl.config import has_key, parse_settings
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
 from lightning_rl.evaluation.models import Model, best_of_each, find_models
 from lightning_rl.methods.agent_configs import AGENTS, NetConfig
@@ -143,7 +143,7 @@ def add_agent_arguments(parser: argparse.ArgumentParser, hyperparameters: str, t
 
 def asked_judges(names: Sequence[str], gamename: str, preset: str, arguments: argparse.Namespace) -> list[Judge]:
     """The agents called ``names``, as ``--hyperparameters`` and ``--set`` say; see ``make_judges``."""
-    settings = dict(parse_setting(setting) for setting in arguments.settings)
+    settings = parse_settings(arguments.settings)
     return make_judges(names, gamename, preset, arguments.hyperparameters == "varied", settings)
 
 

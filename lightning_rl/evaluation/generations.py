@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lightning_rl.arguments import Tool, count
-from lightning_rl.config import build_config, merged_values, parse_setting, refuse_unread
+from lightning_rl.config import build_config, merged_values, parse_settings, refuse_unread
 from lightning_rl.evaluation.agents import add_csv
 from lightning_rl.evaluation.progress import progress
 from lightning_rl.evaluation.results import Results, open_results
@@ -90,8 +90,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """The evaluation that the arguments ask for."""
-    settings = dict(parse_setting(text) for text in arguments.settings)
-    asked = dict(parse_setting(text, "--draw", "'step_size={log: [0.01, 10]}'") for text in arguments.drawn)
+    settings = parse_settings(arguments.settings)
+    asked = parse_settings(arguments.drawn, "--draw", "'step_size={log: [0.01, 10]}'")
     for key, value in asked.items():
         if not isinstance(value, dict):
             raise UserError(f"--draw {key}={value}: expected a space, e.g. --draw 'step_size={{log: [0.01, 10]}}'")

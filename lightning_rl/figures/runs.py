@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import yaml
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from lightning_rl.config import read_yaml
+from lightning_rl.limits import shorten
 from lightning_rl.types import UserError
 
 Floats = npt.NDArray[np.float64]
@@ -88,13 +89,10 @@ def open_run(path: Path) -> Run:
     config = path / "config.yaml"
     if config.is_file():
         try:
-            content = yaml.safe_load(config.read_text())
+            content = read_yaml(config)
             about |= {key: content[key] for key in (*IDENTITY, "preset") if key in content} | content["config"]
-        except OSError as error:
-            raise UserError(f"'{config}' cannot be read: {error.strerror}") from error
-        except (yaml.YAMLError, UnicodeDecodeError, TypeError, KeyError) as error:
-            reason = " ".join(str(error).split())[:120]
-            raise UserError(f"'{config}' is damaged ({type(error).__name__}: {reason})") from error
+        except (TypeError, KeyError) as error:
+            raise UserError(f"'{config}' is damaged ({type(error).__name__}: {shorten(str(error))})") from error
     return Run(path, about)
 
 

@@ -21,7 +21,7 @@ from lightning_rl.nets.policies import Policy
 from lightning_rl.seeding import derive_seed
 from lightning_rl.types import ActionMode, Episode, Request, UserError
 
-STRICT = ConfigDict(extra="forbid", strict=True)
+STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Sizes = Annotated[list[PositiveInt], Field(min_length=1)]

@@ -19,7 +19,7 @@ class RCPConfig(WindowConfig):
     discount: Share
     label_max: float | None
     standardise: bool
-    command_limit: PositiveFloat
+    command_limit: Annotated[float, Field(gt=0, allow_inf_nan=True)]  # .inf: no limit
     condition: bool
     exp_weights: bool
     temperature: PositiveFloat

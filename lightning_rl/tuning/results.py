@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 from rich.table import Table
 
+from lightning_rl.config import read_yaml
 from lightning_rl.console import put
 from lightning_rl.outputs import Out
 from lightning_rl.tuning.trial import FAILED, REPORTS, SETTINGS, Plan, read_reports
@@ -54,8 +55,8 @@ def write_search(plan: Plan) -> None:
 def read_search(folder: Path) -> dict[str, Any]:
     """What ``write_search`` wrote; UserError if it is not there."""
     try:
-        return dict(yaml.safe_load((folder / SEARCH).read_text()))
-    except (OSError, yaml.YAMLError, TypeError) as error:
+        return dict(read_yaml(folder / SEARCH))
+    except (UserError, TypeError, ValueError) as error:
         raise UserError(f"'{folder}' is not the tune/ folder of a search: it has no whole {SEARCH}") from error
 
 
@@ -67,7 +68,7 @@ def read_trials(folder: Path) -> list[Trial]:
         failure = (trial / FAILED).read_text().strip() if (trial / FAILED).exists() else ""
         reports = [(float(row["budget"]), float(row["score"])) for row in rows]
         seeds = rows[-1]["seed_scores"] if rows else ""
-        found.append(Trial(trial.name, yaml.safe_load(settings.read_text()) or {}, reports, seeds, failure))
+        found.append(Trial(trial.name, read_yaml(settings) or {}, reports, seeds, failure))
     if not found:
         raise UserError(f"'{folder}' holds no trial: expected folders with {SETTINGS} and {REPORTS}, as --use_tune writes them")
     return found
