@@ -163,14 +163,14 @@ def test_an_unreadable_config_does_not_hide_the_other_runs(tmp_path, monkeypatch
     for seed in ("1", "2"):
         assert run_cli(tmp_path, "--max_epochs", "2", "--seed", seed) == 0
     hidden = run_dir(tmp_path, seed=2) / "config.yaml"
-    read = type(hidden).read_text
+    opened = type(hidden).open
 
-    def read_text(path, *arguments, **words):
+    def refuse(path, *arguments, **words):
         if path == hidden:
             raise PermissionError(13, "Permission denied", str(path))
-        return read(path, *arguments, **words)
+        return opened(path, *arguments, **words)
 
-    monkeypatch.setattr(type(hidden), "read_text", read_text)
+    monkeypatch.setattr(type(hidden), "open", refuse)
     capsys.readouterr()
     assert main(["runs", str(tmp_path)]) == 0
     printed = capsys.readouterr()
