@@ -1,0 +1,140 @@
+"""Every agent finds the known values of a chain with an end, a time limit and a discount, and the best policy.
+
+A bootstrap over the end, none at the time limit, another discount, a target network that stands still or a reward of the wrong
+step each move a value by more than the tolerance; ``chain_helpers`` works the values out.
+"""
+
+import pytest
+import torch
+from chain_helpers import BEST, EYE, GAMMA, HORIZON, Q, V, Chain, ContinuousChain
+
+from lightning_rl.agents.dqn import DDQN, DQNSettings
+from lightning_rl.agents.imagination import LearnedModelDQN, PerfectModelDQN, ReplayDQN
+from lightning_rl.agents.model_based import CoreSettings
+from lightning_rl.agents.ppo import PPO, PPOSettings
+from lightning_rl.agents.step_training import StepTraining
+from lightning_rl.agents.tabular import Tabular, TabularSettings
+from lightning_rl.agents.td3 import TD3, DiscreteTD3, TD3Settings
+from lightning_rl.agents.training import MemberTraining
+from lightning_rl.envs.batch import FuncBatch
+from lightning_rl.nets.latents import CategoricalLatent, GaussianLatent
+from lightning_rl.nets.members import MemberMLP
+from lightning_rl.nets.trunks import TrunkNet
+from lightning_rl.nets.values import DuelingNet
+from lightning_rl.nets.world_models import LatentModel, LossWeights, SimpleModel
+
+SEEDS = [1, 2, 3, 4, 5]
+OBS = EYE.expand(len(SEEDS), 3, 3)
+
+
+def trained(agent, env, steps):
+    """The agent after so many steps of every member."""
+    training = MemberTraining(agent, FuncBatch(env, HORIZON, agent.seeds), steps, GAMMA)
+    training.run(steps)
+    return agent
+
+
+def close(values, known, tolerance):
+    """The median of the members: one may still be on its way."""
+    torch.testing.assert_close(values.median(0).values, known, rtol=0, atol=tolerance)
+
+
+def acts_best(agent):
+    """Whether most members go on where that is best, and nowhere else."""
+    action = agent.greedy(OBS)
+    on = action.squeeze(-1) > 0 if action.is_floating_point() else action == 1
+    return torch.equal(on.sum(0) > len(SEEDS) / 2, BEST == 1)
+
+
+def tabular(members, rate, epsilon, sarsa):
+    return Tabular(3, 2, TabularSettings(GAMMA, rate, epsilon, epsilon, 1.0), list(range(members)), sarsa)
+
+
+def test_q_learning_finds_the_values_of_the_best_policy_while_it_explores():
+    agent = trained(tabular(8, rate=0.5, epsilon=0.5, sarsa=False), Chain(), 400)
+    close(agent.table, Q, 1e-3)
+
+
+def test_sarsa_finds_the_values_of_the_policy_that_explores():
+    """At epsilon 0.4 the best action has probability 0.8, the other 0.2, and V = 0.8 max Q + 0.2 min Q:
+
+    state 2: V = 0.8 * 1 + 0.2 * 0.8 V = 0.8 / 0.84 = 0.95238, stay 0.8 V = 0.76190.
+    state 1: on 0.76190, V = 0.8 * 0.76190 + 0.2 * 0.8 V = 0.72562, stay 0.58050.
+    state 0: on -0.84 + 0.8 * 0.72562 = -0.25950, V = 0.8 (0.15 + 0.8 V) + 0.2 * -0.25950 = 0.18917, stay 0.30133.
+    """
+    agent = trained(tabular(100, rate=0.1, epsilon=0.4, sarsa=True), Chain(), 1500)
+    known = torch.tensor([[0.30133, -0.25950], [0.58050, 0.76190], [0.76190, 1.0]])
+    torch.testing.assert_close(agent.table.mean(0), known, rtol=0, atol=0.02)  # the table follows a random target
+
+
+@pytest.mark.parametrize("net", [MemberMLP(3, (16,), 2), DuelingNet(3, (16,), 2, 8, "tanh")], ids=["ddqn", "dueling"])
+def test_double_dqn_finds_the_values(net):
+    agent = trained(DDQN(net, 3, DQNSettings(GAMMA, 0.02, 32, 500, 0.1, 1.0, 0.5, 0.99), SEEDS), Chain(), 450)
+    close(agent.greedy_values(OBS), Q, 0.03)
+    assert acts_best(agent)
+
+
+TD3_SETTINGS = TD3Settings(GAMMA, 0.02, 32, 1000, 0.1, 2, 0.5, 0.02, 0.05, 60)  # smoothing is noise on the values: little of it
+
+
+def critics(agent, actions):
+    """The smaller value of both critics at each state for each of two actions, ``[N, 3, 2]``."""
+    return torch.stack([agent.critic(agent.critic_params, OBS, a.expand(*OBS.shape[:2], -1)).amin(1) for a in actions], -1)
+
+
+def test_td3_finds_the_values():
+    agent = trained(TD3(MemberMLP(3, (), 1), MemberMLP(4, (16,), 1), TD3_SETTINGS, SEEDS), ContinuousChain(), 1000)
+    q = critics(agent, torch.tensor([[-1.0], [1.0]]))
+    close(q, Q, 0.25)  # what is rarely done is known less well
+    close(q.amax(-1), V, 0.12)
+    assert acts_best(agent)
+
+
+@pytest.mark.parametrize("temperature", ["fixed", "learnable"])
+def test_discrete_td3_finds_the_values(temperature):
+    hard = temperature == "learnable"
+    nets = MemberMLP(3, (), 2), MemberMLP(5, (16,), 1)
+    agent = trained(DiscreteTD3(*nets, TD3_SETTINGS, SEEDS, temperature, 1.0, hard), Chain(), 800)
+    close(critics(agent, torch.eye(2)), Q, 0.15)
+    assert acts_best(agent)
+
+
+@pytest.mark.parametrize("env", [Chain(), ContinuousChain()], ids=["discrete", "continuous"])
+def test_ppo_finds_the_values(env):
+    out = 1 if env.continuous else 2
+    settings = PPOSettings(GAMMA, 0.02, 64, 8, 32, 0.2, 0.5, 0.0, "advantages", max_norm=0.5)
+    agent = PPO(MemberMLP(3, (16,), out, "tanh"), MemberMLP(3, (16,), 1, "tanh"), env.continuous, settings, SEEDS)
+    trained(agent, env, 20 * 64)
+    close(agent.critic(agent.params[:, agent.actor.size :][:, : agent.critic.size], OBS).squeeze(-1), V, 0.1)
+    assert acts_best(agent)
+
+
+def model_based(kind):
+    env, weights, sizes = Chain(), LossWeights(1, 1, 1, 0.8, 0.2), (3, 2, (16,), "elu")
+    settings = CoreSettings(
+        gamma=GAMMA, temperature=1.0, learning_rate=0.01, betas=(0.9, 0.99), eps=1e-5, decay=1e-9, batch_size=16,
+        rollout_length=3, replay_size=500, updates_per_step=1, target_interval=20, learning_starts=20,
+        double_q=kind == "double", group_size=len(SEEDS),
+    )  # fmt: skip
+    if kind in ("replay", "double", "perfect"):
+        return (PerfectModelDQN if kind == "perfect" else ReplayDQN)(env, TrunkNet(3, (16,), 2), settings, SEEDS)
+    model = {
+        "simple": lambda: SimpleModel(*sizes, weights),
+        "categorical": lambda: LatentModel(*sizes, weights, CategoricalLatent(3, 4)),
+        "gaussian": lambda: LatentModel(*sizes, weights, GaussianLatent(8, "sigmoid2", 0.1)),
+    }[kind]()
+    return LearnedModelDQN(env, TrunkNet(model.feature_size, (16,), 2), model, 0.02, settings, SEEDS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "steps", "tolerance"),
+    [("replay", 400, 0.05), ("double", 400, 0.05), ("perfect", 400, 0.05), ("simple", 450, 0.1), ("categorical", 600, 0.15),
+     ("gaussian", 700, 0.2)],
+)  # fmt: skip
+def test_model_based_agents_find_the_values(kind, steps, tolerance):
+    """Nothing cuts their episodes; what was seen at the end of one is the state that pays."""
+    agent = model_based(kind)
+    StepTraining(agent).run(steps)
+    q = agent.values(OBS, None)
+    close(q, Q, tolerance)
+    assert torch.equal(q.median(0).values.argmax(-1), BEST)
