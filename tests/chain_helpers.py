@@ -43,7 +43,7 @@ class Chain(FuncEnv):
 
 
 class ContinuousChain(Chain):
-    """The action in [-1, 1] says how likely it goes on: 0.5 + 0.75 action, so that beyond 2 / 3 a little noise changes nothing."""
+    """The action in [-1, 1] says how likely it goes on: 0.5 + 0.75 action, so beyond 2 / 3 a little noise changes nothing."""
 
     action_size, continuous, step_noise_size = 1, True, 1
 

@@ -6,7 +6,7 @@ step each move a value by more than the tolerance; ``chain_helpers`` works the v
 
 import pytest
 import torch
-from chain_helpers import BEST, EYE, GAMMA, HORIZON, Q, V, Chain, ContinuousChain
+from chain_helpers import BEST, EYE, GAMMA, HORIZON, Chain, ContinuousChain, Q, V
 
 from lightning_rl.agents.dqn import DDQN, DQNSettings
 from lightning_rl.agents.imagination import LearnedModelDQN, PerfectModelDQN, ReplayDQN

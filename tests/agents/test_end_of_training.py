@@ -1,0 +1,60 @@
+"""When a training ends: not an episode early, nor late."""
+
+import functools
+
+import pytest
+import torch
+
+from lightning_rl.agents.tabular import Tabular, TabularSettings
+from lightning_rl.agents.training import MemberTraining
+from lightning_rl.envs.batch import FuncBatch
+from lightning_rl.envs.grids import GRID_WORLDS
+from lightning_rl.functional.stopping import plateaued, solved
+
+ROOM, CUT = GRID_WORLDS["emptyroom22"], 3
+
+
+def episodes(stop, init_episodes, returns=None, limit=12):
+    """How many episodes one member plays. returns: what its episodes are judged by, instead of what they paid."""
+    agent = Tabular(4, 4, TabularSettings(0.8, 0.5, 0.0, 0.0, 1.0), [0])
+    judged = iter(returns or ())
+    score = None if returns is None else lambda agent, seeds: (torch.tensor([next(judged)]), torch.zeros(1, dtype=torch.int64))
+    training = MemberTraining(agent, FuncBatch(ROOM(), CUT, [0]), limit, 0.8, init_episodes, stop, score)
+    training.run()
+    return int(training.results.episodes), bool(training.results.stopped)
+
+
+@pytest.mark.parametrize("init_episodes", [0, 1, 3])
+def test_the_first_episode_of_learning_is_the_first_that_may_end_the_training(init_episodes):
+    def always(returns, count):
+        return count >= 0
+
+    assert episodes(always, init_episodes) == (init_episodes + 1, True)
+
+
+def test_the_budget_of_episodes_is_kept():
+    def never(returns, count):
+        return count < 0
+
+    assert episodes(never, 0, limit=5) == (5, False)
+    assert episodes(None, 2, limit=5) == (5, False)
+
+
+def test_solved_takes_a_whole_window_and_the_threshold_itself():
+    """Mean 5 of the last two: [9, 0, 9, 1] has 4.5, 4.5 and 5 after episodes 2, 3 and 4."""
+    rule = functools.partial(solved, window=2, threshold=5.0)
+    assert episodes(rule, 0, [9.0, 0.0, 9.0, 1.0, 0.0]) == (4, True)
+    assert episodes(functools.partial(rule, faithful=True), 0, [9.0, 0.0]) == (1, True)
+    assert episodes(rule, 0, [4.0, 5.9, 4.0, 5.9, 4.0], limit=5) == (5, False)
+
+
+@pytest.mark.parametrize(("window", "init_episodes", "first"), [(2, 0, 3), (2, 1, 4), (3, 2, 6)])
+def test_a_plateau_takes_the_initialisation_a_window_and_one_more(window, init_episodes, first):
+    rule = functools.partial(plateaued, window=window, tolerance=0.01, init_episodes=init_episodes)
+    assert episodes(rule, init_episodes, [1.0] * 12) == (first, True)
+
+
+def test_a_plateau_compares_a_window_with_the_window_before():
+    """[1, 2, 3, 4, 3, 4]: 3.5 after 1.5 (133 %), 3.5 after 2.5 (40 %), then 3.5 after 3.5."""
+    rule = functools.partial(plateaued, window=2, tolerance=0.3, init_episodes=0)
+    assert episodes(rule, 0, [1.0, 2.0, 3.0, 4.0, 3.0, 4.0, 3.0]) == (6, True)

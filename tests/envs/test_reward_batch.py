@@ -1,0 +1,40 @@
+"""Reward networks around Gymnasium tasks: potentials of the observations before and after each step."""
+
+import pytest
+import torch
+
+from lightning_rl.envs.batch import GymBatch
+from lightning_rl.envs.reward_network import RewardBatch, RewardNet
+from lightning_rl.envs.spec import EnvSpec
+
+SPEC = EnvSpec("cartpole-v1", "CartPole-v1", 4, 2, False, 4, 4, 4.0, None)
+
+
+@pytest.mark.parametrize(("form", "real"), [("additive_potential", 1.0), ("exclusive_potential", 0.0)])
+def test_a_potential_sees_the_state_of_this_step_and_of_this_episode(form, real):
+    """``real + 0.9 phi(s') - phi(s)`` at seven steps: over the end of an episode, then with one member gone."""
+    net = RewardNet(4, 0, form, (8,), "tanh")
+    params = net.init([torch.Generator().manual_seed(n) for n in range(2)])
+    phi = [net.net.module(row) for row in params]
+    batch = RewardBatch(net, params, GymBatch(SPEC, [1, 2]), 0.9)
+    obs, members = batch.reset(torch.zeros(2) > 0), [0, 1]
+    for t in range(7):
+        if t == 6:
+            batch.keep(torch.tensor([1]))
+            obs, members = obs[1:], [1]
+        step = batch.step(torch.tensor([t % 2] * len(members)))
+        for row, n in enumerate(members):
+            expected = real + 0.9 * phi[n](step.obs[row]) - phi[n](obs[row])
+            torch.testing.assert_close(step.reward[row], expected[0])
+        over = step.terminated | step.truncated
+        assert over.any() == (t == 3)
+        obs = batch.reset(over) if over.any() else step.obs
+
+
+def test_a_restored_batch_goes_on_from_the_observation_that_it_left():
+    net = RewardNet(4, 0, "additive_potential", (8,), "tanh")
+    params = net.init([torch.Generator().manual_seed(n) for n in range(2)])
+    one, other = (RewardBatch(net, params, GymBatch(SPEC, [1, 2]), 0.9) for _ in range(2))
+    one.step(torch.tensor([0, 1]))
+    other.restore(one.snapshot())
+    assert torch.equal(*(batch.step(torch.tensor([1, 1])).reward for batch in (one, other)))

@@ -1,0 +1,109 @@
+"""Inner agents, their proxies and their tests draw numbers of their own."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from lightning_rl.agents.tabular import Tabular, TabularSettings
+from lightning_rl.agents.training import MemberTraining, mean_test_return
+from lightning_rl.config import build_config, merged_values
+from lightning_rl.envs.batch import FuncBatch
+from lightning_rl.envs.grids import GRID_WORLDS
+from lightning_rl.envs.proxies import SyntheticProxy
+from lightning_rl.evolution.strategies import OpenAIES, StrategySettings
+from lightning_rl.methods import inner_loop
+from lightning_rl.methods.agent_configs import AGENTS
+from lightning_rl.methods.inner_loop import InnerLoop
+
+SETTINGS = StrategySettings(
+    population=3, noise_std=0.1, step_size=0.5, score_transform="nes_unnormalised", mirrored=True, num_grad_evals=2,
+    grad_eval_aggregate="mean", center_agents=2, shared_agents=False, weight_decay=0.0, nes_step_size=False, keep="best",
+)  # fmt: skip
+
+
+def strategy(run_seed=3, **changes):
+    return OpenAIES(torch.zeros(4), torch.ones(4) > 0, dataclasses.replace(SETTINGS, **changes), run_seed)
+
+
+def test_every_agent_of_every_generation_has_a_seed_of_its_own():
+    """Two on the mean and 3 members x 2 signs x 2 agents, in three generations of two runs."""
+    seeds = []
+    for run_seed, generation in itertools.product((3, 4), range(3)):
+        proposal, items = strategy(run_seed).ask(generation)
+        assert len(items) == 2 + 3 * 2 * 2
+        seeds += [proposal.seed(item) for item in items]
+    assert len(set(seeds)) == len(seeds) == 6 * 14
+
+
+def test_shared_agents_are_shared_by_the_candidates_of_a_generation_alone():
+    runs = [strategy(shared_agents=True).ask(generation) for generation in range(2)]
+    seeds = [[proposal.seed(item) for item in items] for proposal, items in runs]
+    for row in seeds:
+        assert len(set(row)) == 2 + 2  # the mean's, and two for all candidates
+        assert row[2::2] == [row[2]] * 6
+        assert row[3::2] == [row[3]] * 6
+    assert not set(seeds[0]) & set(seeds[1])
+
+
+SMALL = {"train_episodes": 1, "batch_size": 4, "hidden": [4], "init_episodes": 1, "replay_size": 20}
+CONFIG = build_config(AGENTS["DDQN"].config, [*merged_values("DDQN", "cartpole-v0"), ("test", SMALL)])
+PROXY = SyntheticProxy("cartpole-v0", (4,), "tanh", 0, 5, False, False, "raw")
+LOOP = InnerLoop(PROXY, (("DDQN", CONFIG),), False, "none", "final_return", 195.0, 100.0, 3, 1, 10)
+
+
+def test_the_inner_loop_trains_each_item_with_its_seed(monkeypatch):
+    proposal, items = strategy(num_grad_evals=1).ask(5)
+    monkeypatch.setattr(InnerLoop, "evaluate", lambda self, *given: given)
+    params, seeds, turns = LOOP(proposal, items)
+    assert seeds == [proposal.seed(item) for item in items]
+    assert turns == [item.turn for item in items]
+    torch.testing.assert_close(params, proposal.rows(items))
+
+
+def test_start_states_of_proxies_and_tests_all_differ(monkeypatch):
+    """Two agents, three test episodes each: nobody starts where another does, nor a test where a training did."""
+    made, starts = inner_loop.make_envs, []
+
+    def make_envs(spec, seeds):
+        envs = made(spec, seeds)
+        starts.extend(envs.obs)
+        return envs
+
+    batch = SyntheticProxy.batch
+
+    def proxies(self, params, seeds, gamma, repeat=1):
+        envs = batch(self, params, seeds, gamma, repeat)
+        starts.extend(envs.obs)
+        return envs
+
+    monkeypatch.setattr(inner_loop, "make_envs", make_envs)
+    monkeypatch.setattr(SyntheticProxy, "batch", proxies)
+    params = PROXY.net.init([torch.Generator().manual_seed(n) for n in range(2)])
+    PROXY.net.split(params)[2].zero_()
+    LOOP.train(0, params, [7, 8])
+    assert len(starts) == 2 + 2 * 3
+    assert len({tuple(start.tolist()) for start in starts}) == len(starts)
+
+
+def test_judges_meet_other_episodes_every_time():
+    """Two members, three training episodes, two test episodes after each: twelve seeds."""
+    seen = []
+
+    def make_envs(seeds):
+        seen.extend(seeds)
+        return FuncBatch(GRID_WORLDS["emptyroom22"](), 3, seeds)
+
+    agent = Tabular(4, 4, TabularSettings(0.8, 0.5, 0.5, 0.5, 1.0), [0, 1])
+    MemberTraining(agent, FuncBatch(GRID_WORLDS["emptyroom22"](), 3, [0, 1]), 3, 0.8, score=mean_test_return(make_envs, 2)).run()
+    assert len(set(seen)) == len(seen) == 2 * 3 * 2
+
+
+@pytest.mark.parametrize("varied", [False, True])
+def test_inner_agents_begin_with_weights_of_their_own(varied):
+    loop = dataclasses.replace(LOOP, vary=varied, max_train_steps=1)
+    params = PROXY.net.init([torch.Generator().manual_seed(0)]).expand(2, -1)
+    agent = loop.train(0, params, [7, 8]).agent
+    assert not np.array_equal(*(agent.module(n)(torch.ones(4)).detach().numpy() for n in range(2)))
