@@ -3,14 +3,14 @@
 import os
 import shutil
 import subprocess
-import sys
 
 import pytest
+import warm
 from helpers import ROOT, run_dir, tiny_flags
 
 
 def bash_train(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
-    env = {**os.environ, "PYTHON": sys.executable, **environment}
+    env = {**os.environ, "PYTHON": warm.shell(), **environment}
     bash = shutil.which("bash")
     return subprocess.run([bash, str(ROOT / "bash_train.sh"), *arguments], capture_output=True, text=True, env=env, timeout=300)
 

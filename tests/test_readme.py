@@ -5,10 +5,10 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import warm
 from helpers import ROOT, tiny_flags
 
 from lightning_rl.cli import main
@@ -35,9 +35,9 @@ def tiny(command: str) -> list[str]:
             budget += ["--set=checkpoint_interval=1"]
         if any("hidden" in word for word in words):
             budget = [word for word in budget if "hidden" not in word]
-        return [sys.executable, str(ROOT / "trainer.py"), *words[2:], *budget]
+        return [warm.shell(), str(ROOT / "trainer.py"), *words[2:], *budget]
     if words[0] == "python":
-        return [sys.executable, *words[1:]]
+        return [warm.shell(), *words[1:]]
     if words[0] == "bash":
         end = words.index("--")
         return [
@@ -50,7 +50,7 @@ def tiny(command: str) -> list[str]:
             *words[end:],
         ]
     if words[0] == "tensorboard":
-        return [sys.executable, "-m", "tensorboard.main", "--inspect", *words[1:]]
+        return [warm.shell(), "-m", "tensorboard.main", "--inspect", *words[1:]]
     assert words[0] == "make", command
     if words[1] == "train":
         logdir = f"--logdir {Path.cwd()} --max_epochs 2 {' '.join(tiny_flags(hidden='[8,8]'))}"
@@ -60,7 +60,7 @@ def tiny(command: str) -> list[str]:
             str(ROOT),
             "-o",
             ".venv/.installed",
-            f"BIN={Path(sys.executable).parent}",
+            f"BIN={Path(warm.shell()).parent}",
             "train",
             f"ARGS={logdir}",
         ]
@@ -71,7 +71,7 @@ def tiny(command: str) -> list[str]:
 def test_every_command(tmp_path, monkeypatch):
     assert len(COMMANDS) > 10
     monkeypatch.chdir(tmp_path)
-    environment = {**os.environ, "PYTHON": sys.executable}
+    environment = {**os.environ, "PYTHON": warm.shell()}
     swept = shutil.which("parallel") is not None  # without GNU parallel there is no sweep, nor a figure of one
     for command in COMMANDS:
         if not swept and ("bash_train" in command or "figures curves" in command):

@@ -6,14 +6,14 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 import torch
+import warm
 import yaml
-from helpers import ROOT, covering, fitting, run_cli, run_dir, tiny_flags
+from helpers import covering, fitting, run_cli, run_dir, tiny_flags
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lightning_rl.cli import main
@@ -37,9 +37,8 @@ def scalars(folder: Path) -> EventAccumulator:
     return events
 
 
-def start(logdir: Path, *flags: str, **settings) -> subprocess.Popen:
-    command = [sys.executable, str(ROOT / "trainer.py"), "--gamename", "cartpole", "--logdir", str(logdir)]
-    return subprocess.Popen([*command, *tiny_flags(**settings), *flags], stderr=subprocess.PIPE, text=True)
+def start(logdir: Path, *flags: str, **settings) -> warm.Command:
+    return warm.Command(["trainer.py", "--gamename", "cartpole", "--logdir", logdir, *tiny_flags(**settings), *flags])
 
 
 def wait_for(condition, seconds: float = 60) -> None:
@@ -195,8 +194,7 @@ def test_signals_write_last_and_the_run_resumes_exactly(tmp_path, number, code):
 
 
 def test_a_signal_to_the_whole_group_is_survived_too(tmp_path):
-    command = [sys.executable, str(ROOT / "trainer.py"), "--gamename", "cartpole", "--logdir", str(tmp_path)]
-    process = subprocess.Popen([*command, *tiny_flags()], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = start(tmp_path)
     wait_for(lambda: list(run_dir(tmp_path).glob("epoch=*.ckpt")))
     os.killpg(process.pid, signal.SIGTERM)
     _, err = process.communicate(timeout=60)
