@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lightning_rl.files import write_bytes
 from lightning_rl.types import UserError
 
 PROGRAM = "lightning_rl"
@@ -70,11 +71,7 @@ class Out:
         for file in files:
             self.check(file.path, file.owned)
         for file in files:
-            try:
-                file.path.parent.mkdir(parents=True, exist_ok=True)
-                file.path.write_bytes(file.content)
-            except OSError as error:
-                raise UserError(f"cannot write '{file.path}': {error.strerror}; {self.remedy}") from error
+            write_bytes(file.path, file.content, self.remedy)
 
 
 def checksum(content: bytes) -> str:

@@ -34,6 +34,7 @@ from lightning_rl.config import build_config, changes, merged_values, refuse_unr
 from lightning_rl.data.loaders import Collector, worker_died
 from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
+from lightning_rl.files import write_text
 from lightning_rl.methods.base import Evaluation, Experience, Method, MethodConfig
 from lightning_rl.registry import implementation
 from lightning_rl.run_state import owned, write_state
@@ -267,7 +268,7 @@ def _write_config(options: RunOptions, config: MethodConfig) -> None:
         "git_commit": _git_commit(),
         "versions": {"python": platform.python_version(), **{p: _version(p) for p in _PACKAGES}},
     }
-    (options.run_dir / "config.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+    write_text(options.run_dir / "config.yaml", yaml.safe_dump(content, sort_keys=False))
 
 
 def _version(package: str) -> str | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import yaml
 
 from lightning_rl.config import read_yaml
-from lightning_rl.files import hold
+from lightning_rl.files import hold, sweep, write_text
 from lightning_rl.types import UserError
 
 STATE, LOCK = "state.yaml", ".lock"
@@ -29,6 +29,7 @@ def owned(run_dir: Path) -> Iterator[None]:
         raise UserError(f"cannot write to '{run_dir}': {error.strerror}; choose another --logdir") from error
     with lock, _folder_held(run_dir):
         hold(lock, run_dir, _TAKEN)
+        sweep(run_dir)
         write_state(run_dir, "running")
         try:
             yield
@@ -58,8 +59,9 @@ def _folder_held(run_dir: Path) -> Iterator[None]:
 
 def write_state(run_dir: Path, state: str, reason: str = "") -> None:
     """``state.yaml``; a full disk, which is perhaps why the run ends, is no reason to lose the first error."""
-    with contextlib.suppress(OSError):
-        (run_dir / STATE).write_text(yaml.safe_dump({"state": state, **({"reason": reason} if reason else {})}, width=1000))
+    with contextlib.suppress(UserError):
+        content = {"state": state, **({"reason": reason} if reason else {})}
+        write_text(run_dir / STATE, yaml.safe_dump(content, width=1000))
 
 
 def read_state(run_dir: Path) -> tuple[str, str]:

@@ -108,7 +108,7 @@ def test_reports_and_listings_leave_the_run_alone(tmp_path, capsys):
 def test_a_results_table_cuts_nothing_off_a_foreign_file(content, tmp_path):
     path = tmp_path / "notes.txt"
     path.write_bytes(content)
-    with pytest.raises(UserError, match="not with the columns of this evaluation"), open_results(path, ("n", "score"), ("n",)):
+    with pytest.raises(UserError, match=", not with 'n,score'; name"), open_results(path, ("n", "score"), ("n",)):
         pass
     assert path.read_bytes() == content
     with open_results(path, ("n", "score"), ("n",), force=True) as results:

@@ -10,7 +10,7 @@ from lightning_fabric.plugins import TorchCheckpointIO
 from pytorch_lightning import Callback, LightningModule, Trainer
 from pytorch_lightning.callbacks import ModelCheckpoint
 
-from lightning_rl.files import read_plain, write_whole
+from lightning_rl.files import read_plain, write_plain
 from lightning_rl.methods.base import Experience
 from lightning_rl.types import UserError
 
@@ -21,7 +21,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
     """Writes beside the target and renames: the file under the final name is always whole."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
-        write_whole(checkpoint, Path(path))
+        write_plain(Path(path), checkpoint)
 
     def load_checkpoint(
         self, path: Any, map_location: Callable[..., Any] | None = None, weights_only: bool | None = True

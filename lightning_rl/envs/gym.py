@@ -16,6 +16,7 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec as GymSpec
 
 from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.files import write_bytes
 from lightning_rl.types import UserError
 
 Env = gymnasium.Env[Any, Any]
@@ -124,8 +125,7 @@ def filming_env(spec: EnvSpec, path: Path) -> Iterator[Env]:
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame asks for a display unless told otherwise
     if "DISPLAY" not in os.environ:
         os.environ.setdefault("MUJOCO_GL", "egl")  # or MuJoCo aborts the process when it finds no display
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as parent:
+    with tempfile.TemporaryDirectory() as parent:
         folder = f"{parent}/film"
         env: Env = gymnasium.wrappers.RecordVideo(
             make_env(spec, render=True), folder, episode_trigger=lambda episode: True, disable_logger=True
@@ -135,4 +135,4 @@ def filming_env(spec: EnvSpec, path: Path) -> Iterator[Env]:
         finally:
             env.close()
         for film in Path(folder).glob("*.mp4"):
-            film.replace(path)
+            write_bytes(path, film.read_bytes())

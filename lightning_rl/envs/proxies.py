@@ -28,7 +28,7 @@ from lightning_rl.envs.gym import Env, make_env
 from lightning_rl.envs.reward_network import INFO_KEYS, RewardBatch, RewardEnv, RewardNet
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.envs.synthetic import DoneKind, StartStates, SyntheticEnv, SyntheticNet
-from lightning_rl.files import read_plain, write_whole
+from lightning_rl.files import read_plain, write_plain
 from lightning_rl.types import UserError
 
 FORMAT = "lightning_rl proxy 1"
@@ -207,7 +207,7 @@ def save_proxy(path: Path, proxy: SyntheticProxy | RewardProxy, params: Tensor, 
     (kind,) = (name for name, cls in PROXIES.items() if type(proxy) is cls)
     settings = {key: list(v) if isinstance(v, tuple) else v for key, v in dataclasses.asdict(proxy).items()}
     content = {"format": FORMAT, "kind": kind, "settings": settings, "params": params.detach().clone(), "about": dict(about)}
-    write_whole(content, path)
+    write_plain(path, content)
 
 
 def read_proxy(path: Path, gamename: str | None = None) -> tuple[SyntheticProxy | RewardProxy, Tensor, dict[str, Any]]:

@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from lightning_rl.files import write_text
 from lightning_rl.types import UserError
 
 _BLOCK = re.compile(r"^(<!-- made by: lightning-rl (?P<words>.*?) -->\n)(?:.+\n)*", re.MULTILINE)
@@ -44,5 +45,5 @@ def refresh(files: Sequence[Path], run: Callable[[Sequence[str]], None]) -> None
             raise UserError(f"'{path}' cannot be read: {error.strerror}") from error
         after = refreshed(before, run)
         if after != before:
-            path.write_text(after)
+            write_text(path, after)
         print(f"{'refreshed' if after != before else 'up to date'}: {path}")

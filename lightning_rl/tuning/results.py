@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from rich.table import Table
 
 from lightning_rl.config import read_yaml
 from lightning_rl.console import put
+from lightning_rl.files import read_text, write_text
 from lightning_rl.outputs import Out
 from lightning_rl.tuning.trial import FAILED, REPORTS, SETTINGS, Plan, read_reports
 from lightning_rl.types import UserError
@@ -48,8 +50,7 @@ def write_search(plan: Plan) -> None:
         "config": {**options.config, **options.settings},
         "tune": dataclasses.asdict(plan.tune),
     }
-    plan.folder.mkdir(parents=True, exist_ok=True)
-    (plan.folder / SEARCH).write_text(yaml.safe_dump(content, sort_keys=False))
+    write_text(plan.folder / SEARCH, yaml.safe_dump(content, sort_keys=False))
 
 
 def read_search(folder: Path) -> dict[str, Any]:
@@ -65,7 +66,7 @@ def read_trials(folder: Path) -> list[Trial]:
     found = []
     for settings in sorted(folder.glob(f"*/{SETTINGS}")):
         trial, rows = settings.parent, read_reports(settings.parent)
-        failure = (trial / FAILED).read_text().strip() if (trial / FAILED).exists() else ""
+        failure = read_text(trial / FAILED, "record").strip() if (trial / FAILED).exists() else ""
         reports = [(float(row["budget"]), float(row["score"])) for row in rows]
         seeds = rows[-1]["seed_scores"] if rows else ""
         found.append(Trial(trial.name, read_yaml(settings) or {}, reports, seeds, failure))
@@ -105,12 +106,13 @@ def write_results(plan: Plan, trials: Sequence[Trial]) -> None:
         f"# The best of {len(trials)} trials ({plan.tune.algorithm}): {plan.tune.metric} {best.score:.6g}, mean of seeds "
         f"{options.seed} .. {options.seed + plan.tune.seeds - 1} at {key} {best.reports[-1][0]:.0f} of {total}.\n"
     )
-    (plan.folder / BEST).write_text(head + yaml.safe_dump(content, sort_keys=False))
+    write_text(plan.folder / BEST, head + yaml.safe_dump(content, sort_keys=False))
     rows = [_row(trial, plan) for trial in order]
-    with (plan.folder / TABLE).open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    table = io.StringIO()
+    writer = csv.DictWriter(table, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(plan.folder / TABLE, table.getvalue())
     draw_search(Out(plan.folder / "search"), order, read_search(plan.folder))
     _print_table(rows, plan)
     use = f"--implementation {options.implementation} --gamename {options.gamename} --config {plan.folder / BEST}"

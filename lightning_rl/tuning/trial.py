@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ import numpy as np
 import yaml
 
 from lightning_rl.figures.runs import read_scalar
+from lightning_rl.files import appending, read_lines, write_text
 from lightning_rl.registry import implementation
 from lightning_rl.run import RunOptions, load_config, merged_config, train
 from lightning_rl.tuning.space import TuneConfig, spaces
@@ -81,8 +83,7 @@ def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[di
     may have been killed before it heard of it. UserError where a run fails, e.g. diverges.
     """
     folder, tune = plan.trial_folder(name), plan.tune
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / SETTINGS).write_text(yaml.safe_dump(dict(settings), sort_keys=False))
+    write_text(folder / SETTINGS, yaml.safe_dump(dict(settings), sort_keys=False))
     ((key, total),) = tune.budget.items()
     before_now = read_reports(folder)
     if len(before_now) >= tune.reports:
@@ -112,19 +113,16 @@ def read_reports(folder: Path) -> list[dict[str, str]]:
     path = folder / REPORTS
     if not path.exists():
         return []
-    with path.open() as file:
-        return [row for row in csv.DictReader(file) if None not in row.values()]
+    return list(csv.DictReader(io.StringIO(read_lines(path, "trial's reports"))))
 
 
 def _record(folder: Path, row: list[Any]) -> None:
-    path = folder / REPORTS
-    new = not path.exists()
-    with path.open("a", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerows([COLUMNS, row] if new else [row])
+    with appending(folder / REPORTS, ",".join(COLUMNS), "move it away") as reports:
+        line = io.StringIO()
+        csv.writer(line, lineterminator="\n").writerow(row)
+        reports.append(line.getvalue())
 
 
 def fail(folder: Path, error: UserError) -> None:
     """Notes why a trial has ended before its time."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / FAILED).write_text(f"{error}\n")
+    write_text(folder / FAILED, f"{error}\n")

@@ -1,0 +1,226 @@
+"""Files are written whole or not at all, grow by whole lines, and are read without waiting for what is no file."""
+
+import ast
+import errno
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from helpers import ROOT
+
+from lightning_rl import files
+from lightning_rl.types import UserError
+
+EXCEPTIONS = {
+    "files.py": "the layer itself",
+    "run_state.py": "the lock, which has no content",
+}
+CHANGES = {
+    *("write_text", "write_bytes", "savefig", "save", "mkdir", "unlink", "rename", "touch", "rmdir", "rmtree", "symlink_to"),
+    *("remove", "truncate", "ftruncate", "makedirs", "link", "tofile", "savez", "copyfile", "copy2"),
+}
+
+
+class Failing(files.System):
+    """Does what it is asked for, but raises in one kind of call."""
+
+    def __init__(self, call, error):
+        self.call, self.error = call, error
+
+    def __getattribute__(self, name):
+        if name == object.__getattribute__(self, "call"):
+
+            def fail(*_):
+                raise object.__getattribute__(self, "error")
+
+            return fail
+        return object.__getattribute__(self, name)
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+class Recorded(files.System):
+    """Notes the calls in their order."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __getattribute__(self, name):
+        if name in ("open", "write", "fsync", "rename", "unlink", "truncate"):
+            self.calls.append(name)
+        return object.__getattribute__(self, name)
+
+
+def test_a_file_is_synced_before_it_gets_its_name_and_its_folder_after(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "system", Recorded())
+    files.write_text(tmp_path / "a" / "b.txt", "text")
+    assert files.system.calls == ["open", "write", "fsync", "rename", "open", "fsync"]
+    assert (tmp_path / "a" / "b.txt").read_text() == "text"
+
+
+@pytest.mark.parametrize("call", ["open", "write", "fsync", "rename"])
+@pytest.mark.parametrize(("number", "words"), [(errno.ENOSPC, "the disk is full"), (errno.EIO, "Input/output error")])
+def test_what_the_system_refuses_is_one_line_and_the_old_content_stays(tmp_path, monkeypatch, call, number, words):
+    path = tmp_path / "b.txt"
+    files.write_text(path, "old")
+    monkeypatch.setattr(files, "system", Failing(call, OSError(number, os.strerror(number))))
+    with pytest.raises(UserError, match=words) as caught:
+        files.write_text(path, "new")
+    assert str(path) in str(caught.value)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_short_write_is_gone_on_with(tmp_path, monkeypatch):
+    class Short(files.System):
+        def write(self, descriptor, content):
+            return super().write(descriptor, content[:3])
+
+    monkeypatch.setattr(files, "system", Short())
+    files.write_text(tmp_path / "b.txt", "0123456789")
+    assert (tmp_path / "b.txt").read_text() == "0123456789"
+
+
+def test_a_write_into_a_link_does_not_touch_what_it_points_to(tmp_path):
+    (tmp_path / "theirs").write_text("theirs")
+    (tmp_path / "ours").symlink_to(tmp_path / "theirs")
+    files.write_text(tmp_path / "ours", "ours")
+    assert (tmp_path / "theirs").read_text() == "theirs"
+
+
+def test_what_killed_writers_left_is_swept_and_nothing_else(tmp_path):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    stale = [tmp_path / f".last.ckpt.{gone.pid}.tmp", tmp_path / f".state.yaml.{os.getpid()}.tmp"]
+    stale.append(tmp_path / "recordings" / f".sampled.mp4.{gone.pid}.tmp")
+    others = [tmp_path / name for name in ("last.ckpt", ".notes.tmp", f".evaluation.json.{os.getppid()}.tmp", "a.12.tmp")]
+    (tmp_path / "recordings").mkdir()
+    for path in (*stale, *others):
+        path.write_text("half")
+    files.sweep(tmp_path)
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(others)
+    os.utime(others[2], (0, 0))  # of a process of another machine with the number of one here
+    files.sweep(tmp_path)
+    assert not others[2].exists()
+
+
+def test_appended_lines_follow_the_whole_ones(tmp_path):
+    path = tmp_path / "a.csv"
+    with files.appending(path, "x,y", "") as table:
+        assert table.lines == ""
+        table.append("1,2\n")
+    with path.open("a") as torn:
+        torn.write("3,")
+    with files.appending(path, "x,y", "") as table:
+        assert table.lines == "1,2\n"
+        assert path.read_text() == "x,y\n1,2\n3,"  # as it was, until something is added
+        table.append("5,6\n")
+        table.append("7,8\n")
+        assert table.lines == "1,2\n5,6\n7,8\n"
+    assert path.read_text() == "x,y\n1,2\n5,6\n7,8\n" == files.read_lines(path, "table")
+
+
+@pytest.mark.parametrize("foreign", ["my notes", "my notes\n", "x,z\n1,2\n", "x,y,z\n", "\xff"])
+def test_a_file_with_another_header_is_left_alone(tmp_path, foreign):
+    path = tmp_path / "a.csv"
+    path.write_text(foreign)
+    with pytest.raises(UserError, match="not with 'x,y'; name another"), files.appending(path, "x,y", "name another") as table:
+        table.append("1,2\n")
+    assert path.read_text() == foreign
+    with files.appending(path, "x,y", "", force=True) as table:
+        table.append("1,2\n")
+    assert path.read_text() == "x,y\n1,2\n"
+
+
+@pytest.mark.parametrize("begun", ["", "x", "x,y"])
+def test_half_a_header_is_made_whole(tmp_path, begun):
+    path = tmp_path / "a.csv"
+    path.write_text(begun)
+    with files.appending(path, "x,y", "") as table:
+        table.append("1,2\n")
+    assert path.read_text() == "x,y\n1,2\n"
+
+
+def test_a_refused_line_leaves_the_others(tmp_path, monkeypatch):
+    path = tmp_path / "a.csv"
+    with files.appending(path, "x,y", "") as table:
+        table.append("1,2\n")
+        with monkeypatch.context() as patched:
+            patched.setattr(files, "system", Failing("fsync", OSError(errno.ENOSPC, "full")))
+            with pytest.raises(UserError, match="the disk is full"):
+                table.append("3,4\n")
+        assert path.read_text() == "x,y\n1,2\n"
+        table.append("5,6\n")
+    assert path.read_text() == "x,y\n1,2\n5,6\n"
+
+
+def test_two_writers_of_a_table_are_one_too_many(tmp_path):
+    path = tmp_path / "a.csv"
+    with files.appending(path, "x", ""), pytest.raises(UserError, match="in use by another process; wait"):
+        files.appending(path, "x", "wait").__enter__()
+
+
+def test_what_is_no_file_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "large").write_text("123456")
+    (tmp_path / "bytes").write_bytes(b"ab\xff")
+    for name, words in (
+        ("pipe", "'.*pipe' is not a file"), ("none", "does not exist"), ("large", "has 6 bytes, the limit is 5"),
+        ("bytes", "byte 2 is not UTF-8"), ("", "is not a file"),
+    ):  # fmt: skip
+        with pytest.raises(UserError, match=f"^note .*{words}"):
+            files.read_text(tmp_path / name, "note", limit=5)
+    assert files.read_text(Path(__file__), "test").startswith('"""Files')
+    with pytest.raises(UserError, match="no plain file"), files.appending(tmp_path / "pipe", "x", ""):
+        pass
+
+
+def test_plain_data_comes_back(tmp_path):
+    files.write_plain(tmp_path / "a.pt", {"x": torch.arange(3)})
+    assert files.read_plain(tmp_path / "a.pt", "file", "")["x"].tolist() == [0, 1, 2]
+
+
+def changes_files(call):
+    """Whether a call, by its looks, changes a file."""
+    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    whose = getattr(getattr(call.func, "value", None), "id", "")
+    first = call.args[0] if call.args else None
+    if name in ("open", "fdopen"):
+        texts = [part.value for part in (*call.args[:2], *(k.value for k in call.keywords)) if isinstance(part, ast.Constant)]
+        return (whose == "os" and name == "open") or any(re.fullmatch("[rbt]*[wax+][rwbt+]*", str(text)) for text in texts)
+    if name == "replace":  # Path's; a text's has two arguments, dataclasses' has names
+        return (len(call.args) == 1 and not call.keywords) or whose == "os"
+    if name in ("to_csv", "rename"):  # not those of a table that stays in memory
+        return bool(call.args)
+    if not isinstance(call.func, ast.Attribute) or getattr(first, "id", "") == "content":  # bytes in memory
+        return False
+    return name in CHANGES and (name not in ("save", "remove") or whose in ("torch", "np", "os"))
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [("path.open('w')", True), ("path.open()", False), ("open(path, mode='a+b')", True), ("os.open(path, 0)", True),
+     ("path.write_text(text)", True), ("write_text(path, text)", False), ("figure.savefig(f'{out}.png')", True),
+     ("figure.savefig(content)", False), ("table.to_csv(path)", True), ("table.to_csv(index=False)", False),
+     ("path.replace(other)", True), ("text.replace('a', 'b')", False), ("torch.save(x, path)", True)],
+)  # fmt: skip
+def test_writing_is_seen(code, expected):
+    assert changes_files(ast.parse(code).body[0].value) is expected
+
+
+def test_nothing_else_in_the_package_writes_files():
+    package = ROOT / "lightning_rl"
+    found = {
+        str(path.relative_to(package)): [
+            f"line {node.lineno}" for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Call) and changes_files(node)
+        ]
+        for path in sorted(package.rglob("*.py"))
+    }  # fmt: skip
+    assert {name: lines for name, lines in found.items() if lines and name not in EXCEPTIONS} == {}
+    assert [name for name in EXCEPTIONS if not found[name]] == []  # each exception is still one
