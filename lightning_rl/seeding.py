@@ -47,7 +47,8 @@ class MemberNoise:
     """Noise for ``N`` members, step by step: what member ``n`` gets at step ``t`` depends on (seeds[n], purpose, t) alone.
 
     Drawn a block of steps at a time, so that the work per member is not done at every step.
-    lengths: how many of the first dimension's numbers each member draws; the rest are 0.
+    lengths: how many of the first dimension's numbers each member draws; the rest repeat its first, so that padding
+    shows a member nothing that it would not see alone.
     block: how many steps; the numbers depend on it.
     """
 
@@ -79,6 +80,7 @@ class MemberNoise:
         block = np.zeros((self.block, len(rows), *self.shape), dtype=rows[0].dtype)
         for n, row in enumerate(rows):
             block[:, n, : row.shape[1]] = row
+            block[:, n, row.shape[1] :] = row[:, :1]
         return block
 
     def keep(self, rows: torch.Tensor) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
+from lightning_rl.agents.optim import learners_only
 from lightning_rl.data.member_replay import MemberReplay, Transition
 from lightning_rl.nets.stacked import Stacked
 from lightning_rl.seeding import MemberNoise, derive_seed
@@ -111,4 +112,4 @@ def value_and_grad(loss: Callable[[Tensor], Tensor], params: Tensor) -> tuple[Te
 
 def track(target: Tensor, params: Tensor, tau: float, active: Tensor) -> None:
     """``target <- target + tau (params - target)`` in place for active members; all ``[N, D]``."""
-    target.lerp_(params, (tau * active.to(target.dtype)).unsqueeze(1))
+    target.lerp_(learners_only(params, active), (tau * active.to(target.dtype)).unsqueeze(1))

@@ -8,10 +8,16 @@ from torch import Tensor
 from lightning_rl.nets.stacked import Stacked
 
 
+def learners_only(x: Tensor, active: Tensor) -> Tensor:
+    """``x`` ``[N, D]`` with zeros for inactive members: times a weight of 0, an infinite number would still be nan."""
+    return x if active.all() else x.masked_fill(~active.unsqueeze(1), 0)
+
+
 class MemberAdam(Stacked):
     """Adam (Kingma & Ba 2015, algorithm 1) over a block ``[N, D]``: one elementwise step is ``N`` independent Adams.
 
-    learning_rate ``[N]``; each member counts its own steps. Inactive members keep parameters, moments and count.
+    learning_rate ``[N]``; each member counts its own steps. Inactive members keep parameters, moments and count,
+    whatever their gradient, nan included.
     max_norm: each member's gradient is scaled down to this 2-norm, as ``torch.nn.utils.clip_grad_norm_`` does.
     Moments are rounded as ``torch.optim.Adam`` rounds them; parameters may differ by one unit in the last place, as the
     step size is single precision here.
@@ -33,6 +39,7 @@ class MemberAdam(Stacked):
     @torch.no_grad()
     def step(self, params: Tensor, grad: Tensor, active: Tensor) -> None:
         """Updates ``params`` ``[N, D]`` in place along ``-grad`` ``[N, D]`` for the members in ``active`` ``[N]`` bool."""
+        grad = learners_only(grad, active)
         if self.max_norm is not None:
             norm = torch.linalg.vector_norm(grad, dim=1, keepdim=True)
             grad = grad * (self.max_norm / (norm + 1e-6)).clamp(max=1)

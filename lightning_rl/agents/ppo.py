@@ -21,6 +21,7 @@ from lightning_rl.agents.base import Agent, per_member, value_and_grad
 from lightning_rl.agents.icm import ICM
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.data.member_replay import Transition
+from lightning_rl.functional.distributions import Categorical, Distribution, FreeGaussian
 from lightning_rl.functional.ppo import clipped_surrogate, generalised_advantage, standardised
 from lightning_rl.functional.returns import discounted_returns
 from lightning_rl.nets.members import MemberMLP
@@ -48,7 +49,7 @@ class PPOSettings:
 
 
 class MeanAndStd(nn.Module):
-    """A network of means beside log standard deviations that are the same everywhere: ``[..., 2 A]``, as ``Gaussian`` reads."""
+    """A network of means beside log standard deviations that are the same everywhere: ``[..., 2 A]``, for ``FreeGaussian``."""
 
     def __init__(self, mean: nn.Module, log_std: Tensor):
         super().__init__()
@@ -75,6 +76,7 @@ class PPO(Agent):
         super().__init__(seeds, device)
         self.actor, self.critic, self.continuous = actor, critic, continuous
         self.settings, self.curiosity = settings, curiosity
+        self.distribution_class: type[Distribution] = FreeGaussian if continuous else Categorical
         count, steps, size = len(self.seeds), settings.rollout_steps, actor.out_size
         if settings.batch_size is not None and steps % settings.batch_size:
             raise ValueError(f"rollout_steps {steps} is no multiple of batch_size {settings.batch_size}")

@@ -118,6 +118,16 @@ class Gaussian(Distribution):
         return (self.log_std + 0.5 * math.log(2 * math.pi * math.e)).sum(-1)
 
 
+class FreeGaussian(Gaussian):
+    """The same without bounds on the standard deviation, for policies that learn it as a parameter, not as a network's output."""
+
+    LOG_STD_RANGE = (-math.inf, math.inf)
+
+    @staticmethod
+    def max_entropy(action_size: int) -> float:
+        return math.inf
+
+
 def distribution_for(continuous: bool) -> type[Distribution]:
     """The distribution for an action space."""
     return Gaussian if continuous else Categorical

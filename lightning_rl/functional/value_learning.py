@@ -47,9 +47,10 @@ def dueling_q(value: Tensor, advantage: Tensor, faithful: bool = False) -> Tenso
     """``Q = V + A - mean(A)`` (Wang et al. 2016, arXiv 1511.06581, equation 9); value ``[..., 1]``, advantage ``[..., A]``.
 
     The mean runs over the actions of one sample. faithful: over samples ``[..., B, A]`` and actions together, as in
-    the earlier code, where Q values of a batch depend on each other.
+    the earlier code, where Q values of a batch depend on each other; one sample ``[A]`` is a batch of its own.
     """
-    return value + advantage - advantage.mean((-2, -1) if faithful else -1, keepdim=True)
+    together = faithful and advantage.ndim > 1
+    return value + advantage - advantage.mean((-2, -1) if together else -1, keepdim=True)
 
 
 def twin_target(reward: Tensor, discount: Tensor, next_q: Tensor) -> Tensor:

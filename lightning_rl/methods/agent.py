@@ -20,7 +20,6 @@ from lightning_rl.data.loaders import Collector
 from lightning_rl.envs.proxies import make_envs
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.deterministic import BestAction, TanhAction
-from lightning_rl.functional.distributions import Categorical, Gaussian
 from lightning_rl.functional.stopping import plateaued, solved
 from lightning_rl.methods.agent_configs import AGENTS, AgentConfig
 from lightning_rl.methods.base import Evaluation
@@ -33,7 +32,7 @@ def member_policy(agent: Agent, row: int, spec: EnvSpec) -> Policy:
     """One member as a plain policy."""
     net = agent.module(row)
     if isinstance(agent, ppo.PPO):
-        return Policy(net, Gaussian if spec.continuous else Categorical, spec.action_size)
+        return Policy(net, agent.distribution_class, spec.action_size)
     return Policy(net, TanhAction if spec.continuous else BestAction, spec.action_size)
 
 

@@ -77,7 +77,8 @@ class DuelingNet:
     def module(self, params: Tensor) -> nn.Module:
         """Member ``params`` ``[D]`` as a plain module."""
         pieces = params.split([part.size for part in self.parts])
-        return DuelingModule(*(part.module(piece) for part, piece in zip(self.parts, pieces, strict=True)))
+        parts = (part.module(piece) for part, piece in zip(self.parts, pieces, strict=True))
+        return DuelingModule(*parts, faithful=self.faithful)
 
     def from_modules(self, modules: Sequence[nn.Module]) -> Tensor:
         """The block ``[N, D]`` of plain modules laid out as ``module`` lays them out."""
@@ -87,15 +88,16 @@ class DuelingNet:
 
 
 class DuelingModule(nn.Module):
-    """One dueling network: obs ``[..., O]`` to Q values ``[..., A]``."""
+    """One dueling network: obs ``[..., O]`` to Q values ``[..., A]``. faithful: see ``dueling_q``."""
 
-    def __init__(self, features: nn.Module, value: nn.Module, advantage: nn.Module):
+    def __init__(self, features: nn.Module, value: nn.Module, advantage: nn.Module, faithful: bool = False):
         super().__init__()
+        self.faithful = faithful
         self.features, self.value, self.advantage = features, value, advantage
 
     def forward(self, obs: Tensor) -> Tensor:
         z = self.features(obs)
-        return dueling_q(self.value(z), self.advantage(z))
+        return dueling_q(self.value(z), self.advantage(z), self.faithful)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from lightning_rl.agents.base import track
 from lightning_rl.agents.optim import MemberAdam
 
 N, D = 5, 40
@@ -61,6 +62,30 @@ def test_inactive_members_do_not_change_at_all():
     assert not torch.equal(params[active], before[active])
     for name, value in adam.state_dict().items():
         assert torch.equal(value[~active], state[name][~active])
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+@pytest.mark.parametrize("max_norm", [None, 0.5])
+def test_no_gradient_whatever_reaches_an_inactive_member(bad, max_norm):
+    params = torch.randn(N, D)
+    adam = MemberAdam(params, torch.full((N,), 0.1), max_norm=max_norm)
+    adam.step(params, torch.randn(N, D), torch.ones(N, dtype=torch.bool))
+    before, state = params.clone(), {k: v.clone() for k, v in adam.state_dict().items()}
+    active = torch.tensor([True, False, True, False, True])
+    grad = torch.randn(N, D)
+    grad[1], grad[3, 0] = bad, bad
+    adam.step(params, grad, active)
+    assert torch.equal(params[~active], before[~active])
+    for name, value in adam.state_dict().items():
+        assert torch.equal(value[~active], state[name][~active])
+    assert params.isfinite().all()
+    assert not torch.equal(params[active], before[active])
+
+
+def test_targets_of_inactive_members_stay_whatever_their_parameters_are():
+    target = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    track(target, torch.tensor([[2.0, 3.0], [float("nan"), float("inf")]]), 0.5, torch.tensor([True, False]))
+    assert target.tolist() == [[1.5, 2.5], [3.0, 4.0]]
 
 
 def test_first_step_is_the_learning_rate_along_the_sign():

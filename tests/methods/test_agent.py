@@ -4,9 +4,12 @@ from helpers import last, run_cli, run_dir
 from member_helpers import assert_same_runs, check_a_seed_of_many
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from lightning_rl.agents.ppo import PPO, PPOSettings
 from lightning_rl.cli import main
+from lightning_rl.envs.spec import env_spec
 from lightning_rl.evaluate import evaluate
-from lightning_rl.methods.agent import AgentMethod
+from lightning_rl.methods.agent import AgentMethod, member_policy
+from lightning_rl.nets.members import MemberMLP
 from lightning_rl.registry import IMPLEMENTATIONS
 
 # One environment in batched torch for each agent, and one of Gymnasium's for each way of acting.
@@ -96,3 +99,19 @@ def test_q_learning_finds_the_best_path_on_the_cliff(tmp_path):
         report = evaluate(run_dir(tmp_path, "cliff", seed, "QL") / "last.ckpt", 1, None, 0)
         assert report["greedy"]["returns"] == [-12.0]
         assert 1400 <= report["env_steps"] <= 1550
+
+
+@pytest.mark.parametrize("std", [0.01, 0.5, 2.0])
+def test_ppo_acts_trains_and_is_evaluated_with_one_standard_deviation(std):
+    """Also where the Gaussians of networks would be bounded: below exp(-3) and above exp(0.5)."""
+    settings = PPOSettings(0.9, 0.01, 16, 1, None, 0.2, 0.5, 0.0, "advantages", std_init=std)
+    agent = PPO(MemberMLP(3, (8,), 1), MemberMLP(3, (8,), 1), True, settings, [1, 2, 3])
+    obs, episode = torch.randn(3, 3), torch.zeros(3, dtype=torch.int64)
+    actions = torch.stack([agent.act(obs, episode, step) for step in range(400)])
+    means = agent.greedy(obs.unsqueeze(1)).squeeze(1)
+    assert (actions - means).std().item() == pytest.approx(std, rel=0.1)
+    for n in range(3):
+        distribution = member_policy(agent, n, env_spec("pendulum")).distribution(obs[n])
+        assert distribution.log_std.exp().item() == pytest.approx(std)
+        torch.testing.assert_close(distribution.sample(torch.ones(1)), means[n] + std)
+        torch.testing.assert_close(distribution.log_prob(actions[-1, n]), agent._last_log_prob[n], rtol=1e-4, atol=1e-4)
