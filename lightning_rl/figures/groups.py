@@ -88,7 +88,7 @@ def make_groups(table: pd.DataFrame, axis: str, width: float | None) -> tuple[di
     require_one_run_per_seed(table, ["gamename", "group"])
     end = float(table[axis].max())
     width = width or nice_width(max(end, 1e-6))
-    edges: Floats = width * np.arange(1, max(1, round(end / width)) + 1, dtype=np.float64)
+    edges: Floats = width * np.arange(1, max(1, np.ceil(end / width - 1e-9)) + 1, dtype=np.float64)
     games: dict[str, list[Group]] = {}
     for (game, label), own in table.groupby(["gamename", "group"], sort=False):
         runs = [run for _, run in own.groupby("run", sort=False)]

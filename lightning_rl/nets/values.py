@@ -77,8 +77,8 @@ class DuelingNet:
     def module(self, params: Tensor) -> nn.Module:
         """Member ``params`` ``[D]`` as a plain module."""
         pieces = params.split([part.size for part in self.parts])
-        parts = (part.module(piece) for part, piece in zip(self.parts, pieces, strict=True))
-        return DuelingModule(*parts, faithful=self.faithful)
+        features, value, advantage = (part.module(piece) for part, piece in zip(self.parts, pieces, strict=True))
+        return DuelingModule(features, value, advantage, self.faithful)
 
     def from_modules(self, modules: Sequence[nn.Module]) -> Tensor:
         """The block ``[N, D]`` of plain modules laid out as ``module`` lays them out."""
