@@ -89,3 +89,36 @@ def test_state_of_an_empty_buffer_and_one_too_small():
     assert len(empty) == 0
     with pytest.raises(ValueError, match="2 best of 2 episodes do not fit 1"):
         SortedEpisodeBuffer(1, SPEC).load_state_dict(buffer_with([[1.0], [2.0]]).state_dict())
+
+
+def test_the_recent_episodes_are_kept_whatever_their_return():
+    """Two best and the three newest: the ring of the newest goes round, the best are drawn beside them."""
+    buffer = SortedEpisodeBuffer(2, SPEC, recent=3)
+    for number, value in enumerate([5.0, 9.0, 1.0, 2.0, 3.0, 0.0]):
+        buffer.add([make_episode([value] + [0.0] * number)])
+    assert buffer.best(9)[0].tolist() == [9.0, 5.0]
+    assert buffer.best(9)[1].tolist() == [2, 1]
+    assert buffer._return[buffer._slots].tolist() == [9.0, 5.0, 2.0, 3.0, 0.0]
+    slot, step = buffer.draw_episodes(np.random.default_rng(0), (5000,))
+    values, counts = np.unique(buffer._return[slot], return_counts=True)
+    assert values.tolist() == [0, 2, 3, 5, 9]
+    assert counts / 5000 == pytest.approx(np.full(5, 0.2), abs=0.02)
+    assert (step < buffer.length(slot)).all()
+    copy = SortedEpisodeBuffer(2, SPEC, recent=3)
+    copy.load_state_dict(buffer.state_dict())
+    for either in (buffer, copy):
+        either.add([make_episode([7.0])])
+        assert either.best(9)[0].tolist() == [9.0, 7.0]
+        assert sorted(either._return[either._slots].tolist()) == [0.0, 3.0, 7.0, 7.0, 9.0]  # the oldest of the newest, 2, is gone
+
+
+def test_a_slot_that_is_used_again_holds_the_new_episode_alone():
+    buffer = buffer_with([[1.0, 1.0, 1.0], [0.5]], capacity=2)
+    buffer.add([make_episode([2.0, 4.0])])
+    best = buffer._order[0]
+    assert buffer.best(2)[0].tolist() == [6.0, 3.0]
+    obs, action, achieved, steps = buffer.gather(np.array([best, best]), np.array([0, 1]), np.array([2, 2]))
+    assert obs[:, 0].tolist() == [0, 1]
+    assert action.tolist() == [0, 1]
+    assert achieved.tolist() == [6.0, 4.0]
+    assert steps.tolist() == [2, 1]

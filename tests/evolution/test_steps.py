@@ -1,0 +1,204 @@
+"""One step of each evolution strategy, worked from its formula: who is evaluated, what the scores make of mean and deviation."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+from cmaes import CMA
+
+from lightning_rl.evolution.callback import Evolution
+from lightning_rl.evolution.executors import SerialExecutor
+from lightning_rl.evolution.strategies import STRATEGIES, Item, StrategySettings
+from lightning_rl.seeding import derive_seed, generator
+
+SETTINGS = StrategySettings(
+    population=3, noise_std=0.1, step_size=0.5, score_transform="linear", mirrored=True, num_grad_evals=1,
+    grad_eval_aggregate="mean", center_agents=2, shared_agents=False, weight_decay=0.0, nes_step_size=False, keep="best",
+)  # fmt: skip
+START = torch.tensor([1.0, -1.0, 0.5, 7.0])
+EVOLVED = torch.tensor([True, True, True, False])
+MASK = EVOLVED.float()
+SEED = 3
+
+
+def make(name, **changes):
+    return STRATEGIES[name](START, EVOLVED, dataclasses.replace(SETTINGS, **changes), SEED)
+
+
+def noise_of(generation, members=3):
+    """Standard normal rows, one for each member, 0 where nothing evolves."""
+    rows = [generator(SEED, "evolution noise", generation, m).standard_normal(4, "float32") for m in range(members)]
+    return torch.from_numpy(np.stack(rows)) * MASK
+
+
+def step(strategy, generation, scores, noise_scale=1.0):
+    strategy.ask(generation, noise_scale)
+    center = strategy.tell(generation, torch.tensor(scores), noise_scale)
+    strategy.optimiser().step()
+    return center
+
+
+@pytest.mark.parametrize("noise_scale", [1.0, 0.25])
+@pytest.mark.parametrize("name", ["published", "openai"])
+def test_candidates_are_the_mean_plus_and_minus_noise_of_the_scale_asked_for(name, noise_scale):
+    proposal, items = make(name).ask(5, noise_scale)
+    shift = 0.1 * noise_scale * noise_of(5)
+    expected = torch.cat([START.repeat(2, 1), START + shift, START - shift])
+    torch.testing.assert_close(proposal.rows(items), expected)
+    assert items == [
+        Item(-1, 0, 0, 0), Item(-1, 0, 1, 1), Item(0, 1, 2, 0), Item(1, 1, 3, 1), Item(2, 1, 4, 2), Item(0, -1, 5, 0),
+        Item(1, -1, 6, 1), Item(2, -1, 7, 2),
+    ]  # fmt: skip
+
+
+def test_every_agent_of_every_generation_has_a_seed_of_its_own():
+    seeds = []
+    for generation in range(3):
+        proposal, items = make("published").ask(generation)
+        seeds += [proposal.seed(item) for item in items]
+    assert len(set(seeds)) == len(seeds) == 24
+    assert seeds[8] == derive_seed(SEED, "inner agent", 1, 0)
+    proposal, items = make("published", shared_agents=True, num_grad_evals=2).ask(0)
+    shared = [proposal.seed(item) for item in items if item.sign]
+    assert set(shared) == {derive_seed(SEED, "inner agent", 0, agent) for agent in (2, 3)}
+
+
+@pytest.mark.parametrize("noise_scale", [1.0, 0.25])
+@pytest.mark.parametrize(("nes_step_size", "rate"), [(False, 0.5), (True, 0.5 / 3)])
+def test_the_published_step_takes_the_better_sign_of_each_pair(nes_step_size, rate, noise_scale):
+    """Scores 4, 1, 2 of plus and 3, 6, 2 of minus: kept are +4, -6 and (a tie) +2, whose linear weights are 1/2, 1 and 0."""
+    strategy = make("published", nes_step_size=nes_step_size)
+    center = step(strategy, 2, [0.0, 1.0, 4.0, 1.0, 2.0, 3.0, 6.0, 2.0], noise_scale)
+    z = 0.1 * noise_scale * noise_of(2)
+    torch.testing.assert_close(strategy.mean.detach(), START + rate * (0.5 * z[0] - z[1]))
+    assert center == strategy.best_score.item() == 0.5
+    assert torch.equal(strategy.best, START)
+
+
+def test_without_mirrors_the_published_step_weighs_every_candidate():
+    strategy = make("published", mirrored=False)
+    _, items = strategy.ask(2)
+    assert len(items) == 5
+    step(strategy, 2, [0.0, 0.0, 4.0, 1.0, 2.0])
+    z = 0.1 * noise_of(2)
+    torch.testing.assert_close(strategy.mean.detach(), START + 0.5 * (z[0] + z[2] / 3))
+
+
+def test_transforms_see_the_mean_score_of_the_center():
+    """Center 1 and 3: only the scores above 2 count, by what they gain: 4 gains 2, 6 gains 4."""
+    strategy = make("published", score_transform="all_better_sum", mirrored=False)
+    step(strategy, 1, [1.0, 3.0, 4.0, 1.0, 6.0])
+    z = 0.1 * noise_of(1)
+    torch.testing.assert_close(strategy.mean.detach(), START + 0.5 * (z[0] / 3 + 2 * z[2] / 3))
+
+
+@pytest.mark.parametrize("noise_scale", [1.0, 0.25])
+def test_the_step_of_openai_es(noise_scale):
+    """``1 / (2 P std) sum (f+ - f-) z`` with linear weights over both signs (0 to 1 of scores 1 to 6), then Adam."""
+    strategy = make("openai")
+    strategy.ask(4, noise_scale)
+    strategy.tell(4, torch.tensor([0.0, 0.0, 4.0, 1.0, 2.0, 3.0, 6.0, 2.0]), noise_scale)
+    weight = (torch.tensor([4.0, 1.0, 2.0, 3.0, 6.0, 2.0]) - 1) / 5
+    gradient = (weight[:3] - weight[3:]) @ noise_of(4) / (2 * 3 * 0.1 * noise_scale)
+    torch.testing.assert_close(strategy.mean.grad, -gradient)
+    strategy.optimiser().step()
+    adam = 0.5 * gradient / (gradient.abs() + 1e-8)
+    torch.testing.assert_close(strategy.mean.detach(), START + adam * MASK)
+
+
+@pytest.mark.parametrize("mirrored", [True, False])
+def test_the_steps_of_snes(mirrored):
+    """``mean += rate std sum u z`` and ``log std += rate' / 2 sum u (z^2 - 1)``, with utilities by rank."""
+    strategy, count = make("snes", mirrored=mirrored), 6 if mirrored else 3
+    mean, log_std = START.clone(), torch.full((4,), math.log(0.1))
+    logs = [max(0.0, math.log(count / 2 + 1) - math.log(rank)) for rank in range(1, count + 1)]
+    utility = torch.tensor([u / sum(logs) - 1 / count for u in logs])
+    for generation in range(2):
+        proposal, items = strategy.ask(generation)
+        z = noise_of(generation)
+        both = torch.cat([z, -z]) if mirrored else z
+        torch.testing.assert_close(proposal.rows(items)[2:], mean + log_std.exp() * both)
+        order = torch.tensor([3, 0, 5, 1, 4, 2] if mirrored else [2, 0, 1])  # ranks of the candidates
+        strategy.tell(generation, torch.cat([torch.zeros(2), -order.float()]))
+        strategy.optimiser().step()
+        u = utility[order]
+        mean = mean + 0.5 * log_std.exp() * (u @ both)
+        rate = (3 + math.log(3)) / (5 * math.sqrt(3))  # of three evolved parameters
+        log_std = log_std + rate * 0.5 * (u @ (both.square() - 1)) * MASK
+        torch.testing.assert_close(strategy.mean.detach(), mean)
+        torch.testing.assert_close(strategy.log_std.detach(), log_std)
+    assert len(set(log_std[:3].tolist())) == 3
+    assert log_std[3] == math.log(0.1)
+
+
+def test_cma_es_asks_and_tells_as_the_library_does():
+    """Three generations: the candidates asked for are those that are told, best first is lowest for the library."""
+    strategy, target = make("cmaes", mirrored=False, population=6), torch.tensor([0.2, 0.4, -0.6])
+    library = CMA(START[:3].double().numpy(), 0.1, population_size=6)
+    for generation in range(3):
+        proposal, items = strategy.ask(generation)
+        rows = proposal.rows(items)
+        library.reseed_rng(derive_seed(SEED, "evolution noise", generation, 0) % 2**32)
+        candidates = [library.ask() for _ in range(6)]
+        torch.testing.assert_close(rows[2:, :3], torch.from_numpy(np.stack(candidates)).float())
+        assert (rows[:, 3] == 7.0).all()
+        torch.testing.assert_close(rows[0, :3], torch.from_numpy(library.mean).float())
+        scores = -(rows[:, :3] - target).square().sum(1)
+        library.tell([(x, -score) for x, score in zip(candidates, scores[2:].tolist(), strict=True)])
+        assert strategy.tell(generation, scores) == pytest.approx(float(scores[0]), rel=1e-6)
+        strategy.optimiser().step()
+        torch.testing.assert_close(strategy.mean.detach()[:3], torch.from_numpy(library.mean).float(), rtol=1e-4, atol=1e-5)
+        assert strategy.mean[3] == 7.0
+    assert strategy.search.generation == 3
+
+
+@pytest.mark.parametrize(("aggregate", "expected"), [("mean", [[1.5, 4.5], [6.0, 0.0]]), ("min", [[1.0, 4.0], [5.0, -3.0]])])
+def test_scores_of_several_agents_on_a_candidate_become_one(aggregate, expected):
+    strategy, told = make("published", population=2, num_grad_evals=2, grad_eval_aggregate=aggregate), []
+    strategy.estimate = lambda generation, candidates, baseline, scale: told.append((candidates.tolist(), baseline, scale))
+    strategy.tell(0, torch.tensor([1.0, 2.0, 1.0, 2.0, 4.0, 5.0, 7.0, 5.0, -3.0, 3.0]), 0.5)
+    assert told == [(expected, 1.5, 0.5)]
+
+
+def test_the_best_mean_is_the_one_whose_own_agents_scored_best():
+    strategy = make("published")
+    scores = {0: [1.0, 2.0], 1: [5.0, 6.0], 2: [5.0, 6.0], 3: [3.0, 3.0]}
+    means = []
+    for generation, center in scores.items():
+        means.append(strategy.mean.detach().clone())
+        step(strategy, generation, [*center, 4.0, 1.0, 2.0, 3.0, 6.0, 9.0 + generation])
+    assert torch.equal(strategy.best, means[1])  # the first of equals
+    assert strategy.best_score.item() == 5.5
+
+
+def evaluate(proposal, items):
+    return [{"row": row, "seed": proposal.seed(item)} for row, item in zip(proposal.rows(items), items, strict=True)]
+
+
+def test_the_outer_loop_shrinks_noise_and_steps_with_the_generations():
+    strategy = make("published", population=2, center_agents=1)
+    optimisers = [strategy.optimiser()]
+    loop = Evolution(strategy, evaluate, lambda result: -float(result["row"].square().sum()), SerialExecutor(), 0.5, 0.8)
+    generation = loop.generate(2, optimisers)
+    assert optimisers[0].param_groups[0]["lr"] == pytest.approx(0.5 * 0.5**2)
+    torch.testing.assert_close(generation.results[1]["row"], START + 0.1 * 0.8**2 * noise_of(2, 2)[0])
+    assert generation.center == pytest.approx(-(1 + 1 + 0.25 + 49))
+    assert generation.kept
+    assert loop.curve == [generation.center]
+    before = strategy.mean.detach().clone()
+    optimisers[0].step()
+    scores = torch.tensor([-float(r["row"].square().sum()) for r in generation.results[1:]])
+    better = torch.maximum(scores[:2], scores[2:])
+    sign = torch.where(scores[2:] > scores[:2], -1.0, 1.0)
+    weight = (better - better.min()) / (better.max() - better.min())
+    direction = (weight * sign) @ (0.1 * 0.8**2 * noise_of(2, 2))
+    torch.testing.assert_close(strategy.mean.detach(), before + 0.125 * direction)
+
+
+def test_a_generation_that_is_no_better_is_not_kept():
+    strategy, score = make("published", population=2, center_agents=1), iter([5.0] + [0.0] * 4 + [4.0] + [0.0] * 4)
+    loop = Evolution(strategy, evaluate, lambda result: next(score), SerialExecutor())
+    assert [loop.generate(number, []).kept for number in range(2)] == [True, False]
+    assert loop.curve == [5.0, 4.0]
