@@ -1,12 +1,13 @@
 # make train    install into .venv and train UDRL on LunarLander (ARGS adds flags)
 # make test     install into .venv, check style and types, run the fast tests
 # make fuzz     hostile command lines and files, thousands of them (ARGS="--hypothesis-seed=7" for others)
+# make mutants  are the tests good? Hundreds of wrong formulas, one at a time, of which they must notice 95 % (ARGS="--only evolution/")
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: train test lint slow fuzz clean
+.PHONY: train test lint slow fuzz mutants clean
 
 train: $(STAMP)
 	$(BIN)/python trainer.py --implementation UDRL --gamename lunarlander --resume $(ARGS)
@@ -23,6 +24,9 @@ slow: $(STAMP)
 
 fuzz: $(STAMP)
 	FUZZ=long $(BIN)/python -m pytest --timeout 7200 tests/fuzz $(ARGS)
+
+mutants: $(STAMP)
+	$(BIN)/python tests/mutants.py $(ARGS)
 
 $(STAMP): setup.cfg constraints.txt
 	$(PYTHON) -m venv $(VENV)
