@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
+from lightning_rl.limits import NAME_BYTES, PATH_BYTES, WHOLE, shorten, shown
 from lightning_rl.types import UserError
 
 
@@ -19,21 +21,60 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; see --help")
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        for word in args or ():
+            if "\0" in word or any("\ud800" <= c <= "\udfff" for c in word):
+                self.error(f"'{shorten(word)}' holds bytes that are no text; leave them out")
+        return super().parse_known_args(args, namespace)
 
-def count(text: str) -> int:
-    """A whole number of 1 or more."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is too small, it must be 1 or more")
-    return value
+    def parse_given(self, argv: Sequence[str]) -> tuple[argparse.Namespace, dict[str, Any]]:
+        """The arguments, and the values of those flags that are given, by flag. To be called once."""
+        defaults = {action.dest: action.default for action in self._actions}
+        flags = {action.dest: action.option_strings[0] for action in self._actions if action.option_strings}
+        for action in self._actions:
+            action.default = argparse.SUPPRESS
+        given = vars(self.parse_args(argv))
+        return argparse.Namespace(**{**defaults, **given}), {flags[name]: value for name, value in given.items()}
 
 
-def non_negative(text: str) -> int:
-    """A whole number of 0 or more."""
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{value} is negative, it must be 0 or more")
-    return value
+def whole(low: int, high: int) -> Callable[[str], int]:
+    """The type of a whole number from ``low`` to ``high``."""
+
+    def convert(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"invalid whole number: '{shorten(text)}'") from error
+        if value < low:
+            reason = "negative" if low == 0 else "too small"
+            raise argparse.ArgumentTypeError(f"{shown(value)} is {reason}, it must be {low} or more")
+        if value > high:
+            raise argparse.ArgumentTypeError(f"{shown(value)} is too large, it must be {high:,} or less")
+        return value
+
+    return convert
+
+
+count = whole(1, WHOLE)
+non_negative = whole(0, WHOLE)
+
+
+def path(text: str) -> Path:
+    """The path of a file or folder that the system can have."""
+    parts = [part.encode() for part in text.split("/")]
+    if not text or not text.isprintable() or max(map(len, parts)) > NAME_BYTES or sum(map(len, parts)) + len(parts) > PATH_BYTES:
+        raise argparse.ArgumentTypeError(
+            f"'{shorten(text)}' cannot be a path: it takes printable characters, at most {PATH_BYTES} bytes, {NAME_BYTES} a name"
+        )
+    return Path(text)
+
+
+def check_folder_name(flag: str, name: str) -> None:
+    """UserError for a name that no folder of results can have."""
+    if not name or "/" in name or name in (".", "..") or not name.isprintable() or len(name.encode()) > NAME_BYTES:
+        raise UserError(
+            f"{flag} '{shorten(name)}' is not a folder name; use letters, digits, '-' and '_', at most {NAME_BYTES} bytes"
+        )
 
 
 def add_force(parser: argparse._ActionsContainer, out: str = "OUT") -> None:

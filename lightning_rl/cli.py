@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import errno
 import os
 import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from lightning_rl import __version__
-from lightning_rl.arguments import Parser, add_force, count, non_negative
+from lightning_rl.arguments import Parser, add_force, check_folder_name, count, non_negative, path, whole
 from lightning_rl.config import has_key, parse_settings, read_settings
 from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.evaluate import evaluate, parse_sweep, print_report, print_sweep, sweep
 from lightning_rl.evolution.executors import EXECUTORS
+from lightning_rl.failures import disk_full, explained
 from lightning_rl.imagine import imagine, print_imagination
+from lightning_rl.limits import EPISODES, SEED, SEEDS, WHOLE
+from lightning_rl.modes import mode_of, resumable, with_flags
 from lightning_rl.processes import train_groups
 from lightning_rl.registry import ALIASES, IMPLEMENTATIONS, canonical, implementation
 from lightning_rl.run import RunOptions, load_config, train
@@ -33,8 +35,7 @@ SWEEP_EPISODES = 30  # for each of its commands
 
 
 def _interval(text: str) -> int:
-    value = int(text)
-    if value < 1 and value != -1:
+    if (value := whole(-1, WHOLE)(text)) == 0:
         raise argparse.ArgumentTypeError(f"{value} is not an interval, it must be 1 or more, or -1 for never")
     return value
 
@@ -53,7 +54,7 @@ def _process_count(text: str) -> int:
     return value
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """All flags, in groups."""
     parser = Parser(
         prog="trainer.py",
@@ -72,10 +73,10 @@ def build_parser() -> argparse.ArgumentParser:
         "--gamename", default="lunarlander", metavar="NAME", help=f"environment (default lunarlander): {', '.join(ENV_SPECS)}"
     )
     run.add_argument("--exp_name", default="default", metavar="NAME", help="folder of the experiment (default: default)")
-    run.add_argument("--seed", type=non_negative, default=25, metavar="N", help="seed of the run (default 25)")
+    run.add_argument("--seed", type=whole(0, SEED), default=25, metavar="N", help="seed of the run (default 25)")
     run.add_argument(
         "--num_seeds",
-        type=count,
+        type=whole(1, SEEDS),
         default=1,
         metavar="N",
         help="agents only: train the seeds SEED .. SEED+N-1 at once, one folder each; same results as alone (default 1)",
@@ -91,12 +92,12 @@ def build_parser() -> argparse.ArgumentParser:
         help="override a key of the config; repeatable",
     )
     run.add_argument(
-        "--config", type=Path, metavar="YAML", help="keys of the config from a run's config.yaml or a search's best.yaml"
+        "--config", type=path, metavar="YAML", help="keys of the config from a run's config.yaml or a search's best.yaml"
     )
     run.add_argument("--no_expo_weighting", action="store_true", help="same as --set exp_weights=false (RCP-R and RCP-A)")
     place = parser.add_argument_group("where and how")
     place.add_argument(
-        "--logdir", type=Path, default=Path("exp_dir"), metavar="DIR", help="root of all results (default exp_dir)"
+        "--logdir", type=path, default=Path("exp_dir"), metavar="DIR", help="root of all results (default exp_dir)"
     )
     place.add_argument(
         "--num_workers",
@@ -127,7 +128,7 @@ def build_parser() -> argparse.ArgumentParser:
     keep.add_argument(
         "--resume", action="store_true", help="go on from last.ckpt in the run directory, or start if there is none"
     )
-    keep.add_argument("--reload", type=Path, metavar="CKPT", help="start a new run from the weights of a checkpoint")
+    keep.add_argument("--reload", type=path, metavar="CKPT", help="start a new run from the weights of a checkpoint")
     keep.add_argument("--no_checkpoint", action="store_true", help="write no checkpoints")
     keep.add_argument(
         "--recording_epoch_interval",
@@ -152,11 +153,11 @@ def build_parser() -> argparse.ArgumentParser:
     )
     test = parser.add_argument_group("evaluation")
     test.add_argument(
-        "--eval_agent", type=Path, metavar="CKPT", help="evaluate a checkpoint: table, evaluation.json and a film beside it"
+        "--eval_agent", type=path, metavar="CKPT", help="evaluate a checkpoint: table, evaluation.json and a film beside it"
     )
     test.add_argument(
         "--eval_episodes",
-        type=count,
+        type=whole(1, EPISODES),
         metavar="N",
         help=f"episodes per mode (default {FINAL_EVAL_EPISODES}; in training: of the config)",
     )
@@ -183,30 +184,22 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _refuse_unavailable(arguments: argparse.Namespace) -> None:
-    if arguments.tune_settings and not arguments.use_tune:
-        raise UserError("--tune goes with --use_tune; leave it out for training")
-    for flag in ("eval_command", "imagine"):
-        if getattr(arguments, flag) and arguments.eval_agent is None:
-            raise UserError(f"--{flag} goes with --eval_agent CKPT; leave it out for training")
-
-
 def run_options(arguments: argparse.Namespace) -> RunOptions:
     """The options of a training run."""
     method = canonical(arguments.implementation)
     schema = implementation(method).config
-    settings: dict[str, Any] = parse_settings(arguments.settings)
-    for key in ("max_epochs", "eval_episodes"):
-        if (value := getattr(arguments, key)) is not None:
-            settings[key] = value
+    flags = {f"--{key}": (key, getattr(arguments, key)) for key in ("max_epochs", "eval_episodes")}
     if arguments.no_expo_weighting:
         if not has_key(schema, "exp_weights"):
             raise UserError(f"--no_expo_weighting: {method} has no exponential weights; leave it out")
-        settings["exp_weights"] = False
+        flags["--no_expo_weighting"] = ("exp_weights", False)
+    settings = with_flags(
+        parse_settings(arguments.settings), {flag: (key, value) for flag, (key, value) in flags.items() if value is not None}
+    )
     for key in ("exp_name", "gamename"):
-        name = getattr(arguments, key)
-        if not name or "/" in name or name in (".", ".."):
-            raise UserError(f"--{key} '{name}' is not a folder name; use letters, digits, '-' and '_'")
+        check_folder_name(f"--{key}", getattr(arguments, key))
+    if arguments.seed + arguments.num_seeds - 1 > SEED:
+        raise UserError(f"--seed {arguments.seed} --num_seeds {arguments.num_seeds}: the last seed is beyond {SEED:,}; lower it")
     return RunOptions(
         implementation=method,
         gamename=arguments.gamename,
@@ -238,14 +231,14 @@ def _use_tool(words: Sequence[str]) -> int:
 def _main(argv: Sequence[str]) -> int:
     if argv and not argv[0].startswith("-"):
         return _use_tool(argv)
-    arguments = build_parser().parse_args(argv)
-    if arguments.figure is not None:
+    arguments, given = build_parser().parse_given(argv)
+    mode = mode_of(given)
+    if mode == "--figure":
         return _use_tool(["figures", *arguments.figure])
-    _refuse_unavailable(arguments)
-    if arguments.imagine:
+    if mode == "--imagine":
         print_imagination(imagine(arguments.eval_agent, arguments.eval_episodes or IMAGINED_EPISODES, arguments.force))
         return 0
-    if arguments.eval_agent is not None:
+    if mode == "--eval_agent":
         episodes = arguments.eval_episodes or FINAL_EVAL_EPISODES
         if (swept := parse_sweep(arguments.eval_command)) is not None:
             each = arguments.eval_episodes or SWEEP_EPISODES
@@ -253,7 +246,7 @@ def _main(argv: Sequence[str]) -> int:
         else:
             print_report(evaluate(arguments.eval_agent, episodes, arguments.eval_command, arguments.num_workers, arguments.force))
         return 0
-    if arguments.use_tune:
+    if mode == "--use_tune":
         return _search(arguments)
     options = run_options(arguments)
     return train(options) if arguments.num_processes == 1 else train_groups(options, arguments.num_processes)
@@ -265,8 +258,6 @@ def _search(arguments: argparse.Namespace) -> int:
     from lightning_rl.tuning.trial import Plan
 
     options = run_options(arguments)
-    if options.num_seeds > 1:
-        raise UserError(f"--num_seeds {options.num_seeds}: a search takes its seeds per trial from --tune seeds=N")
     settings = parse_settings(arguments.tune_settings, "--tune", "trials=20")
     config = load_tune_config(options.implementation, options.gamename, settings)
     fixed = dataclasses.replace(options, settings={**options.settings, **config.settings})
@@ -275,32 +266,26 @@ def _search(arguments: argparse.Namespace) -> int:
     return tune(Plan(trials, config, options.ray_address), options.resume)
 
 
-def _disk_full(error: object) -> bool:
-    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-
-
 def _thread_failed(failure: threading.ExceptHookArgs) -> None:
     """A full disk in TensorBoard's writer thread is reported once, when the main thread meets it."""
-    if not _disk_full(failure.exc_value):
+    if not disk_full(failure.exc_value):
         threading.__excepthook__(failure)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; the exit code. Errors of the user are one line and code 2."""
     threading.excepthook = _thread_failed
+    words = list(sys.argv[1:] if argv is None else argv)
     try:
-        return _main(sys.argv[1:] if argv is None else argv)
-    except UserError as error:
-        message = str(error)
+        return _main(words)
     except KeyboardInterrupt:
         print("left at once; what is written is whole: --resume, or the same evaluate command, goes on", file=sys.stderr)
         return 130
-    except OSError as error:
-        if not _disk_full(error):
+    except Exception as error:
+        if (message := explained(error, resumable(words))) is None:
             raise
-        message = f"the disk is full ({error}); checkpoints on disk are intact: free space, then --resume"
-    print(f"error: {message}", file=sys.stderr)
-    return 2
+        print(f"error: {message}", file=sys.stderr)
+        return 2
 
 
 def entry_point() -> NoReturn:

@@ -1,5 +1,6 @@
 """Every promised error: one line that names value, limit and remedy, exit code 2, nothing lost on disk."""
 
+import errno
 import os
 import pickle
 from pathlib import Path
@@ -9,6 +10,7 @@ import torch
 from helpers import run_cli, run_dir
 
 from lightning_rl.cli import build_parser, main
+from lightning_rl.modes import MODES, mode_of, with_flags
 from lightning_rl.registry import ALIASES, IMPLEMENTATIONS
 
 
@@ -59,12 +61,32 @@ def refused(capsys, code: int) -> str:
         (["--implementation", "RCP-A", "--set", "target=mean"], ["key 'target'", "'tilted', 'quantile' or 'max'"]),
         (["--implementation", "RCP-A", "--set", "trace_decay=1.5"], ["key 'trace_decay'", "less than or equal to 1"]),
         (["--seeds", "3"], ["unrecognized arguments: --seeds 3", "see --help"]),
+        (["--exp_name", "x" * 5000], ["--exp_name 'xxxx", "(5,000 characters)", "at most 255 bytes"]),
+        (["--exp_name", "é" * 200], ["is not a folder name", "at most 255 bytes"]),
+        (["--exp_name", "a\nb"], ["--exp_name 'a\\nb' is not a folder name"]),
+        (["--exp_name", "a\x1b[31m"], ["--exp_name 'a\\x1b[31m' is not a folder name"]),
+        (["--exp_name", "\udcff"], ["'\\udcff' holds bytes that are no text"]),
+        (["--exp_name", "a\0b"], ["'a\\x00b' holds bytes that are no text"]),
+        (["--logdir", ""], ["--logdir: '' cannot be a path"]),
+        (["--logdir", "a" * 300], ["cannot be a path", "255 a name"]),
+        (["--logdir", "a/" * 3000], ["cannot be a path", "at most 4096 bytes"]),
+        (["--config", "a\nb"], ["--config: 'a\\nb' cannot be a path"]),
+        (["--seed", "9" * 5000], ["--seed: invalid whole number: '9999", "(5,000 characters)"]),
+        (["--seed", "4294967296"], ["--seed: 4294967296 is too large, it must be 4,294,967,295 or less"]),
+        (["--implementation", "DDQN", "--gamename", "cartpole", "--seed", "4294967295", "--num_seeds", "2"],
+         ["--seed 4294967295 --num_seeds 2: the last seed is beyond 4,294,967,295"]),
+        (["--num_seeds", "1000000"], ["--num_seeds: 1000000 is too large, it must be 256 or less"]),
+        (["--max_epochs", "1" + "0" * 30], ["--max_epochs", "is too large, it must be 1,000,000,000,000 or less"]),
+        (["--eval_episodes", "100001"], ["--eval_episodes", "100001 is too large, it must be 100,000 or less"]),
+        (["--recording_epoch_interval", "x"], ["--recording_epoch_interval", "invalid whole number: 'x'"]),
+        (["--" + "x" * 5000], ["unrecognized arguments: --xxx", "..."]),
         (["--eval_agent", "nowhere.ckpt"], ["checkpoint 'nowhere.ckpt' does not exist"]),
         (["--reload", "nowhere.ckpt"], ["checkpoint 'nowhere.ckpt' does not exist"]),
     ],
 )  # fmt: skip
 def test_bad_flags(flags, words, capsys, tmp_path):
-    line = refused(capsys, main(["--logdir", str(tmp_path), *flags]))
+    logdir = [] if "--eval_agent" in flags else ["--logdir", str(tmp_path)]
+    line = refused(capsys, main([*logdir, *flags]))
     for word in words:
         assert word in line
     assert not list(tmp_path.iterdir())  # nothing is made before everything is checked
@@ -131,7 +153,7 @@ def test_bad_checkpoints(flag, trained, capsys, tmp_path):
     tensor = torch.load(trained, weights_only=True)["state_dict"]["policy.net.embed_obs.weight"]
     changed[whole.index(tensor.numpy().tobytes())] ^= 0xFF
     (tmp_path / "flipped.ckpt").write_bytes(bytes(changed))
-    for name, words in {
+    for name, expected in {
         "short": "truncated or not a checkpoint",
         "empty": "truncated or not a checkpoint (0 bytes)",
         "bare": "truncated or not a checkpoint",
@@ -139,8 +161,9 @@ def test_bad_checkpoints(flag, trained, capsys, tmp_path):
         "foreign": "was not written by lightning_rl",
         "flipped": "is damaged",
     }.items():
-        line = refused(capsys, run_cli(tmp_path / "exp", flag, str(tmp_path / f"{name}.ckpt")))
-        assert words in line, (name, line)
+        words = [flag, str(tmp_path / f"{name}.ckpt")]
+        line = refused(capsys, main(words) if flag == "--eval_agent" else run_cli(tmp_path / "exp", *words))
+        assert expected in line, (name, line)
         assert f"{name}.ckpt" in line
     assert not (tmp_path / "ran").exists()
 
@@ -182,3 +205,96 @@ def test_a_second_run_does_not_overwrite_the_first(trained, capsys):
 )
 def test_bad_eval_command(text, words, trained, capsys):
     assert words in refused(capsys, main(["--eval_agent", str(trained), "--eval_command", text]))
+
+
+TRAINING = [
+    *(["--implementation", "UDRL"], ["--gamename", "cartpole"], ["--exp_name", "a"], ["--seed", "1"], ["--preset", "a"]),
+    *(["--max_epochs", "1"], ["--set", "a=1"], ["--config", "a"], ["--no_expo_weighting"], ["--logdir", "a"]),
+    *(["--accelerator", "cpu"], ["--executor", "serial"], ["--ray_address", "a:1"], ["--resume"], ["--reload", "a"]),
+    *(["--recording_epoch_interval", "1"], ["--num_seeds", "1"], ["--num_processes", "1"], ["--no_checkpoint"]),
+]
+
+
+@pytest.mark.parametrize("flags", TRAINING, ids=lambda flags: flags[0])
+def test_a_flag_of_training_is_refused_where_a_checkpoint_is_evaluated(flags, capsys):
+    line = refused(capsys, main(["--eval_agent", "nowhere.ckpt", *flags]))
+    assert f"{flags[0]} goes with" in line
+    assert "not with --eval_agent; leave it out" in line
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--eval_agent", "a", "--use_tune"], "--use_tune goes with --use_tune, not with --eval_agent"),
+        (["--eval_agent", "a", "--imagine", "--eval_command", "return=1"], "goes with --eval_agent, not with --imagine"),
+        (["--eval_agent", "a", "--imagine", "--num_workers", "0"], "--num_workers goes with"),
+        (["--imagine"], "--imagine goes with --eval_agent CKPT"),
+        (["--force"], "--force goes with --imagine or --eval_agent, not with training"),
+        (["--tune", "trials=3"], "--tune goes with --use_tune, not with training; leave it out"),
+        (["--use_tune", "--num_seeds", "3"], "a search takes its seeds per trial from --tune seeds=N"),
+        (["--use_tune", "--num_processes", "1"], "--num_processes goes with training, not with --use_tune"),
+        (["--use_tune", "--no_checkpoint"], "a trial goes on from its checkpoints"),
+        (["--seed", "3", "--figure", "curves"], "--seed goes with --use_tune or training, not with --figure"),
+        (["--resume", "--reload", "a.ckpt"], "--resume and --reload exclude each other"),
+        (["--resume", "--no_checkpoint"], "--resume and --no_checkpoint exclude each other"),
+        (["--ray_address", "a:1"], "--ray_address goes with --executor ray or --use_tune; leave it out"),
+        (["--ray_address", "a:1", "--executor", "serial"], "--ray_address goes with --executor ray"),
+        (["--max_epochs", "2", "--set", "max_epochs=5"], "--max_epochs contradicts --set max_epochs=5; leave one of them out"),
+        (["--eval_episodes", "2", "--set", "eval_episodes=5"], "--eval_episodes contradicts --set eval_episodes=5"),
+        (["--implementation", "RCP-A", "--no_expo_weighting", "--set", "exp_weights=true"],
+         "--no_expo_weighting contradicts --set exp_weights=True"),
+        (["--set", "batch_size=2", "--set", "batch_size=3"], "--set batch_size is given twice, 2 and 3; leave one out"),
+        (["--num_processes", "2"], "--num_processes 2: more than the 1 seed(s) of --num_seeds"),
+    ],
+)  # fmt: skip
+def test_flags_that_contradict_each_other_or_would_be_ignored(flags, words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert words in refused(capsys, main(flags))
+    assert not list(tmp_path.iterdir())
+
+
+def test_flags_that_agree_are_taken():
+    assert with_flags({"max_epochs": 2}, {"--max_epochs": ("max_epochs", 2)}) == {"max_epochs": 2}
+    assert mode_of({"--eval_agent": "a", "--eval_command": "sweep", "--num_workers": 0, "--force": True}) == "--eval_agent"
+    assert mode_of({"--executor": "ray", "--ray_address": "a:1", "--max_epochs": 3, "--resume": True}) == "training"
+    assert mode_of({"--use_tune": True, "--tune": ["trials=3"], "--resume": True, "--ray_address": "a:1"}) == "--use_tune"
+
+
+def test_every_flag_means_something_in_some_mode():
+    flags = {action.option_strings[0] for action in build_parser()._actions if action.option_strings}
+    assert set().union(*MODES.values()) == flags - {"-h", "--version"}
+
+
+def test_a_full_disk_names_the_remedy_that_there_is(capsys, monkeypatch):
+    def full(words):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("lightning_rl.cli._main", full)
+    assert "free space, then --resume" in refused(capsys, main(["--seed", "3"]))
+    assert "free space, then run the command again" in refused(capsys, main(["runs", "exp_dir", "--csv", "a.csv"]))
+    assert "free space, then run the command again" in refused(capsys, main(["--eval_agent", "a.ckpt"]))
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (PermissionError(13, "Permission denied", "/a/b"), "'/a/b' cannot be used: Permission denied; check the path"),
+        (MemoryError("Unable to allocate 4. TiB for an array"), "memory is short (Unable to allocate 4. TiB"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"), "memory is short"),
+    ],
+)
+def test_what_the_system_refuses_is_one_line(error, words, capsys, monkeypatch):
+    def fail(given):
+        raise error
+
+    monkeypatch.setattr("lightning_rl.cli._main", fail)
+    assert words in refused(capsys, main([]))
+
+
+def test_a_defect_of_the_program_is_not_hidden(monkeypatch):
+    def fail(given):
+        raise RuntimeError("shapes (3,) and (4,) do not match")
+
+    monkeypatch.setattr("lightning_rl.cli._main", fail)
+    with pytest.raises(RuntimeError, match="do not match"):
+        main([])

@@ -33,8 +33,8 @@ def tiny(command: str) -> list[str]:
         )
         if "--reload" in words or "--recording_epoch_interval" in words:
             budget += ["--set=checkpoint_interval=1"]
-        if any("hidden" in word for word in words):
-            budget = [word for word in budget if "hidden" not in word]
+        given = {words[i + 1].partition("=")[0] for i, word in enumerate(words) if word == "--set"}
+        budget = [word for word in budget if word.removeprefix("--set=").partition("=")[0] not in given]
         return [warm.shell(), str(ROOT / "trainer.py"), *words[2:], *budget]
     if words[0] == "python":
         return [warm.shell(), *words[1:]]
