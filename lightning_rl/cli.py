@@ -40,13 +40,6 @@ def _interval(text: str) -> int:
     return value
 
 
-def _worker_count(text: str) -> int:
-    value, cores = non_negative(text), len(os.sched_getaffinity(0))
-    if value > cores:
-        raise argparse.ArgumentTypeError(f"{value} workers on {cores} cores, it must be {cores} or fewer")
-    return value
-
-
 def _process_count(text: str) -> int:
     value, cores = count(text), len(os.sched_getaffinity(0))
     if value > cores:
@@ -101,10 +94,10 @@ def build_parser() -> Parser:
     )
     place.add_argument(
         "--num_workers",
-        type=_worker_count,
-        default=1,
+        type=non_negative,
         metavar="N",
-        help="roll-out processes; 0 plays in this one; same results (default 1)",
+        help="roll-out processes, or those that evaluate a population; 0: none besides this one; same results "
+        "(default 1; with --use_tune those of each trial, default 0)",
     )
     place.add_argument(
         "--num_processes",
@@ -184,6 +177,16 @@ def build_parser() -> Parser:
     return parser
 
 
+def _num_workers(arguments: argparse.Namespace) -> int:
+    """--num_workers, or its default; UserError for more than there are cores. A search has those of its cluster."""
+    if arguments.use_tune:
+        return arguments.num_workers or 0
+    value, cores = arguments.num_workers, len(os.sched_getaffinity(0))
+    if value is not None and value > cores:
+        raise UserError(f"--num_workers: {value} workers on {cores} cores, it must be {cores} or fewer")
+    return 1 if value is None else value
+
+
 def run_options(arguments: argparse.Namespace) -> RunOptions:
     """The options of a training run."""
     method = canonical(arguments.implementation)
@@ -235,6 +238,7 @@ def _main(argv: Sequence[str]) -> int:
     mode = mode_of(given)
     if mode == "--figure":
         return _use_tool(["figures", *arguments.figure])
+    arguments.num_workers = _num_workers(arguments)
     if mode == "--imagine":
         print_imagination(imagine(arguments.eval_agent, arguments.eval_episodes or IMAGINED_EPISODES, arguments.force))
         return 0

@@ -8,9 +8,18 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from helpers import toy_games
 
+from lightning_rl.evolution.cluster import join_cluster
+
 __all__ = ["toy_games"]
 
 
 @pytest.fixture(autouse=True)
 def _one_thread() -> None:
     torch.set_num_threads(1)
+
+
+@pytest.fixture
+def ray_cluster() -> None:
+    """Ray on this machine, started once for all tests of a process."""
+    pytest.importorskip("ray")
+    join_cluster(None)

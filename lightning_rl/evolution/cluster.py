@@ -10,6 +10,8 @@ from typing import Any
 
 from lightning_rl.types import UserError
 
+_KEEP_IDLE_MS = "60000"  # a worker takes seconds to import torch; Ray ends one that has waited for a second for its next task
+
 
 def join_cluster(address: str | None) -> bool:
     """Joins the Ray cluster at ``address`` (``auto``: the one on this machine) and brings this package along; without an
@@ -18,12 +20,14 @@ def join_cluster(address: str | None) -> bool:
     UserError where no cluster answers.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # where several tasks fail of one mistake, one is reported
+    os.environ.setdefault("RAY_idle_worker_killing_time_threshold_ms", _KEEP_IDLE_MS)
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     import ray
 
+    _check_address(address)
     if ray.is_initialized():
         return False
-    _check_address(address)
     place: dict[str, Any] = {"num_cpus": len(os.sched_getaffinity(0))}
     if address is not None:
         package = str(Path(__file__).resolve().parent.parent)

@@ -37,6 +37,16 @@ def unshard(parts: Sequence[Sequence[Any]]) -> list[Any]:
 class Executor(ABC):
     """Evaluates the items of a generation."""
 
+    @classmethod
+    @abstractmethod
+    def make(cls, num_workers: int, ray_address: str | None) -> Executor:
+        """The executor that ``--num_workers`` and ``--ray_address`` ask for."""
+
+    @staticmethod
+    @abstractmethod
+    def bundles(num_workers: int) -> list[dict[str, float]]:
+        """What a run that uses it, as a trial of a search, takes of a cluster: for its own process, then for each worker."""
+
     @abstractmethod
     def map(self, evaluate: Evaluate, proposal: Proposal, items: Sequence[Item]) -> list[Any]:
         """``evaluate`` on every item, in order."""
@@ -51,6 +61,15 @@ class SerialExecutor(Executor):
     def __init__(self, processes: int = 1):
         self.processes = max(processes, 1)
         self._pool: ProcessPoolExecutor | None = None
+
+    @classmethod
+    def make(cls, num_workers: int, ray_address: str | None) -> SerialExecutor:
+        return cls(num_workers)
+
+    @staticmethod
+    def bundles(num_workers: int) -> list[dict[str, float]]:
+        """The processes are on one machine; their parent waits while they work."""
+        return [{"CPU": max(num_workers, 1)}]
 
     def map(self, evaluate: Evaluate, proposal: Proposal, items: Sequence[Item]) -> list[Any]:
         if self.processes == 1:
@@ -75,7 +94,8 @@ class SerialExecutor(Executor):
 class RayExecutor(Executor):
     """Tasks on a Ray cluster, one CPU each, twice as many as there are CPUs; a local cluster is started without an address.
 
-    A task that dies with its worker or its node is run again by Ray, as often as it takes.
+    Inside a trial of a search they have the CPUs that are set aside for the trial. A task that dies with its worker or its node
+    is run again by Ray, as often as it takes.
     """
 
     def __init__(self, address: str | None = None):
@@ -84,11 +104,27 @@ class RayExecutor(Executor):
         self._ray, self._mine = ray, join_cluster(address)
         self._task = ray.remote(num_cpus=1, max_retries=-1)(_evaluate)
 
+    @classmethod
+    def make(cls, num_workers: int, ray_address: str | None) -> RayExecutor:
+        return cls(ray_address)
+
+    @staticmethod
+    def bundles(num_workers: int) -> list[dict[str, float]]:
+        """A CPU for each worker, on any machine; none for the trial's own process, which waits while they work."""
+        return [{}, *({"CPU": 1.0} for _ in range(max(num_workers, 1)))]
+
     def map(self, evaluate: Evaluate, proposal: Proposal, items: Sequence[Item]) -> list[Any]:
         ray = self._ray
         function, shared = ray.put(evaluate), ray.put(proposal)
-        count = 2 * max(int(ray.cluster_resources().get("CPU", 1)), 1)
-        return unshard(ray.get([self._task.remote(function, shared, part) for part in shards(items, count)]))
+        try:
+            return unshard(ray.get([self._task.remote(function, shared, part) for part in shards(items, 2 * self._cpus())]))
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause from error
+
+    def _cpus(self) -> int:
+        group = self._ray.util.get_current_placement_group()
+        bundles = [self._ray.cluster_resources()] if group is None else group.bundle_specs
+        return max(int(sum(bundle.get("CPU", 0) for bundle in bundles)), 1)
 
     def close(self) -> None:
         if self._mine:
@@ -100,8 +136,5 @@ def _evaluate(evaluate: Evaluate, proposal: Proposal, items: Sequence[Item]) -> 
     return evaluate(proposal, items)
 
 
-EXECUTORS: dict[str, Callable[[int, str | None], Executor]] = {
-    "serial": lambda processes, address: SerialExecutor(processes),
-    "ray": lambda processes, address: RayExecutor(address),
-}
-"""Executors by the name that ``--executor`` takes, from (--num_workers, --ray_address)."""
+EXECUTORS: dict[str, type[Executor]] = {"serial": SerialExecutor, "ray": RayExecutor}
+"""Executors by the name that ``--executor`` takes."""

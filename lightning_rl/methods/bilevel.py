@@ -134,7 +134,7 @@ class Bilevel(ProxyMethod):
         return self.spec.solved_return if self.cfg.solved_return is None else self.cfg.solved_return
 
     def distribute(self, executor: str, num_workers: int, ray_address: str | None) -> None:
-        self.executor = EXECUTORS[executor](num_workers, ray_address)
+        self.executor = EXECUTORS[executor].make(num_workers, ray_address)
 
     def configure_callbacks(self) -> list[Callback]:
         self.evolution = self.outer_loop()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import os
 import sys
 import time
@@ -10,13 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 from lightning_rl.evolution.cluster import join_cluster
+from lightning_rl.tuning.placement import check_room, trial_bundles
 from lightning_rl.tuning.results import Trial, best_trial, read_trials, write_results, write_search
 from lightning_rl.tuning.space import Space, spaces
 from lightning_rl.tuning.trial import Plan, fail, run_trial
 from lightning_rl.types import UserError
 
 STATE = "ray"  # folder of Ray Tune's own state
-NEEDS = {"asha": (), "optuna": ("optuna",), "bohb": ("hpbandster", "ConfigSpace")}
+NEEDS = {"asha": (), "optuna": ("optuna",), "bohb": ("ConfigSpace", "hpbandster.optimizers.config_generators.bohb")}
 _LINE_EVERY_S = 10.0
 
 
@@ -32,8 +33,9 @@ def tune(plan: Plan, resume: bool) -> int:
     mine = join_cluster(plan.ray_address or os.environ.get("RAY_ADDRESS"))
     import ray
 
-    write_search(plan)
     try:
+        check_room(trial_bundles(plan.options), ray.nodes())
+        write_search(plan)
         _fit(plan, state, resume)
     finally:
         if mine:
@@ -47,9 +49,15 @@ def tune(plan: Plan, resume: bool) -> int:
 
 
 def _require_packages(algorithm: str) -> None:
-    missing = [name for name in NEEDS[algorithm] if importlib.util.find_spec(name) is None]
-    if missing:
-        raise UserError(f"--tune algorithm={algorithm} needs {' and '.join(missing)}: pip install 'lightning_rl[{algorithm}]'")
+    for name in NEEDS[algorithm]:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            package = name.partition(".")[0]
+            raise UserError(
+                f"--tune algorithm={algorithm} needs {package} ({error}): pip install 'lightning_rl[{algorithm}]', or take "
+                f"{' or '.join(other for other in NEEDS if other != algorithm)}"
+            ) from error
 
 
 def _fit(plan: Plan, state: Any, resume: bool) -> None:
@@ -64,8 +72,7 @@ def _fit(plan: Plan, state: Any, resume: bool) -> None:
         except UserError as error:  # diverged: a result of its own, that the other trials outlive
             fail(plan.trial_folder(name), error)
 
-    gpu = {"gpu": 1} if plan.options.accelerator == "gpu" else {}
-    placed: Any = ray_tune.with_resources(trainable, {"cpu": 1, **gpu})
+    placed: Any = ray_tune.with_resources(trainable, ray_tune.PlacementGroupFactory(trial_bundles(plan.options)))
     if resume and ray_tune.Tuner.can_restore(str(state)):
         tuner = ray_tune.Tuner.restore(str(state), placed, resume_unfinished=True, restart_errored=True)
     else:

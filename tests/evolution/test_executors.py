@@ -55,27 +55,22 @@ def lambda_free_kill(proposal, items):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_ray_gives_the_same_outcomes_and_a_killed_worker_costs_nothing(tmp_path):
-    """On one node. The evaluation that runs first kills its process; the shard is run again."""
-    ray = pytest.importorskip("ray")
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
-    marker, loop = tmp_path / "killed", LOOP
-
-    def fragile(proposal, items):
-        try:
-            marker.touch(exist_ok=False)
-        except FileExistsError:
-            return loop(proposal, items)
-        os.kill(os.getpid(), signal.SIGKILL)
+def test_ray_gives_the_same_outcomes(ray_cluster):
+    """A killed worker is in tests/tuning/test_three_levels.py."""
+    import ray
 
     executor = RayExecutor()
-    try:
-        assert executor.map(fragile, *asked()) == LOOP(*asked())
-        assert marker.exists()
-        executor.close()
-        assert ray.is_initialized()  # a cluster that was there before is left alone
-    finally:
-        ray.shutdown()
+    assert executor.map(LOOP, *asked()) == LOOP(*asked())
+    executor.close()
+    assert ray.is_initialized()  # a cluster that was there before is left alone
+
+
+def test_a_mistake_of_the_user_on_a_cluster_is_the_same_one_line(ray_cluster):
+    def mistaken(proposal, items):
+        raise UserError("batch_size 0: it must be 1 or more")
+
+    with pytest.raises(UserError, match=r"^batch_size 0: it must be 1 or more$"):
+        RayExecutor().map(mistaken, *asked())
 
 
 @pytest.mark.slow

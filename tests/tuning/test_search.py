@@ -88,7 +88,7 @@ def test_the_best_is_looked_for_among_those_that_came_furthest():
     assert [state_of(trial, 2) for trial in trials] == ["stopped early", "finished", "finished", "failed: it diverged"]
 
 
-def test_a_search_from_the_command_line(tmp_path, capsys):
+def test_a_search_from_the_command_line(tmp_path, capsys, ray_cluster):
     """Two tiny trials with Ray; one of them draws a learning rate that diverges, which the other outlives."""
     search = "search={learning_rate: {choice: [1.0e-3, 1.0e+38]}}"
     flags = ["--implementation", "UDRL", "--gamename", "cartpole", "--logdir", str(tmp_path), "--seed", "1"]
@@ -163,9 +163,11 @@ def test_what_cannot_be_searched_is_refused(tmp_path, capsys, monkeypatch):
     (tmp_path / "other.yaml").write_text("implementation: UDRL\nconfig: {}\n")
     assert main([*base, "--config", str(tmp_path / "other.yaml")]) == 2
     assert "is of UDRL, this run's implementation is DDQN" in capsys.readouterr().err
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "ConfigSpace", None)  # as if it were not installed
     assert main([*base, "--use_tune", "--tune", "algorithm=bohb"]) == 2
-    assert "needs hpbandster and ConfigSpace: pip install 'lightning_rl[bohb]'" in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert message.startswith("error: --tune algorithm=bohb needs ConfigSpace (")
+    assert message.endswith("): pip install 'lightning_rl[bohb]', or take asha or optuna\n")
     with pytest.raises(UserError, match="is not the tune/ folder of a search"):
         read_search(tmp_path)
 
