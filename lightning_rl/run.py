@@ -18,14 +18,15 @@ from pytorch_lightning import Callback, Trainer
 from pytorch_lightning.loggers import TensorBoardLogger
 from torch.utils.tensorboard.summary import hparams as hparams_summary
 
+from lightning_rl.callbacks.best import BestCheckpoint
 from lightning_rl.callbacks.checkpoints import (
     LAST,
     AtomicCheckpointIO,
     ExperienceState,
     LastCheckpoint,
-    best_checkpoint,
     read_checkpoint,
 )  # fmt: skip
+from lightning_rl.callbacks.commits import committed, settle, waits
 from lightning_rl.callbacks.interrupt import StopAtEnvSteps, StopOnSignal
 from lightning_rl.callbacks.member_checkpoints import MemberCheckpointIO
 from lightning_rl.callbacks.progress import RunProgress
@@ -121,8 +122,9 @@ def train(options: RunOptions) -> int:
         hparams["num_seeds"] = len(each)
         if not implementation(options.implementation).method.stackable:
             raise UserError(f"--num_seeds {len(each)}: {options.implementation} trains one seed at a time; use bash_train.sh")
-    found = [_resume_from(run, hparams) for run in each]
-    resume_from = found[0]
+    lasts = committed([run.run_dir / LAST for run in each])
+    found = [_resume_from(run, last, hparams) for run, last in zip(each, lasts, strict=True)]
+    resume_from = None if found[0] is None else each[0].run_dir / LAST
     if None in found and any(found):
         missing = each[found.index(None)].run_dir
         raise UserError(f"--resume: '{missing}' has no {LAST} but another seed has; resume those seeds that have one")
@@ -140,6 +142,7 @@ def train(options: RunOptions) -> int:
         for run in each:
             ours.enter_context(owned(run.run_dir))
             _write_config(run, config)
+        settle([run.run_dir for run in each])
         experience, evaluation = entry.make_loaders(method, options.num_workers)
         stop = StopOnSignal()
         trainer = _trainer(options, config, method, experience, evaluation, stop)
@@ -151,11 +154,10 @@ def train(options: RunOptions) -> int:
     return 128 + stop.received if stop.received else 0
 
 
-def _resume_from(options: RunOptions, hparams: dict[str, Any]) -> Path | None:
-    """The checkpoint to go on from; UserError where going on, or starting, would mix or overwrite runs."""
-    last = options.run_dir / LAST
+def _resume_from(options: RunOptions, last: Path, hparams: dict[str, Any]) -> Path | None:
+    """``last`` if it is to be gone on from; UserError where going on, or starting, would mix or overwrite runs."""
     if not options.resume:
-        if options.checkpoint and any(options.run_dir.glob("*.ckpt")):
+        if options.checkpoint and (any(options.run_dir.glob("*.ckpt")) or waits(options.run_dir)):
             raise UserError(
                 f"'{options.run_dir}' already holds a run with checkpoints; go on with --resume, or choose another "
                 "--exp_name or --seed, or move that folder away"
@@ -201,7 +203,8 @@ def _trainer(
     if options.recording_epoch_interval > 0:
         callbacks.append(Recorder(options.run_dir, options.recording_epoch_interval, evaluation))
     if options.checkpoint:
-        callbacks += [best_checkpoint(options.run_dir), LastCheckpoint(options.run_dir, config.checkpoint_interval)]
+        callbacks += [BestCheckpoint([run.run_dir for run in options.seeds()])]
+        callbacks += [LastCheckpoint(options.run_dir, config.checkpoint_interval)]
     callbacks.append(RunProgress(name, config.epoch_budget, config.max_env_steps))
     each = options.seeds()
     version = options.log_version

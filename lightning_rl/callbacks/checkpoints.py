@@ -8,9 +8,9 @@ from typing import Any
 
 from lightning_fabric.plugins import TorchCheckpointIO
 from pytorch_lightning import Callback, LightningModule, Trainer
-from pytorch_lightning.callbacks import ModelCheckpoint
+from pytorch_lightning.callbacks import Checkpoint
 
-from lightning_rl.files import read_plain, write_plain
+from lightning_rl.files import read_plain, remove, write_plain
 from lightning_rl.methods.base import Experience
 from lightning_rl.types import UserError
 
@@ -18,15 +18,18 @@ LAST = "last.ckpt"
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
-    """Writes beside the target and renames: the file under the final name is always whole."""
+    """Files that are always whole. ``storage_options`` are plain data that goes into the file, too."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
-        write_plain(Path(path), checkpoint)
+        write_plain(Path(path), {**checkpoint, **(storage_options or {})})
 
     def load_checkpoint(
         self, path: Any, map_location: Callable[..., Any] | None = None, weights_only: bool | None = True
     ) -> dict[str, Any]:
         return read_checkpoint(Path(path))
+
+    def remove_checkpoint(self, path: Any) -> None:
+        remove(Path(path))
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
@@ -57,7 +60,7 @@ class ExperienceState(Callback):
         self.experience.restore(state_dict)
 
 
-class LastCheckpoint(Callback):
+class LastCheckpoint(Checkpoint):
     """Writes ``last.ckpt``, all that resuming needs, every ``interval`` epochs and when the run stops."""
 
     def __init__(self, run_dir: Path, interval: int):
@@ -67,16 +70,3 @@ class LastCheckpoint(Callback):
         done = trainer.current_epoch + 1
         if done % self.interval == 0 or done == trainer.max_epochs or trainer.should_stop:
             trainer.save_checkpoint(self.path)
-
-
-def best_checkpoint(run_dir: Path) -> ModelCheckpoint:
-    """``epoch=<k>.ckpt`` of the best sampled evaluation return; weights only, so that it stays small."""
-    return ModelCheckpoint(
-        dirpath=run_dir,
-        filename="{epoch}",
-        monitor="eval/return_mean",
-        mode="max",
-        save_top_k=1,
-        save_weights_only=True,
-        save_on_train_epoch_end=False,
-    )

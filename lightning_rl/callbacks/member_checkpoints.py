@@ -10,6 +10,7 @@ import torch
 
 from lightning_rl.agents.training import join_snapshots, member_snapshot
 from lightning_rl.callbacks.checkpoints import AtomicCheckpointIO, ExperienceState, read_checkpoint
+from lightning_rl.callbacks.commits import write_together
 from lightning_rl.methods.stacked import COUNTERS
 from lightning_rl.types import UserError
 
@@ -24,8 +25,9 @@ class MemberCheckpointIO(AtomicCheckpointIO):
         self.run_dirs = list(run_dirs)
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
-        for member, folder in enumerate(self.run_dirs):
-            super().save_checkpoint(member_checkpoint(checkpoint, member), folder / Path(path).name, storage_options)
+        more = storage_options or {}
+        parts = ({**member_checkpoint(checkpoint, member), **more} for member in range(len(self.run_dirs)))
+        write_together([folder / Path(path).name for folder in self.run_dirs], parts)
 
     def load_checkpoint(
         self, path: Any, map_location: Callable[..., Any] | None = None, weights_only: bool | None = True
@@ -58,7 +60,8 @@ def join_checkpoints(checkpoints: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The checkpoint of the stack out of those of its seeds; UserError where they are not at the same point."""
     epochs = {checkpoint["epoch"] for checkpoint in checkpoints}
     if len(epochs) > 1:
-        raise UserError(f"--resume: the seeds' checkpoints are of different epochs {sorted(epochs)}; resume them one by one")
+        groups = "resume them one by one, or in the groups that they were trained in"
+        raise UserError(f"--resume: the seeds' checkpoints are of different epochs {sorted(epochs)}; {groups}")
     first = checkpoints[0]
     hparams = {**first["hyper_parameters"]["hparams"], "num_seeds": len(checkpoints)}
     weights = {name: value for name, value in first["state_dict"].items() if not name.startswith("policies.")}

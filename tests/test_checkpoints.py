@@ -1,0 +1,161 @@
+"""What is best stands in the files of the run, and several seeds' checkpoints are written all or not at all."""
+
+import shutil
+from collections import OrderedDict
+
+import pytest
+import torch
+from helpers import last, run_cli, run_dir
+from test_files import Killed
+
+from lightning_rl import files
+from lightning_rl.callbacks.best import MONITOR, scores
+from lightning_rl.callbacks.commits import committed, next_to, settle, waits, write_together
+from lightning_rl.types import UserError
+
+
+def best(folder):
+    return sorted(path.name for path in folder.glob("epoch=*.ckpt"))
+
+
+def test_a_checkpoint_cannot_name_what_is_removed(tmp_path):
+    assert run_cli(tmp_path, "--max_epochs", "2", eval_interval=1) == 0
+    victim, folder = tmp_path / "victim", run_dir(tmp_path)
+    (victim / "below").mkdir(parents=True)
+    (victim / "below" / "theirs.txt").write_text("theirs")
+    content = torch.load(folder / "last.ckpt", weights_only=True)
+    hostile = f"{folder}/../../../../victim"
+    content["callbacks"]["ModelCheckpoint{'monitor': 'eval/return_mean', 'mode': 'max', 'every_n_train_steps': 0, "
+                         "'every_n_epochs': 1, 'train_time_interval': None}"] = {
+        "monitor": MONITOR, "best_model_score": torch.tensor(-1e9), "best_model_path": hostile,
+        "current_score": torch.tensor(-1e9), "dirpath": str(folder), "best_k_models": {hostile: torch.tensor(-1e9)},
+        "kth_best_model_path": hostile, "kth_value": torch.tensor(-1e9), "last_model_path": hostile,
+    }  # fmt: skip
+    torch.save(content, folder / "last.ckpt")
+    assert run_cli(tmp_path, "--max_epochs", "4", "--resume", eval_interval=1) == 0
+    assert (victim / "below" / "theirs.txt").read_text() == "theirs"
+    assert len(best(folder)) == 1
+
+
+def test_a_run_that_was_moved_keeps_its_best(tmp_path):
+    whole, parts, moved = tmp_path / "whole", tmp_path / "parts", tmp_path / "moved"
+    assert run_cli(whole, "--max_epochs", "8", eval_interval=1) == 0
+    assert run_cli(parts, "--max_epochs", "4", eval_interval=1) == 0
+    parts.rename(moved)
+    assert run_cli(moved, "--max_epochs", "8", "--resume", eval_interval=1) == 0
+    assert best(run_dir(moved)) == best(run_dir(whole))
+    assert len(best(run_dir(moved))) == 1
+    assert scores(run_dir(moved)) == scores(run_dir(whole))
+
+
+@pytest.mark.parametrize(
+    ("found", "kept"),
+    [({3: 10.0, 5: 20.0}, [5]), ({3: 1e9, 5: 20.0, 7: 0.0}, [3]), ({3: "1e9", 5: 1.0}, [3, 5])],
+)
+def test_of_several_best_the_highest_number_stays(tmp_path, found, kept):
+    """Kills may leave two; what is no number is not ours, and stays as well."""
+    assert run_cli(tmp_path, "--max_epochs", "2", eval_interval=1) == 0
+    folder = run_dir(tmp_path)
+    (path,) = folder.glob("epoch=*.ckpt")
+    content = torch.load(path, weights_only=True)
+    path.unlink()
+    for epoch, score in found.items():
+        torch.save({**content, MONITOR: score}, folder / f"epoch={epoch}.ckpt")
+    assert run_cli(tmp_path, "--max_epochs", "3", "--resume", eval_interval=100) == 0
+    assert best(folder) == [f"epoch={epoch}.ckpt" for epoch in kept]
+
+
+class KilledAt(files.System):
+    """The process is killed in its n-th renaming; nothing happens after that."""
+
+    def __init__(self, number):
+        self.left = number
+
+    def rename(self, source, target):
+        self.left -= 1
+        if self.left < 0:
+            raise Killed
+        super().rename(source, target)
+
+    def unlink(self, path):
+        if self.left < 0:
+            raise Killed
+        super().unlink(path)
+
+
+def content(epoch):
+    return {"epoch": epoch, "state_dict": {}}
+
+
+def epochs(paths):
+    return [torch.load(path, weights_only=True)["epoch"] for path in paths]
+
+
+@pytest.mark.parametrize("number", range(7))
+@pytest.mark.parametrize("again", range(7))
+def test_seeds_are_written_together_whenever_they_are_killed(tmp_path, monkeypatch, number, again):
+    """Three seeds: three renamings of files that wait, three to their names; then a kill in the next save."""
+    paths = [tmp_path / str(n) / "last.ckpt" for n in range(3)]
+    folders = [path.parent for path in paths]
+    write_together(paths, map(content, [1, 1, 1]))
+    newest = 1
+    for epoch, kill in ((2, number), (3, again)):
+        with monkeypatch.context() as patched:
+            patched.setattr(files, "system", KilledAt(kill))
+            if kill < 6:
+                with pytest.raises(Killed):
+                    write_together(paths, map(content, [epoch] * 3))
+            else:
+                write_together(paths, map(content, [epoch] * 3))
+        newest = epoch if kill >= 3 else newest
+        assert epochs(committed(paths)) == [newest] * 3
+        settle(folders)
+        assert epochs(paths) == [newest] * 3
+        assert not any(map(waits, folders))
+
+
+def test_a_save_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
+    class Full(files.System):
+        def write(self, descriptor, content):
+            if "1" in str(files.Path(f"/proc/self/fd/{descriptor}").readlink().parent.name):
+                raise OSError(28, "full")
+            return super().write(descriptor, content)
+
+    paths = [tmp_path / f"seed_{n}" / "last.ckpt" for n in range(3)]
+    write_together(paths, map(content, [1, 1, 1]))
+    monkeypatch.setattr(files, "system", Full())
+    with pytest.raises(UserError, match="the disk is full"):
+        write_together(paths, map(content, [2, 2, 2]))
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == paths
+    assert epochs(paths) == [1, 1, 1]
+
+
+def test_a_waiting_file_that_is_damaged_is_one_line(tmp_path):
+    path = tmp_path / "last.ckpt"
+    for damage in (OrderedDict(), {"epoch": "3"}, [1]):
+        files.write_plain(next_to(path), damage)
+        with pytest.raises(UserError, match=r"\.last\.ckpt\.next' tells no epoch; remove it"):
+            committed([path])
+
+
+def test_stacked_seeds_resume_after_a_kill_between_their_files(tmp_path, monkeypatch):
+    """In the save of the second epoch; one seed alone can go on from its own file as well."""
+    whole, parts, alone = tmp_path / "whole", tmp_path / "parts", tmp_path / "alone"
+    settings = {"checkpoint_interval": 1, "eval_interval": 100}
+    run = {"implementation": "DDQN", **settings}
+    stack = ("--num_seeds", "2")
+    assert run_cli(whole, "--max_epochs", "2", *stack, **run) == 0
+    assert run_cli(parts, "--max_epochs", "1", *stack, **run) == 0
+    renamed_before = 2 * 2 + 2 + 1  # state.yaml and config.yaml of each seed, what waits of each, the first one's last.ckpt
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "system", KilledAt(renamed_before))
+        with pytest.raises(Killed):
+            run_cli(parts, "--max_epochs", "2", *stack, "--resume", **run)
+    shutil.copytree(parts, alone)
+    assert run_cli(parts, "--max_epochs", "2", *stack, "--resume", **run) == 0
+    assert run_cli(alone, "--max_epochs", "2", "--resume", "--seed", "26", **run) == 0
+    for logdir in (parts, alone):
+        expected, got = (last(each, "DDQN", seed=26) for each in (whole, logdir))
+        assert expected["state_dict"].keys() == got["state_dict"].keys()
+        assert all(torch.equal(expected["state_dict"][name], got["state_dict"][name]) for name in expected["state_dict"])
+    assert not any(waits(run_dir(parts, seed=seed, implementation="DDQN")) for seed in (25, 26))
