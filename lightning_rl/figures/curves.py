@@ -44,11 +44,15 @@ def draw_group(axes: Axes, group: Group, colour: str) -> None:
     several = len(group.seeds) > 1
     label = f"{group.label}, {style.seeds_text([len(group.seeds)])}"
     for values in group.values:
-        axes.plot(group.x, values, color=colour, alpha=0.3 if several else 1, linewidth=0.7 if several else 1.5)
+        mark, alpha, width = style.marker(values), 0.3 if several else 1, 0.7 if several else 1.5
+        axes.plot(group.x, values, color=colour, alpha=alpha, linewidth=width, marker=mark)
     axes.plot([], [], color=colour, linewidth=2.0, label=label)
     if several and (lines := group.statistics()):
-        axes.fill_between(lines["low"][0], lines["low"][1], lines["high"][1], color=colour, alpha=0.18, linewidth=0)
-        axes.plot(*lines["mean"], color=colour, linewidth=2.0)
+        band = (lines["low"][0], lines["low"][1], lines["high"][1])
+        axes.fill_between(*band, color=colour, alpha=0.18, linewidth=0)
+        if mark := style.marker(lines["mean"][1]):
+            axes.vlines(*band, color=colour, alpha=0.5, linewidth=4)
+        axes.plot(*lines["mean"], color=colour, linewidth=2.0, marker=mark)
         axes.plot(*lines["iqm"], color=colour, linewidth=1.2, linestyle=":")
 
 

@@ -117,8 +117,9 @@ def draw_panel(axes: Axes, name: str, runs: Sequence[Run], line: str) -> None:
             continue
         for run in own if len(own) > 1 else ():
             axes.plot(run.episode, run.quantity[name], color=colour, alpha=0.25, linewidth=0.7, linestyle=line)
+        x, y = seed_mean(own, name)
         seeds = f", {len(own)} seeds" if len(own) > 1 else ""
-        axes.plot(*seed_mean(own, name), color=colour, linewidth=1.6, linestyle=line, label=label + seeds)
+        axes.plot(x, y, color=colour, linewidth=1.6, linestyle=line, label=label + seeds, marker=style.marker(y))
 
 
 def draw_panels(out: Out, runs: Sequence[Run], references: Sequence[Run], title: str) -> None:

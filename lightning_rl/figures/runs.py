@@ -139,6 +139,8 @@ def read_scalar(run_dir: Path, tag: str) -> Curve:
         raise UserError(f"'{run_dir}' has no scalar '{tag}'; give a run directory with a logger/ folder in it")
     steps = sorted(points)
     value, seconds = np.array([points[step] for step in steps]).T
+    if not np.isfinite(value).any():
+        raise UserError(f"'{run_dir}': no value of its scalar '{tag}' is a finite number; the run diverged, leave it out")
     return Curve(run_dir.name, np.array(steps, dtype=np.float64), value, seconds)
 
 
@@ -271,9 +273,9 @@ def read_results(path: Path, label: str | None, tag: str, axis: str) -> pd.DataF
     single = ~table["run"].isin(AGGREGATES) if "run" in table else pd.Series(True, table.index)
     if "run" in table and "group" not in table:  # of the first figures: other names are means and published curves
         single &= table["run"].astype(str).str.startswith("seed_")
-    own = own[single].dropna(subset=[axis, "value"])
+    own = own[single & np.isfinite(own[[axis, "value"]]).all(axis=1)]
     if own.empty:
-        raise UserError("it has no row of a single run")
+        raise UserError("it has no row of a single run with finite numbers")
     return own.assign(run=f"{path}:" + own["implementation"] + ":" + own["gamename"] + ":" + own["seed"])
 
 

@@ -14,6 +14,7 @@ import matplotlib
 matplotlib.use("Agg")  # no display needed
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from cycler import cycler
 from matplotlib.axes import Axes
@@ -52,6 +53,11 @@ def panels(count: int, size: tuple[float, float] = (7.2, 4.4)) -> tuple[Figure, 
 def colour(index: int) -> str:
     """The colour of the ``index``-th group."""
     return COLOURS[index % len(COLOURS)]
+
+
+def marker(values: Any) -> str | None:
+    """A dot for a line of one point, which would not be seen; nan is no point."""
+    return "o" if np.isfinite(values).sum() == 1 else None
 
 
 def big_numbers(axes: Axes) -> None:

@@ -49,7 +49,7 @@ def report(folders: Sequence[Path], tags: Sequence[str], group: Sequence[str] | 
         raise UserError(f"no run at or below {', '.join(map(str, folders))}")
     command = shlex.join(["lightning-rl", *sys.argv[1:]])
     sections = [
-        html.note(f"{len(runs)} runs · lightning_rl {__version__} · made by: {command}"),
+        html.note(f"{len(runs)} run{'s' * (len(runs) > 1)} · lightning_rl {__version__} · made by: {command}"),
         *_curves([str(run.path) for run in runs], tags, group, skipped),
         html.section("Runs", _runs_table(runs)),
         *_pictures(folders, runs),
