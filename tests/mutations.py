@@ -231,7 +231,7 @@ _DATA = [
         ("+ self._first[members].unsqueeze(1)", "+ self._first[:1].unsqueeze(1)"),
     ),
     _area(
-        "seeding.py", "test_seeding.py",
+        "seeding.py", "test_fresh_noise.py test_seeding.py",
         ("zlib.crc32(purpose.encode()), *index]", "zlib.crc32(purpose.encode())]"),
         ("[run_seed, zlib.crc32(purpose.encode()), *index]", "[run_seed, *index]"),
         ("generator(seed, self.purpose, number) for", "generator(seed, self.purpose, 0) for"),
@@ -264,7 +264,7 @@ _ENVS = [
         ("torch.from_numpy(truncated[self._slot].copy()) & ~ended", "torch.from_numpy(truncated[self._slot].copy()) | ended"),
     ),
     _area(
-        "envs/reward_network.py", "envs/test_reward_network.py",
+        "envs/reward_network.py", "envs/test_reward_batch.py envs/test_reward_network.py",
         ("self._obs = step.obs", "pass"),
         ("self.real.observe(state), step.obs, None", "step.obs, step.obs, None"),
         ("self.params, self._obs = self.params[rows], self._obs[rows]", "self._obs = self._obs[rows]"),
@@ -292,7 +292,7 @@ _ENVS = [
 
 _EVOLUTION = [
     _area(
-        "evolution/strategies.py", "evolution/test_steps.py evolution/test_strategies.py",
+        "evolution/strategies.py", "evolution/test_steps.py evolution/test_strategies.py methods/test_inner_seeds.py",
         ("i.sign * std * noise", "std * noise"),
         ('"inner agent", self.generation, item.agent', '"inner agent", self.generation'),
         ('"inner agent", self.generation, item.agent', '"inner agent", 0, item.agent'),
@@ -413,7 +413,7 @@ _METHODS = [
         ("        self.absorb(epoch, episodes)\n", ""),
     ),
     _area(
-        "methods/inner_loop.py", "methods/test_inner_loop.py",
+        "methods/inner_loop.py", "methods/test_inner_seeds.py methods/test_inner_loop.py",
         ('derive_seed(seed, "test", k) for', 'derive_seed(seed, "test", 0) for'),
         ('derive_seed(seed, "test", k) for seed', 'derive_seed(0, "test", k) for seed'),
         ('derive_seed(seed, "proxy") for', 'derive_seed(0, "proxy") for'),

@@ -59,16 +59,6 @@ def test_members_may_draw_different_amounts():
     assert torch.equal(stack.at(300)[0, :3], MemberNoise([1], "batch", (3,), "uniform64").at(300)[0])
 
 
-def test_no_step_of_any_block_repeats_another():
-    """Blocks of 4 steps: 12 steps of 3 members have 36 different numbers, also one member's in another block."""
-    stack = MemberNoise([3, 4, 5], "act", (1,), "uniform64", block=4)
-    drawn = torch.stack([stack.at(step) for step in range(12)])
-    assert len(drawn.unique()) == 36
-    default = MemberNoise([3], "act", (1,), "uniform64")
-    assert len(torch.stack([default.at(step) for step in range(400)]).unique()) == 400
-    assert torch.equal(default.whole(1)[5], default.at(default.block + 5))
-
-
 def test_members_that_stay_keep_their_streams():
     """Within the block that is drawn already, and in later ones."""
     stack = MemberNoise([3, 4, 5], "act", (1,), "uniform64", block=4)

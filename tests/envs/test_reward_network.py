@@ -63,28 +63,6 @@ def test_gymnasium_tasks_get_the_same_rewards():
     assert batch.step(torch.tensor([0])).reward.shape == (1,)
 
 
-def test_a_potential_is_that_of_the_step_it_is_paid_for():
-    """``r + gamma phi(s') - phi(s)`` over several steps, a reset and the loss of a member, in batched torch and in Gymnasium."""
-    spec = EnvSpec("cartpole-v1", "CartPole-v1", 4, 2, False, 30, 10, 500.0, None)
-    net = RewardNet(4, 0, "additive_potential", (8,), "tanh")
-    params = rows(net, 2)
-    for real in (GymBatch(spec, [1, 2]), FuncBatch(FUNC_ENVS["cartpole"](), 30, [1, 2])):
-        batch, members = RewardBatch(net, params, real, 0.9), [0, 1]
-        before = batch.reset(torch.zeros(2, dtype=torch.bool)).clone()
-        for t in range(6):
-            step = batch.step(torch.tensor([t % 2] * len(members)))
-            for place, n in enumerate(members):
-                phi = net.net.module(params[n])
-                expected = 1 + 0.9 * phi(step.obs[place]) - phi(before[place])
-                torch.testing.assert_close(step.reward[place : place + 1], expected)
-            before = step.obs.clone()
-            if t == 2:
-                before = batch.reset(torch.tensor([True, False])).clone()
-            if t == 4:
-                batch.keep(torch.tensor([1]))
-                members, before = [1], before[1:]
-
-
 def test_halfcheetah_tells_its_info_by_key():
     pytest.importorskip("mujoco")
     batch = GymBatch(env_spec("halfcheetah"), [1, 2], info_keys=INFO_KEYS["halfcheetah"])

@@ -53,18 +53,6 @@ def test_candidates_are_the_mean_plus_and_minus_noise_of_the_scale_asked_for(nam
     ]  # fmt: skip
 
 
-def test_every_agent_of_every_generation_has_a_seed_of_its_own():
-    seeds = []
-    for generation in range(3):
-        proposal, items = make("published").ask(generation)
-        seeds += [proposal.seed(item) for item in items]
-    assert len(set(seeds)) == len(seeds) == 24
-    assert seeds[8] == derive_seed(SEED, "inner agent", 1, 0)
-    proposal, items = make("published", shared_agents=True, num_grad_evals=2).ask(0)
-    shared = [proposal.seed(item) for item in items if item.sign]
-    assert set(shared) == {derive_seed(SEED, "inner agent", 0, agent) for agent in (2, 3)}
-
-
 @pytest.mark.parametrize("noise_scale", [1.0, 0.25])
 @pytest.mark.parametrize(("nes_step_size", "rate"), [(False, 0.5), (True, 0.5 / 3)])
 def test_the_published_step_takes_the_better_sign_of_each_pair(nes_step_size, rate, noise_scale):

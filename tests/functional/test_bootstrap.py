@@ -49,6 +49,7 @@ def test_one_run_says_nothing_of_seeds():
 def test_equal_seeds_give_equal_intervals():
     values = [1.0, 4.0, 2.0, 8.0]
     assert bootstrap_interval([values], iqm) == bootstrap_interval([values], iqm)
+    assert bootstrap_interval([values], iqm, resamples=9) != bootstrap_interval([values], iqm, resamples=9, seed=1)
 
 
 def test_improvement_and_profile_by_hand():

@@ -35,6 +35,13 @@ def test_gaussian_agrees_with_torch():
     torch.testing.assert_close(ours.entropy(), theirs.entropy())
 
 
+def test_gaussian_samples_have_the_deviation_of_the_clamped_logarithm():
+    """Log standard deviations -1, 5 (at most 1/2) and -9 (at least -3), mean tanh(0.3)."""
+    gaussian = Gaussian(torch.tensor([0.3, 0.3, 0.3, -1.0, 5.0, -9.0]))
+    sample = gaussian.sample(torch.tensor([1.0, 2.0, -1.0]))
+    assert (sample - math.tanh(0.3)).tolist() == pytest.approx([math.exp(-1), 2 * math.exp(0.5), -math.exp(-3)], rel=1e-5)
+
+
 def test_shapes_that_would_broadcast_are_refused():
     with pytest.raises(ValueError, match="does not fit"):
         Categorical(torch.zeros(5, 3)).log_prob(torch.zeros(5, 1, dtype=torch.int64))

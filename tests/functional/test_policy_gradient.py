@@ -116,6 +116,13 @@ def test_gradient_with_respect_to_values():
     assert s.value.grad is None  # the policy term does not drive the critic
 
 
+def test_no_gradient_flows_into_a_target():
+    s = Steps()
+    target = s.value * 2
+    value_loss(s.value, target, 0.5).backward()
+    torch.testing.assert_close(s.value.grad, (s.value - target).detach() / len(target))  # 2 * 0.5 / B times the error
+
+
 def test_discounted_returns_of_the_fixture():
     s = Steps()
     found = discounted_returns(s.reward, float(FIXTURE["gamma"]), s.last)

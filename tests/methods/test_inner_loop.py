@@ -5,11 +5,8 @@ import torch
 
 from lightning_rl.config import build_config, merged_values
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
-from lightning_rl.evolution.strategies import Published, StrategySettings
-from lightning_rl.methods import inner_loop
 from lightning_rl.methods.agent_configs import AGENTS
 from lightning_rl.methods.inner_loop import OBJECTIVES, Facts, InnerLoop, area_under_curve, steps_to_threshold
-from lightning_rl.seeding import derive_seed
 
 GAME = "cartpole-v0"
 SMALL = {
@@ -111,40 +108,3 @@ def test_objectives_by_hand():
     assert area_under_curve(facts).tolist() == [190, 800]
     assert OBJECTIVES["final_return"](facts).tolist() == [150, 200]
     assert steps_to_threshold(dataclasses.replace(facts, solved_return=None)).tolist() == [150, 200]
-
-
-def test_every_episode_of_every_agent_has_a_seed_of_its_own(monkeypatch):
-    """Those of an agent are functions of its own seed: of the proxy's noise, and of each real test episode."""
-    asked = {}
-    make_envs, batch = inner_loop.make_envs, SyntheticProxy.batch
-
-    def proxy_batch(proxy, params, seeds, *rest):
-        asked["proxy"] = seeds
-        return batch(proxy, params, seeds, *rest)
-
-    monkeypatch.setattr(inner_loop, "make_envs", lambda spec, seeds: asked.update(tests=seeds) or make_envs(spec, seeds))
-    monkeypatch.setattr(SyntheticProxy, "batch", proxy_batch)
-    dataclasses.replace(LOOP, max_train_steps=2, test_episodes=3).train(0, rows(2), [5, 6])
-    assert asked["proxy"] == [derive_seed(seed, "proxy") for seed in (5, 6)]
-    assert asked["tests"] == [derive_seed(seed, "test", k) for seed in (5, 6) for k in range(3)]
-    assert len(set(asked["tests"] + asked["proxy"])) == 8
-
-
-def test_test_episodes_of_an_agent_start_apart():
-    """Their returns are those of the agent alone, episode by episode."""
-    loop = dataclasses.replace(LOOP, max_train_steps=2, test_episodes=6)
-    together, alone = loop.train(0, rows(2), [5, 6]), loop.train(0, rows(2)[1:], [6])
-    assert torch.equal(together.test_returns[1], alone.test_returns[0])
-    assert len(set(alone.test_returns[0].tolist())) > 1
-
-
-def test_each_item_of_a_generation_is_judged_with_its_own_row_seed_and_turn(monkeypatch):
-    asked = []
-    monkeypatch.setattr(InnerLoop, "evaluate", lambda loop, *what: asked.append(what) or [])
-    settings = StrategySettings(2, 0.1, 0.7, "linear", True, 1, "mean", 1, False, 0.0, False, "best")
-    proposal, items = Published(rows(1)[0], SE.net.evolved(), settings, 7).ask(3)
-    LOOP(proposal, items[1:4])
-    ((params, seeds, turns),) = asked
-    assert torch.equal(params, proposal.rows(items)[1:4])
-    assert seeds == [derive_seed(7, "inner agent", 3, agent) for agent in (1, 2, 3)]
-    assert turns == [item.turn for item in items[1:4]]
