@@ -7,12 +7,14 @@ Only the source differs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from lightning_rl.agents.model_based import CoreSettings, Experience, ModelBasedDQN
 from lightning_rl.agents.optim import LockstepAdam
+from lightning_rl.contents import Also
 from lightning_rl.data.member_ring import Column
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.functional.world_model import imagined_weights
@@ -25,6 +27,13 @@ class StepMemory(ModelBasedDQN):
 
     def columns(self) -> Mapping[str, Column]:
         return {"bytes": Column(2 * self.env.obs_size + 2, torch.uint8), "reward": Column(1, torch.float32)}
+
+    def memory_layout(self) -> Any:
+        return Also(self.memory.layout(len(self.seeds), {"bytes": (0, max(1, self.env.action_size - 1))}), self._no_bits)
+
+    def _no_bits(self, memory: Mapping[str, Tensor]) -> str | None:
+        bits = memory["bytes"].index_fill(-1, torch.tensor([2 * self.env.obs_size]), 0)
+        return "observations that are no bits" if bool((bits > 1).any()) else None
 
     def remember(self, state: Tensor, real: RealSteps) -> None:
         rest = torch.stack([real.action, real.continues.long()], dim=-1)
@@ -87,6 +96,13 @@ class PerfectModelDQN(Imagination):
 
     def columns(self) -> Mapping[str, Column]:
         return {"state": Column(self._example.shape[-1], torch.int16)}  # cells and bits
+
+    def memory_layout(self) -> Any:
+        return Also(self.memory.layout(len(self.seeds), {"state": (0, torch.iinfo(torch.int16).max)}), self._fault)
+
+    def _fault(self, memory: Mapping[str, Tensor]) -> str | None:
+        state = memory["state"].flatten(0, 1).to(self._example.dtype)
+        return self.env.fault(state, self.env.observe(state)) if len(state) else None
 
     def remember(self, state: Tensor, real: RealSteps) -> None:
         self.memory.add({"state": state})

@@ -118,6 +118,10 @@ class ModelBasedDQN(Stacked, ABC):
     def columns(self) -> Mapping[str, Column]:
         """What the memory keeps."""
 
+    def memory_layout(self) -> Any:
+        """What a snapshot of the memory may look like."""
+        return self.memory.layout(len(self.seeds))
+
     @abstractmethod
     def remember(self, state: Tensor, real: RealSteps) -> None:
         """Keeps one real step of every member: from state ``[N, S]``, the rest ``[N, ..]``."""

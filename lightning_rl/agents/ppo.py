@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lightning_rl.contents import like
 from lightning_rl.agents.base import Agent, per_member, value_and_grad
 from lightning_rl.agents.icm import ICM
 from lightning_rl.agents.optim import MemberAdam
@@ -95,6 +96,10 @@ class PPO(Agent):
         self._last_log_prob = torch.zeros(count, device=device)
         if curiosity is not None:
             self.member_parts = (*self.member_parts, "curiosity")
+
+    def layout(self, members: int | str, num_actions: int) -> dict[str, Any]:
+        action = like(self.action, members) if self.continuous else like(self.action, members, high=num_actions - 1)
+        return {**super().layout(members, num_actions), "action": action}
 
     def _output(self, params: Tensor, obs: Tensor) -> tuple[Tensor, Tensor]:
         """Logits or means ``[N, B, A]``, and log standard deviations ``[N, 1, A]`` (none for logits)."""

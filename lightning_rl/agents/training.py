@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from lightning_rl.agents.base import Agent
+from lightning_rl.contents import Also, Count, OneOf, TensorOf, rows_like
 from lightning_rl.data.member_replay import Transition
 from lightning_rl.envs.batch import EnvBatch
 from lightning_rl.functional.value_learning import discount_after
@@ -101,6 +102,27 @@ class MemberTraining:
             "memory": {} if self.done or memory is None else memory.snapshot(),
         }  # fmt: skip
 
+    def layout(self, most_steps: int, num_actions: int) -> Any:
+        """What ``snapshot`` may look like after ``most_steps`` decisions, or fewer where all members are done."""
+        everyone, memory = len(self._seeds), self.agent.memory()
+        loop = rows_like({name: getattr(self, name) for name in _LOOP}, "left")
+        end = {"members": TensorOf(torch.int64, (0,)), "envs": {}, "memory": {}}
+        template = {
+            "step": Count(0, most_steps), "members": TensorOf(torch.int64, ("left",), 0, everyone - 1),
+            "agent": self.agent.layout(everyone, num_actions), "results": rows_like(vars(self.results), everyone), "loop": loop,
+            "envs": self.envs.layout("left"), "memory": {} if memory is None else memory.layout("left", num_actions),
+        }  # fmt: skip
+        return OneOf((Also({**template, **end}, self._inconsistency), Also(template, self._inconsistency)))
+
+    def _inconsistency(self, state: dict[str, Any]) -> str | None:
+        """Whether the parts of a snapshot contradict each other."""
+        members, episodes = state["members"], state["results"]["episodes"]
+        if bool((members.diff() <= 0).any()):
+            return "members that are not in order"
+        if not torch.equal(episodes[members], state["loop"]["_episode"]) or bool((episodes[members] >= self.max_episodes).any()):
+            return f"episodes {state['loop']['_episode'].tolist()} under way, expected {episodes[members].tolist()}"
+        return f"{int(episodes.max())} episodes of {self.max_episodes}" if int(episodes.max()) > self.max_episodes else None
+
     def restore(self, state: dict[str, Any]) -> None:
         """Goes on from a snapshot, with the agent and the environments as they were at the start of the training."""
         self.step, self.members = state["step"], state["members"]
@@ -115,6 +137,8 @@ class MemberTraining:
             self.agent.keep(self.members.to(self.agent.device))
             self.envs.keep(self.members.to(self.agent.device))
         self.envs.restore(state["envs"])
+        if not torch.equal(self.obs, self.envs.obs):
+            raise ValueError("the environments are not where they were: their observations differ")
         memory = self.agent.memory()
         if memory is not None:
             memory.restore(state["memory"])

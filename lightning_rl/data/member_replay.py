@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from lightning_rl.contents import Also
 from lightning_rl.data.member_ring import Column, MemberRing
 
 
@@ -65,6 +66,16 @@ class MemberReplay:
     def snapshot(self) -> dict[str, Tensor]:
         """What has been written, ``rows [N, len, W]``, and how many were ever ``written [N]``."""
         return self._ring.snapshot()
+
+    def layout(self, members: int | str, num_actions: int) -> Also:
+        """What ``snapshot`` may look like; see ``MemberRing.layout``. Actions that are indices are below ``num_actions``."""
+
+        def inconsistency(state: Mapping[str, Tensor]) -> str | None:
+            action = state["rows"][..., self.obs_size]
+            known = bool(((action >= 0) & (action < num_actions) & (action == action.trunc())).all())
+            return None if self.action_size or known else f"an action that is none of 0 to {num_actions - 1}"
+
+        return Also(self._ring.layout(members), inconsistency)
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Goes on from a snapshot of as many members."""

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from lightning_rl.contents import Also, TensorOf
+from lightning_rl.limits import WHOLE
+
 
 @dataclass(frozen=True)
 class Column:
@@ -73,6 +76,19 @@ class MemberRing:
                     f"{name} {list(state[name].shape)} do not fit {len(self._first)} members of capacity {self.capacity}"
                 )
             data[written] = state[name].to(data.device)
+
+    def layout(self, members: int | str, limits: Mapping[str, tuple[float, float]] | None = None) -> Also:
+        """What ``snapshot`` may look like. members: how many, or the name of that dimension; limits: of columns, by name."""
+        columns = {
+            name: TensorOf(data.dtype, (members, "rows", data.shape[1]), *(limits or {}).get(name, ()))
+            for name, data in self.data.items()
+        }
+        return Also({**columns, "written": TensorOf(torch.int64, (members,), 0, WHOLE)}, self._inconsistency)
+
+    def _inconsistency(self, state: Mapping[str, Tensor]) -> str | None:
+        written, rows = state["written"].tolist(), state[next(iter(self.data))].shape[1]
+        wrong = [count for count in written if min(count, self.capacity) != rows or count != written[0]]
+        return f"{wrong[0]} rows written, but {rows} are there" if wrong else None
 
     def _written_rows(self) -> Tensor:
         return self._first.unsqueeze(1) + torch.arange(len(self), device=self._first.device)

@@ -11,9 +11,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lightning_rl.contents import Also, Count, Flag, ListOf, TensorOf
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.returns import returns_to_go
 from lightning_rl.types import Array, Episode, FloatArray
+
+
+def action_layout(spec: EnvSpec, steps: str) -> TensorOf:
+    """What the actions of a dimension called ``steps`` look like."""
+    if spec.continuous:
+        return TensorOf(torch.float32, (steps, spec.action_size))
+    return TensorOf(torch.int64, (steps,), 0, spec.action_size - 1)
 
 
 class SortedEpisodeBuffer:
@@ -113,6 +121,27 @@ class SortedEpisodeBuffer:
         }
         packed = {key: torch.from_numpy(np.concatenate(value)) for key, value in parts.items() if value}
         return {**packed, "best": len(self), "newest": self._newest}
+
+    def layout(self, spec: EnvSpec) -> Also:
+        """What ``state_dict`` may look like in ``spec``, where the buffer is not empty."""
+        template = {
+            "obs": TensorOf(torch.float32, ("steps", spec.obs_size)),
+            "action": action_layout(spec, "steps"),
+            "to_go": TensorOf(torch.float32, ("marks",)),
+            "length": TensorOf(torch.int64, ("episodes",), 1, self.horizon),
+            "return": TensorOf(torch.float64, ("episodes",)),
+            "best": Count(1, self.capacity),
+            "newest": Count(),
+        }
+        return Also(template, self._inconsistency)
+
+    def _inconsistency(self, state: dict[str, Any]) -> str | None:
+        length, returns = state["length"], state["return"][: state["best"]]
+        if len(length) != state["best"] + min(state["newest"], self.recent):
+            return f"{len(length)} episodes, expected {state['best']} best and up to {self.recent} recent ones"
+        if int(length.sum()) != len(state["obs"]) or len(state["to_go"]) != len(state["obs"]) + len(length):
+            return f"the {len(state['obs'])} steps are not those of its {len(length)} episodes"
+        return None if bool((returns.diff() <= 0).all()) else "the best episodes are not in the order of their returns"
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Replaces the contents; the buffer must have the capacities of the one that was saved."""
@@ -229,6 +258,23 @@ class EpisodeWindow:
         lengths = [len(e.reward) for e in self._episodes]
         kept = {"obs": flat.obs, "action": flat.action, "reward": flat.reward}
         return {**kept, "lengths": lengths, "terminated": [e.terminated for e in self._episodes]}
+
+    def layout(self, spec: EnvSpec) -> Also:
+        """What ``state_dict`` may look like in ``spec``, where the window is not empty."""
+        template = {
+            "obs": TensorOf(torch.float32, ("rows", spec.obs_size)),
+            "action": action_layout(spec, "steps"),
+            "reward": TensorOf(torch.float32, ("steps",)),
+            "lengths": ListOf(Count(1, spec.horizon), "episodes"),
+            "terminated": ListOf(Flag(), "episodes"),
+        }
+        return Also(template, self._inconsistency)
+
+    def _inconsistency(self, state: dict[str, Any]) -> str | None:
+        steps, episodes = len(state["reward"]), len(state["lengths"])
+        if not episodes or sum(state["lengths"]) != steps or len(state["obs"]) != steps + episodes:
+            return f"the {steps} steps are not those of its {episodes} episodes"
+        return f"{steps} steps, more than {self.capacity}" if steps > self.capacity and episodes > 1 else None
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Replaces the contents."""

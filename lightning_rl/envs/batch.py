@@ -14,9 +14,11 @@ import torch
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from torch import Tensor
 
+from lightning_rl.contents import Also, TensorOf, like, rows_like
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.envs.gym import Env, RepeatAction, make_env
 from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.limits import WHOLE
 from lightning_rl.seeding import MemberNoise, derive_seed
 from lightning_rl.types import Array
 from lightning_rl.workers import leave_with_parent
@@ -60,6 +62,10 @@ class EnvBatch(ABC):
     @abstractmethod
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Goes on from a snapshot of the same members."""
+
+    def layout(self, members: int | str) -> Any:
+        """What ``snapshot`` may look like. members: how many, or the name of that dimension."""
+        return rows_like(self.snapshot(), members)
 
 
 class FuncBatch(EnvBatch):
@@ -123,6 +129,15 @@ class FuncBatch(EnvBatch):
     def snapshot(self) -> dict[str, Tensor]:
         clock = torch.full_like(self.length, self._clock)
         return {"state": self.state, "obs": self.obs, "length": self.length, "clock": clock}
+
+    def layout(self, members: int | str) -> Any:
+        length = like(self.length, members, high=min(self.horizon, WHOLE))
+        return Also({**rows_like(self.snapshot(), members), "length": length}, self._inconsistency)
+
+    def _inconsistency(self, state: Mapping[str, Tensor]) -> str | None:
+        if bool((state["clock"] != state["clock"][:1]).any()):
+            return "members that are not at the same step"
+        return self.env.fault(state["state"], state["obs"])
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         self.state, self.obs, self.length = (state[name].to(self.obs.device) for name in ("state", "obs", "length"))
@@ -249,6 +264,16 @@ class GymBatch(EnvBatch):
         actions[np.arange(len(self._since)) >= length[:, None]] = 0  # of earlier episodes
         episodes = np.array(self._episodes)[self._slot]
         return {"episodes": torch.from_numpy(episodes), "length": torch.from_numpy(length), "actions": torch.from_numpy(actions)}
+
+    def layout(self, members: int | str) -> Any:
+        space, kind = self.envs.single_action_space, torch.from_numpy(self._since[:0]).dtype
+        discrete = isinstance(space, gymnasium.spaces.Discrete)
+        limits = (int(space.start), int(space.start + space.n) - 1) if discrete else ()
+        return {
+            "episodes": TensorOf(torch.int64, (members,), 1, WHOLE),
+            "length": TensorOf(torch.int64, (members,), 0, len(self._since)),
+            "actions": TensorOf(kind, (members, len(self._since), *self._since.shape[2:]), *limits),
+        }
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Plays the episodes under way again, each begun so late that all reach their present step together."""

@@ -67,6 +67,17 @@ class FuncEnv(ABC):
     def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
         """One step from ``state`` for uniform noise ``[..., step_noise_size]``."""
 
+    def fault(self, state: State, obs: Tensor) -> str | None:
+        """Why states ``[N, S]`` with observations ``[N, O]`` cannot be gone on from; None where they can."""
+        shape, size = state.shape[:-1], self.action_size
+        action = torch.zeros(*shape, size) if self.continuous else torch.zeros(shape, dtype=torch.int64)
+        try:
+            same = torch.equal(self.observe(state), obs)
+            self.step(state, action, torch.zeros(*shape, self.step_noise_size))
+        except (RuntimeError, IndexError, ValueError) as error:
+            return f"states that the environment does not have ({str(error).splitlines()[0][:80]})"
+        return None if same else "observations that are not those of the states"
+
     def draw(self, obs: Tensor) -> Array:
         """A picture uint8 ``[height, width, 3]`` of one observation ``[O]``, which may also be a model's: bits in 0 .. 1."""
         raise NotImplementedError(f"{type(self).__name__} has no picture")

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from pytorch_lightning import Callback, LightningModule, Trainer
 
+from lightning_rl.contents import ListOf, Number
 from lightning_rl.evolution.executors import Evaluate, Executor
 from lightning_rl.evolution.strategies import Item, Strategy
 
@@ -60,6 +61,10 @@ class Evolution(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         return {"curve": list(self.curve)}
+
+    def layout(self, done: int) -> dict[str, Any]:
+        """What ``state_dict`` may look like after ``done`` generations."""
+        return {"curve": ListOf(Number(), done)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.curve = list(state_dict["curve"])

@@ -132,6 +132,7 @@ class AgentExperience:
 
     def __init__(self, method: AgentMethod, collector: Collector):
         cfg, spec, self.collector = method.cfg, method.spec, collector
+        self.spec, self.steps_per_epoch = spec, cfg.steps_per_epoch
         init, rule = getattr(cfg, "init_episodes", 0), _stop_rule(cfg, spec)
         score = mean_test_return(functools.partial(make_envs, spec), 1) if cfg.judge == "test" and rule else None
         envs = make_envs(spec, method.seeds, cfg.simulator)
@@ -145,6 +146,9 @@ class AgentExperience:
 
     def snapshot(self) -> dict[str, Any]:
         return self.training.snapshot()
+
+    def layout(self, done: int) -> Any:
+        return self.training.layout(done * self.steps_per_epoch, self.spec.action_size)
 
     def restore(self, state: dict[str, Any]) -> None:
         self.training.restore(state)

@@ -209,6 +209,7 @@ def return_scalars(prefix: str, returns: Sequence[float], lengths: Sequence[int]
 class Experience(Protocol):
     """What the trainer iterates over: one item per epoch. It owns environments and buffers, and can be resumed.
 
+    layout: the template (see ``contents``) of a snapshot after ``done`` epochs.
     snapshot and restore are not called state_dict, or Lightning would store a second copy with its loops.
     """
 
@@ -218,6 +219,7 @@ class Experience(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
     def snapshot(self) -> dict[str, Any]: ...
     def restore(self, state: dict[str, Any]) -> None: ...
+    def layout(self, done: int) -> Any: ...
 
 
 _MODES: Mapping[str, ActionMode] = {"eval": "sampled", "eval_greedy": "greedy"}

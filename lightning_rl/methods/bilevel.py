@@ -250,6 +250,9 @@ class Generations:
     def snapshot(self) -> dict[str, Any]:
         return {}
 
+    def layout(self, done: int) -> dict[str, Any]:
+        return {}
+
     def restore(self, state: dict[str, Any]) -> None:
         pass
 

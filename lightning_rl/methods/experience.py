@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from torch import Tensor
 
+from lightning_rl.contents import Also, Count, ListOf, Text
 from lightning_rl.data.loaders import Collector
+from lightning_rl.limits import NAME_BYTES
 from lightning_rl.nets.policies import Policy
 from lightning_rl.seeding import derive_seed
 from lightning_rl.types import Episode, Request
@@ -21,6 +24,9 @@ class RolloutExperience:
     parameters that it started from: exactly one epoch of staleness. Without, they are never stale.
     A family says what to ask for (``requests``), what to keep (``absorb``) and what to train on (``prepare``).
     """
+
+    run_seed: int
+    command: Any = None  # template of a request's command
 
     def __init__(self, collector: Collector, policy: Policy, overlap: bool):
         self.collector, self.policy, self.overlap = collector, policy, overlap
@@ -44,6 +50,14 @@ class RolloutExperience:
 
     def refill(self, contents: dict[str, Any]) -> None:
         """Restores the store of episodes."""
+
+    def contents_layout(self, done: int) -> dict[str, Any]:
+        """What ``contents`` may look like after ``done`` epochs."""
+        return {}
+
+    def most_requests(self) -> int:
+        """The most episodes that a collection of training can have."""
+        raise NotImplementedError
 
     def __len__(self) -> int:
         return 1
@@ -79,6 +93,24 @@ class RolloutExperience:
                 "version": int(self.collector.version),
             }
         return state
+
+    def layout(self, done: int) -> dict[str, Any]:
+        """What ``snapshot`` may look like after ``done`` epochs."""
+        template = {"epoch": done, **self.contents_layout(done)}
+        if self.overlap:
+            request = (Text(NAME_BYTES), Count(0, 2**63 - 1), "sampled", self.command)
+            under_way = {
+                "requests": ListOf(request, low=1, high=self.most_requests()),
+                "behaviour": dict(self.collector.behaviour.state_dict()),
+                "version": max(done - 1, 0),
+            }
+            template["under_way"] = Also(under_way, functools.partial(self._foreign_request, done))
+        return template
+
+    def _foreign_request(self, done: int, under_way: dict[str, Any]) -> str | None:
+        given = [Request(*request) for request in under_way["requests"]]
+        own = training_requests(self.run_seed, done, [request.command for request in given])
+        return None if given == own else f"its episodes are not those of epoch {done} of seed {self.run_seed}"
 
     def restore(self, state: dict[str, Any]) -> None:
         self.epoch = state["epoch"]

@@ -176,6 +176,9 @@ class Transitions:
     def snapshot(self) -> dict[str, Any]:
         return {}
 
+    def layout(self, done: int) -> dict[str, Any]:
+        return {}
+
     def restore(self, state: dict[str, Any]) -> None:
         pass
 

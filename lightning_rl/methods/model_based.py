@@ -234,6 +234,7 @@ class ModelBasedExperience:
 
     def __init__(self, method: ModelBased, collector: Collector):
         self.collector = collector
+        self.steps_per_epoch = method.cfg.steps_per_epoch
         self.training = StepTraining(method.agent, "stale-observation" in method.cfg.faithful)
 
     def __len__(self) -> int:
@@ -244,6 +245,9 @@ class ModelBasedExperience:
 
     def snapshot(self) -> dict[str, Any]:
         return self.training.snapshot()
+
+    def layout(self, done: int) -> Any:
+        return self.training.layout(done * self.steps_per_epoch)
 
     def restore(self, state: dict[str, Any]) -> None:
         self.training.restore(state)

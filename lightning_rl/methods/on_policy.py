@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from lightning_rl.contents import Count, ListOf, Number
 from lightning_rl.data.loaders import Collector
 from lightning_rl.data.steps import StepBatch, step_batch
 from lightning_rl.methods.base import episode_scalars
@@ -57,6 +58,13 @@ class OnPolicyExperience(RolloutExperience):
 
     def contents(self) -> dict[str, Any]:
         return {"recent_returns": list(self.recent_returns), "past": list(self.past)}
+
+    def contents_layout(self, done: int) -> dict[str, Any]:
+        past = (Count(0, done), dict(self.policy.state_dict()))
+        return {
+            "recent_returns": ListOf(Number(), min(RUNNING_EPISODES, done * self.n_episodes)),
+            "past": ListOf(past, min(self.past.maxlen or 0, done)),
+        }
 
     def refill(self, contents: dict[str, Any]) -> None:
         self.recent_returns.extend(contents["recent_returns"])

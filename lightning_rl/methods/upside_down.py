@@ -22,6 +22,7 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor
 
+from lightning_rl.contents import Number
 from lightning_rl.data.loaders import Collector
 from lightning_rl.data.replay import SortedEpisodeBuffer
 from lightning_rl.envs.spec import EnvSpec, env_spec
@@ -98,6 +99,8 @@ class UpsideDownExperience(RolloutExperience):
     Epoch 0 plays uniformly random actions.
     """
 
+    command = (Number(), Number())
+
     def __init__(self, cfg: UDRLConfig, spec: EnvSpec, policy: Policy, run_seed: int, num_workers: int):
         self.cfg, self.spec, self.run_seed = cfg, spec, run_seed
         self.max_return = spec.max_return if cfg.max_return is None else cfg.max_return
@@ -138,6 +141,12 @@ class UpsideDownExperience(RolloutExperience):
 
     def refill(self, contents: dict[str, Any]) -> None:
         self.buffer.load_state_dict(contents["buffer"])
+
+    def contents_layout(self, done: int) -> dict[str, Any]:
+        return {"buffer": self.buffer.layout(self.spec)}
+
+    def most_requests(self) -> int:
+        return self.cfg.n_episodes_per_iter + self.cfg.n_held_out_episodes_per_iter
 
     def _command_range(self) -> CommandRange:
         return command_range(*self.buffer.best(self.cfg.last_few), self.max_return)

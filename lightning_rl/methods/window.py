@@ -14,6 +14,7 @@ from pydantic import PositiveInt
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor
 
+from lightning_rl.contents import Number
 from lightning_rl.data.loaders import Collector
 from lightning_rl.data.replay import EpisodeWindow, FlatEpisodes
 from lightning_rl.methods.base import STRICT, MethodConfig, episode_scalars
@@ -73,6 +74,8 @@ class WindowExperience(RolloutExperience):
     steps, and the numbers of updates follow the steps that were really played: hovering starves nobody.
     """
 
+    command = (Number(),)
+
     def __init__(self, cfg: WindowConfig, aim: Aim, collector: Collector, policy: Policy, run_seed: int):
         super().__init__(collector, policy, cfg.overlap)
         self.cfg, self.aim, self.run_seed = cfg, aim, run_seed
@@ -106,3 +109,9 @@ class WindowExperience(RolloutExperience):
 
     def refill(self, contents: dict[str, Any]) -> None:
         self.window.load_state_dict(contents["window"])
+
+    def contents_layout(self, done: int) -> dict[str, Any]:
+        return {"window": self.window.layout(self.collector.player.spec)}
+
+    def most_requests(self) -> int:
+        return self.cfg.steps_per_iter

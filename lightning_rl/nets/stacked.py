@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from torch import Tensor
+
+from lightning_rl.contents import rows_like
 
 
 class Stacked:
@@ -39,6 +42,11 @@ class Stacked:
             getattr(self, part).load_state_dict(
                 {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
             )
+
+    def layout(self, members: int | str, num_actions: int) -> dict[str, Any]:
+        """What ``state_dict`` may look like. members: how many, or the name of that dimension."""
+        del num_actions
+        return rows_like(self.state_dict(), members)
 
     def keep(self, rows: Tensor) -> None:
         """Goes on with the members ``rows`` ``[M]`` int64 alone, in that order."""
