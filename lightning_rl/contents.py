@@ -1,7 +1,7 @@
 """What data of unknown origin must look like: templates, and a comparison that names the first place that differs.
 
-A template is built of rules (``Count``, ``TensorOf``, ..) and of examples: a tensor stands for tensors of its type and shape, a dict
-for its keys, a list or tuple for as many items, anything else for itself.
+A template is built of rules (``Count``, ``TensorOf``, ..) and of examples: a tensor stands for tensors of its type and shape, a
+dict for its keys, a list or tuple for as many items, anything else for itself.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Sizes = dict[str, int]
 """What the named dimensions met so far have turned out to be."""
 
 
-class Mismatch(ValueError):
+class MismatchError(ValueError):
     """The first place where data differs from its template: ``a.b[0].c: what is there, what is expected``."""
 
 
 def check(content: Any, template: Any, where: str = "", sizes: Sizes | None = None) -> None:
-    """Compares the whole content with the template; a dimension with a name has one size everywhere. Mismatch if it differs."""
+    """Compares the whole content with the template, MismatchError if it differs; dimensions of one name have one size."""
     _rule(template).check(content, where, {} if sizes is None else sizes)
 
 
@@ -35,7 +35,7 @@ class Rule(ABC):
 
     @abstractmethod
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        """Mismatch, naming the place ``where``, if the value breaks the rule."""
+        """MismatchError, naming the place ``where``, if the value breaks the rule."""
 
 
 def _rule(template: Any) -> Rule:
@@ -52,7 +52,7 @@ def _rule(template: Any) -> Rule:
 
 
 def _refuse(where: str, value: Any, expected: str) -> None:
-    raise Mismatch(f"{where or 'content'}: {describe(value)}, expected {expected}")
+    raise MismatchError(f"{where or 'top level'}: {describe(value)}, expected {expected}")
 
 
 def describe(value: Any) -> str:
@@ -102,10 +102,10 @@ class _Fields(Rule):
                 place = f"[{key}]" if isinstance(key, int) else f".{shorten(key)}" if where else shorten(key)
                 check(value[key], template, where + place, sizes)
             elif not isinstance(template, Optional):
-                raise Mismatch(f"{where or 'content'}: lacks {shorten(key)}")
+                raise MismatchError(f"{where or 'top level'}: lacks {shorten(key)}")
         for key in value:
             if key not in self.fields:
-                raise Mismatch(f"{where or 'content'}: has {describe(key)}, which does not belong there")
+                raise MismatchError(f"{where or 'top level'}: has {describe(key)}, which does not belong there")
 
 
 @dataclass(frozen=True)
@@ -166,14 +166,18 @@ class Text(Rule):
 
 @dataclass(frozen=True)
 class Plain(Rule):
-    """Anything made of dicts with text as keys, lists, tuples, text, numbers, True, False and None."""
+    """Anything made of dicts with text as keys, lists, tuples, text, numbers, True, False and None; mapping: a dict of these."""
+
+    mapping: bool = False
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        if self.mapping and not isinstance(value, dict):
+            _refuse(where, value, "a dict")
         self._check(value, where, PLAIN_DEPTH)
 
     def _check(self, value: Any, where: str, depth: int) -> None:
         if depth == 0:
-            raise Mismatch(f"{where}: more than {PLAIN_DEPTH} levels deep")
+            raise MismatchError(f"{where}: more than {PLAIN_DEPTH} levels deep")
         if isinstance(value, dict):
             for key, part in value.items():
                 if type(key) is not str:
@@ -218,7 +222,7 @@ class OneOf(Rule):
             tried = dict(sizes)
             try:
                 check(value, template, where, tried)
-            except Mismatch:
+            except MismatchError:
                 continue
             sizes |= tried
             return
@@ -235,7 +239,7 @@ class Also(Rule):
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
         check(value, self.template, where, sizes)
         if (reason := self.test(value)) is not None:
-            raise Mismatch(f"{where or 'content'}: {reason}")
+            raise MismatchError(f"{where or 'top level'}: {reason}")
 
 
 @dataclass(frozen=True)
@@ -266,23 +270,23 @@ class TensorOf(Rule):
         if value.is_floating_point():
             bad = int((value.isnan() if self.infinite else ~value.isfinite()).sum())
             if bad:
-                raise Mismatch(f"{where}: {bad} of {value.numel()} numbers are NaN or infinite")
+                raise MismatchError(f"{where}: {bad} of {value.numel()} numbers are NaN or infinite")
         if value.dtype == torch.bool:
             if int(value.view(torch.uint8).max()) > 1:
-                raise Mismatch(f"{where}: holds bytes that are neither True nor False")
+                raise MismatchError(f"{where}: holds bytes that are neither True nor False")
             return
         low, high = value.min().item(), value.max().item()
         if low < self.low or high > self.high:
-            raise Mismatch(f"{where}: numbers from {low:g} to {high:g}, expected {self.low:g} to {self.high:g}")
+            raise MismatchError(f"{where}: numbers from {low:g} to {high:g}, expected {self.low:g} to {self.high:g}")
 
 
 def _require_dense(value: Tensor, where: str) -> None:
     """Refuses tensors that stand for more numbers than are stored, or whose numbers are not simply there."""
     simple = value.layout is torch.strided and value.device.type == "cpu" and not (value.is_nested or value.is_quantized)
     if not simple or value.requires_grad or value.is_conj() or value.is_neg():
-        raise Mismatch(f"{where}: a tensor of another kind than dense numbers on the CPU")
+        raise MismatchError(f"{where}: a tensor of another kind than dense numbers on the CPU")
     if value.numel() * value.element_size() > value.untyped_storage().nbytes():
-        raise Mismatch(f"{where}: {describe(value)} of {value.untyped_storage().nbytes()} stored bytes")
+        raise MismatchError(f"{where}: {describe(value)} of {value.untyped_storage().nbytes()} stored bytes")
 
 
 def like(example: Tensor, first: int | str | None = None, low: float | None = None, high: float | None = None) -> TensorOf:

@@ -17,10 +17,12 @@ import torch
 from rich.table import Table
 
 from lightning_rl.callbacks.checkpoints import read_checkpoint
+from lightning_rl.callbacks.contents import require_stored, require_weights
 from lightning_rl.console import put
 from lightning_rl.data.episodes import Player, record_episode
 from lightning_rl.envs.gym import can_film
 from lightning_rl.functional.statistics import summarise
+from lightning_rl.limits import shorten
 from lightning_rl.methods.base import Evaluation, Method, evaluation_requests
 from lightning_rl.outputs import File, Out, owned_picture
 from lightning_rl.registry import implementation
@@ -34,12 +36,14 @@ def load_method(path: Path) -> Method:
     """The method of a checkpoint, with its weights and counters."""
     checkpoint = read_checkpoint(path)
     hparams = checkpoint["hyper_parameters"]["hparams"]
+    require_stored(hparams["config"], path)
     try:
         method = implementation(hparams["implementation"]).method(hparams)
-        method.load_state_dict(checkpoint["state_dict"])
-    except (RuntimeError, TypeError, ValueError) as error:
-        reason = str(error).splitlines()[0]
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError) as error:
+        reason = shorten(f"{type(error).__name__}: {error}", 200)
         raise UserError(f"checkpoint '{path}' does not fit this version's {hparams['implementation']}: {reason}") from error
+    require_weights(checkpoint["state_dict"], method, path, "use another checkpoint")
+    method.load_state_dict(checkpoint["state_dict"])
     return method
 
 

@@ -17,6 +17,7 @@ BATCH = 2**24
 WIDTH, LAYERS = 2**16, 64  # of a network
 OBS_SIZE = 2**14  # of an environment whose size can be chosen
 
+PLAIN_DEPTH = 20  # levels of a config in a checkpoint
 NAME_BYTES, PATH_BYTES = 255, 4096  # of Linux
 YAML_BYTES, YAML_VALUES, YAML_DEPTH = 2**20, 20_000, 20
 

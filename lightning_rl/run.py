@@ -24,6 +24,7 @@ from lightning_rl.callbacks.checkpoints import (
     AtomicCheckpointIO,
     ExperienceState,
     LastCheckpoint,
+    load_weights,
     read_checkpoint,
 )  # fmt: skip
 from lightning_rl.callbacks.commits import committed, settle, waits
@@ -138,15 +139,19 @@ def train(options: RunOptions) -> int:
     if options.reload is not None:
         load_weights(method, options.reload)
     method.distribute(options.executor, options.num_workers, options.ray_address)
+    storage = AtomicCheckpointIO() if len(each) == 1 else MemberCheckpointIO([run.run_dir for run in each])
     with contextlib.ExitStack() as ours:
-        for run in each:
-            ours.enter_context(owned(run.run_dir))
-            _write_config(run, config)
+        begins = [ours.enter_context(owned(run.run_dir)) for run in each]
         settle([run.run_dir for run in each])
         experience, evaluation = entry.make_loaders(method, options.num_workers)
-        stop = StopOnSignal()
-        trainer = _trainer(options, config, method, experience, evaluation, stop)
         with _collecting(experience.collector, evaluation.collector):
+            if resume_from is not None:
+                storage.resume(resume_from, method, experience)
+            for begin, run in zip(begins, each, strict=True):
+                begin()
+                _write_config(run, config)
+            stop = StopOnSignal()
+            trainer = _trainer(options, config, method, experience, evaluation, stop, storage)
             trainer.fit(method, experience, evaluation, ckpt_path=resume_from, weights_only=True)
         for run in each:
             write_state(run.run_dir, "interrupted" if stop.received else "finished")
@@ -168,6 +173,11 @@ def _resume_from(options: RunOptions, last: Path, hparams: dict[str, Any]) -> Pa
     before = read_checkpoint(last)["hyper_parameters"]["hparams"]
     if before["implementation"] != hparams["implementation"] or before["gamename"] != hparams["gamename"]:
         raise UserError(f"'{last}' is of {before['implementation']} on {before['gamename']}; choose another --exp_name")
+    if before["seed"] != options.seed:
+        raise UserError(
+            f"--resume: '{last}' is of seed {before['seed']}, this run's is {options.seed}; move it back to "
+            f"seed_{before['seed']}, or start anew from its weights with --reload"
+        )
     for key, value in hparams["config"].items():
         if key not in _MAY_CHANGE_ON_RESUME and before["config"].get(key) != value:
             raise UserError(
@@ -193,7 +203,7 @@ def _collecting(*collectors: Collector) -> Iterator[None]:
 
 def _trainer(
     options: RunOptions, config: MethodConfig, method: Method, experience: Experience, evaluation: Evaluation,
-    stop: StopOnSignal,
+    stop: StopOnSignal, storage: AtomicCheckpointIO,
 ) -> Trainer:  # fmt: skip
     last = f" to {options.seed + options.num_seeds - 1}" if options.num_seeds > 1 else ""
     name = f"{options.implementation} {options.gamename} seed {options.seed}{last}"
@@ -211,7 +221,6 @@ def _trainer(
     loggers = [TensorBoardLogger(run.run_dir, name="logger", version=version, default_hp_metric=False) for run in each]
     for logger, run in zip(loggers, each, strict=True):
         _log_hparams(logger, method, run.seed)
-    storage = AtomicCheckpointIO() if len(each) == 1 else MemberCheckpointIO([run.run_dir for run in each])
     return Trainer(
         accelerator=options.accelerator,
         devices=1,
@@ -236,23 +245,6 @@ def _log_hparams(logger: TensorBoardLogger, method: Method, seed: int) -> None:
     metrics = {"eval/return_mean": 0.0, "eval_greedy/return_mean": 0.0}  # names only, the values come with the scalars
     for summary in hparams_summary(plain, metrics):
         logger.experiment.file_writer.add_summary(summary)
-
-
-def load_weights(method: Method, path: Path) -> None:
-    """Loads the policy of a checkpoint of the same method and environment; counters and optimisers start anew."""
-    if not method.reloadable:
-        raise UserError(f"--reload: a {type(method).__name__} cannot start from weights alone; leave it out")
-    checkpoint = read_checkpoint(path)
-    theirs, ours = checkpoint["hyper_parameters"]["hparams"], method.hparams["hparams"]
-    for key in ("implementation", "gamename"):
-        if theirs[key] != ours[key]:
-            raise UserError(f"--reload '{path}': its {key} is '{theirs[key]}', this run's is '{ours[key]}'; they must match")
-    prefix = f"{method.policy_name}."
-    weights = {k.removeprefix(prefix): v for k, v in checkpoint["state_dict"].items() if k.startswith(prefix)}
-    try:
-        method.adopt(weights)
-    except RuntimeError as error:
-        raise UserError(f"--reload '{path}': its network has other sizes; use the config it was trained with") from error
 
 
 def _write_config(options: RunOptions, config: MethodConfig) -> None:

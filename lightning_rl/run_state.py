@@ -6,7 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import yaml
@@ -20,8 +20,18 @@ _TAKEN = "choose another --seed or --exp_name"
 
 
 @contextlib.contextmanager
-def owned(run_dir: Path) -> Iterator[None]:
-    """Creates the run directory and holds it against a second process with the same one; notes what ends the run early."""
+def owned(run_dir: Path) -> Iterator[Callable[[], None]]:
+    """Creates the run directory and holds it against a second process with the same one.
+
+    Gives what to call when the run begins: from then on the state is noted; a run that is refused before leaves it as it was.
+    """
+    begun = False
+
+    def begin() -> None:
+        nonlocal begun
+        begun = True
+        write_state(run_dir, "running")
+
     try:
         run_dir.mkdir(parents=True, exist_ok=True)
         lock = (run_dir / LOCK).open("w")
@@ -30,15 +40,13 @@ def owned(run_dir: Path) -> Iterator[None]:
     with lock, _folder_held(run_dir):
         hold(lock, run_dir, _TAKEN)
         sweep(run_dir)
-        write_state(run_dir, "running")
         try:
-            yield
-        except Exception as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            write_state(run_dir, "failed", reason)
-            raise
-        except BaseException:
-            write_state(run_dir, "interrupted")
+            yield begin
+        except BaseException as error:
+            if begun and isinstance(error, Exception):
+                write_state(run_dir, "failed", str(error).splitlines()[0] if str(error) else type(error).__name__)
+            elif begun:
+                write_state(run_dir, "interrupted")
             raise
 
 

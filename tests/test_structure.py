@@ -7,7 +7,7 @@ from helpers import ROOT
 
 ORDER = [
     {"limits"},
-    {"types", "seeding", "arguments", "files", "outputs", "config", "console", "workers", "failures", "modes"},
+    {"types", "seeding", "arguments", "contents", "files", "outputs", "config", "console", "workers", "failures", "modes"},
     {"functional"}, {"nets"}, {"envs"}, {"data"}, {"agents"}, {"evolution"}, {"methods"}, {"registry"}, {"callbacks"},
     {"run_state", "runtime"}, {"run"}, {"evaluate", "tuning", "figures", "evaluation"}, {"reports", "imagine", "processes"},
     {"tools"}, {"cli"},

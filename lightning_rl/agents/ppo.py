@@ -17,10 +17,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lightning_rl.contents import like
 from lightning_rl.agents.base import Agent, per_member, value_and_grad
 from lightning_rl.agents.icm import ICM
 from lightning_rl.agents.optim import MemberAdam
+from lightning_rl.contents import like
 from lightning_rl.data.member_replay import Transition
 from lightning_rl.functional.distributions import Categorical, Distribution, FreeGaussian
 from lightning_rl.functional.ppo import clipped_surrogate, generalised_advantage, standardised

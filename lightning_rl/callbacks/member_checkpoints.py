@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from lightning_rl.agents.training import join_snapshots, member_snapshot
-from lightning_rl.callbacks.checkpoints import AtomicCheckpointIO, ExperienceState, read_checkpoint
+from lightning_rl.callbacks.checkpoints import ANOTHER, AtomicCheckpointIO, read_checkpoint
 from lightning_rl.callbacks.commits import write_together
+from lightning_rl.callbacks.contents import EXPERIENCE
+from lightning_rl.limits import shorten
 from lightning_rl.methods.stacked import COUNTERS
 from lightning_rl.types import UserError
-
-_EXPERIENCE = ExperienceState.__qualname__
 
 
 class MemberCheckpointIO(AtomicCheckpointIO):
@@ -29,10 +29,12 @@ class MemberCheckpointIO(AtomicCheckpointIO):
         parts = ({**member_checkpoint(checkpoint, member), **more} for member in range(len(self.run_dirs)))
         write_together([folder / Path(path).name for folder in self.run_dirs], parts)
 
-    def load_checkpoint(
-        self, path: Any, map_location: Callable[..., Any] | None = None, weights_only: bool | None = True
-    ) -> dict[str, Any]:
-        return join_checkpoints([read_checkpoint(folder / Path(path).name) for folder in self.run_dirs])
+    def read(self, path: Path) -> dict[str, Any]:
+        parts = [read_checkpoint(folder / path.name) for folder in self.run_dirs]
+        try:
+            return join_checkpoints(parts)
+        except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
+            raise UserError(f"'{path}' and its other seeds do not go together ({shorten(str(error), 200)}); {ANOTHER}") from error
 
     def remove_checkpoint(self, path: Any) -> None:
         for folder in self.run_dirs:
@@ -50,8 +52,8 @@ def member_checkpoint(checkpoint: dict[str, Any], member: int) -> dict[str, Any]
     weights["member_counters"] = state["member_counters"][member : member + 1].clone()
     weights |= dict(zip(COUNTERS, weights["member_counters"][0].clone(), strict=True))
     callbacks = dict(checkpoint.get("callbacks", {}))
-    if _EXPERIENCE in callbacks:
-        callbacks[_EXPERIENCE] = member_snapshot(callbacks[_EXPERIENCE], member)
+    if EXPERIENCE in callbacks:
+        callbacks[EXPERIENCE] = member_snapshot(callbacks[EXPERIENCE], member)
     changed = {"hyper_parameters": {"hparams": hparams}, "state_dict": weights}
     return {**checkpoint, **changed, **({"callbacks": callbacks} if "callbacks" in checkpoint else {})}
 
@@ -72,5 +74,5 @@ def join_checkpoints(checkpoints: Sequence[dict[str, Any]]) -> dict[str, Any]:
     weights["member_counters"] = torch.cat([checkpoint["state_dict"]["member_counters"] for checkpoint in checkpoints])
     weights |= dict(zip(COUNTERS, weights["member_counters"].amax(0), strict=True))
     callbacks = dict(first["callbacks"])
-    callbacks[_EXPERIENCE] = join_snapshots([checkpoint["callbacks"][_EXPERIENCE] for checkpoint in checkpoints])
+    callbacks[EXPERIENCE] = join_snapshots([checkpoint["callbacks"][EXPERIENCE] for checkpoint in checkpoints])
     return {**first, "hyper_parameters": {"hparams": hparams}, "state_dict": weights, "callbacks": callbacks}

@@ -41,7 +41,12 @@ class BatchStep(NamedTuple):
 
 
 class EnvBatch(ABC):
-    """``N`` environments; what member ``n`` meets depends on its seed and its own actions alone."""
+    """``N`` environments; what member ``n`` meets depends on its seed and its own actions alone.
+
+    obs ``[N, O]``: the current observations.
+    """
+
+    obs: Tensor
 
     @abstractmethod
     def reset(self, where: Tensor) -> Tensor:

@@ -1,0 +1,111 @@
+"""A checkpoint that is not whole, or of another run, is refused in one line before anything of it is used."""
+
+import copy
+import shutil
+
+import pytest
+import torch
+import yaml
+from helpers import run_cli, run_dir
+
+from lightning_rl.cli import main
+
+NAN = float("nan")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A finished run of two epochs, and what its last.ckpt holds."""
+    logdir = tmp_path_factory.mktemp("finished")
+    assert run_cli(logdir, "--max_epochs", "2", checkpoint_interval=1) == 0
+    return logdir, torch.load(run_dir(logdir) / "last.ckpt", weights_only=True)
+
+
+def changed(content, path, value):
+    """A copy of the content with ``value`` at ``path``; None takes away."""
+    content = copy.deepcopy(content)
+    *way, key = path
+    place = content
+    for step in way:
+        place = place[step]
+    if value is None:
+        del place[key]
+    else:
+        place[key] = value
+    return content
+
+
+OPTIMISER = ("optimizer_states", 1)
+EXPERIENCE = ("callbacks", "ExperienceState")
+CHANGES = [
+    ((*OPTIMISER, "state", 0, "exp_avg"), torch.zeros(3), "[1].state[0].exp_avg: float32 [3], expected float32 [8, 4]"),
+    ((*OPTIMISER, "state", 0, "exp_avg"), None, "optimizer_states[1].state[0]: lacks exp_avg"),
+    ((*OPTIMISER, "state", 0, "step"), torch.tensor(NAN), "optimizer_states[1].state[0].step: 1 of 1 numbers are NaN"),
+    ((*OPTIMISER, "param_groups", 0, "lr"), "x", "optimizer_states[1].param_groups[0].lr: 'x'"),
+    ((*OPTIMISER, "param_groups", 0, "amsgrad"), True, "optimizer_states[1].param_groups[0].amsgrad: True, expected False"),
+    (("optimizer_states",), None, "top level: lacks optimizer_states"),
+    (("state_dict", "net.body.0.weight"), torch.full((8, 8), NAN), "state_dict.net.body.0.weight: 64 of 64 numbers are NaN"),
+    (("state_dict", "env_steps"), torch.tensor(-5), "state_dict.env_steps: numbers from -5"),
+    (("state_dict", "env_steps"), torch.tensor(2.0), "state_dict.env_steps: float32 [], expected int64 []"),
+    (("loops",), {}, "loops: lacks fit_loop"),
+    (("loops", "fit_loop", "epoch_progress", "current", "completed"), 0, "does not go with epoch 1"),
+    (("epoch",), -1, "epoch: -1"),
+    (("epoch",), NAN, "epoch: nan"),
+    (("global_step",), 10**30, "global_step: 1000"),
+    (("callbacks",), "x", "callbacks: 'x'"),
+    (("callbacks",), None, "top level: lacks callbacks"),
+    (EXPERIENCE, None, "callbacks: lacks ExperienceState"),
+    ((*EXPERIENCE, "epoch"), 7, "callbacks.ExperienceState.epoch: 7, expected 2"),
+    ((*EXPERIENCE, "buffer", "length"), torch.ones(8, dtype=torch.int64), "steps are not those of its 8 episodes"),
+    ((*EXPERIENCE, "buffer", "best"), 99, "callbacks.ExperienceState.buffer.best: 99, expected a whole number from 1 to 10"),
+    ((*EXPERIENCE, "under_way", "requests"), [], "callbacks.ExperienceState.under_way.requests: a list of 0"),
+    ((*EXPERIENCE, "under_way", "behaviour", "net.body.2.bias"), torch.zeros(9), "behaviour.net.body.2.bias: float32 [9]"),
+    (("hyper_parameters",), 3, "hyper_parameters: 3, expected a dict"),
+    (("hyper_parameters", "hparams", "config"), [1], "hyper_parameters.hparams.config: a list of 1, expected a dict"),
+    (("hyper_parameters", "hparams", "config", "batch_size"), torch.ones(2), "hparams.config.batch_size: float32 [2]"),
+    (("hyper_parameters", "hparams", "seed"), 26, "is of seed 26, this run's is 25"),
+    (("pytorch-lightning_version",), "9.9", "of Lightning 9.9"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "value", "named"), CHANGES, ids=lambda v: None if isinstance(v, torch.Tensor) else str(v)[:60])
+def test_resume_refuses_a_changed_checkpoint_and_leaves_the_run_finished(finished, tmp_path, capsys, path, value, named):
+    logdir, content = finished
+    shutil.copytree(logdir, tmp_path, dirs_exist_ok=True)
+    folder = run_dir(tmp_path)
+    torch.save(changed(content, path, value), folder / "last.ckpt")
+    record, events = (folder / "config.yaml").read_bytes(), sorted((folder / "logger").rglob("*"))
+    assert run_cli(tmp_path, "--max_epochs", "3", "--resume", checkpoint_interval=1) == 2
+    error = capsys.readouterr().err
+    assert named in error
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    assert yaml.safe_load((folder / "state.yaml").read_text()) == {"state": "finished"}
+    assert (folder / "config.yaml").read_bytes() == record
+    assert sorted((folder / "logger").rglob("*")) == events
+
+
+def test_a_checkpoint_of_another_seed_is_refused_with_the_remedy(finished, tmp_path, capsys):
+    logdir, _ = finished
+    shutil.copytree(run_dir(logdir), run_dir(tmp_path, seed=77))
+    assert run_cli(tmp_path, "--seed", "77", "--max_epochs", "3", "--resume", checkpoint_interval=1) == 2
+    error = capsys.readouterr().err
+    assert "is of seed 25, this run's is 77; move it back to seed_25, or start anew from its weights with --reload" in error
+
+
+@pytest.mark.parametrize("flags", [["--eval_agent"], ["--imagine", "--eval_agent"], ["--max_epochs", "1", "--reload"]])
+def test_weights_that_are_not_numbers_are_refused_by_name(finished, tmp_path, capsys, flags):
+    _, content = finished
+    bad = tmp_path / "bad.ckpt"
+    torch.save(changed(content, ("state_dict", "policy.net.body.2.bias"), torch.tensor([0.0, NAN])), bad)
+    where = ["--logdir", str(tmp_path), "--gamename", "cartpole", "--num_workers", "0", "--set=hidden=[8,8]"]
+    assert main([*(where if "--reload" in flags else []), *flags, str(bad)]) == 2
+    assert "state_dict.policy.net.body.2.bias: 1 of 2 numbers are NaN or infinite" in capsys.readouterr().err
+
+
+def test_a_config_of_larger_networks_than_the_file_can_hold_builds_none(finished, tmp_path, capsys):
+    _, content = finished
+    bad = tmp_path / "bad.ckpt"
+    torch.save(changed(content, ("hyper_parameters", "hparams", "config", "hidden"), [50_000, 50_000]), bad)
+    assert main(["--eval_agent", str(bad)]) == 2
+    assert "hidden [50000, 50000] makes 2,500,000,000 weights, its file has room for" in capsys.readouterr().err
