@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lightning_rl.limits import PLAIN_DEPTH, WHOLE, shorten
+from lightning_rl.limits import PLAIN_DEPTH, WHOLE, shorten, shown
 
 Sizes = dict[str, int]
 """What the named dimensions met so far have turned out to be."""
@@ -61,10 +61,14 @@ def describe(value: Any) -> str:
         case Tensor():
             return f"{_plain_name(value.dtype)} {list(value.shape)}"
         case bool() | int() | float() | str() | None:
-            return shorten(value if not isinstance(value, str) else repr(value))
+            return shown(value)
         case dict() | list() | tuple():
             return f"a {type(value).__name__} of {len(value)}"
     return f"a {type(value).__name__}"
+
+
+def _name(key: Any) -> str:
+    return shorten(key) if isinstance(key, str) else shown(key)
 
 
 def _plain_name(dtype: torch.dtype) -> str:
@@ -77,7 +81,7 @@ class _Equal(Rule):
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
         if type(value) is not type(self.example) or value != self.example:
-            _refuse(where, value, shorten(self.example))
+            _refuse(where, value, shown(self.example))
 
 
 @dataclass(frozen=True)
@@ -99,10 +103,10 @@ class _Fields(Rule):
             _refuse(where, value, "a dict")
         for key, template in self.fields.items():
             if key in value:
-                place = f"[{key}]" if isinstance(key, int) else f".{shorten(key)}" if where else shorten(key)
+                place = f"[{key}]" if isinstance(key, int) else f".{_name(key)}" if where else _name(key)
                 check(value[key], template, where + place, sizes)
             elif not isinstance(template, Optional):
-                raise MismatchError(f"{where or 'top level'}: lacks {shorten(key)}")
+                raise MismatchError(f"{where or 'top level'}: lacks {_name(key)}")
         for key in value:
             if key not in self.fields:
                 raise MismatchError(f"{where or 'top level'}: has {describe(key)}, which does not belong there")

@@ -27,7 +27,7 @@ from lightning_rl.contents import (
     check,
     like,
 )  # fmt: skip
-from lightning_rl.limits import NAME_BYTES, SEED, SHOWN, shorten
+from lightning_rl.limits import NAME_BYTES, SEED, SHOWN, shorten, shown
 from lightning_rl.methods.base import Experience, Method
 from lightning_rl.types import UserError
 
@@ -54,7 +54,7 @@ def require_stored(config: Mapping[str, Any], path: Path) -> None:
             weights = max(value) if len(value) == 1 else max(a * b for a, b in itertools.pairwise(value))
             if weights > most:
                 raise UserError(
-                    f"checkpoint '{path}': {key} {shorten(value)} makes {weights:,} weights, its file has room for {most:,}; "
+                    f"checkpoint '{path}': {shorten(key)} {shown(value)} makes {weights:,} weights, its file has room for {most:,}; "
                     "use another checkpoint"
                 )
 
