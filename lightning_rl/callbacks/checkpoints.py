@@ -42,7 +42,8 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         """
         content = self.read(path)
         if isinstance(callbacks := content.get("callbacks"), dict):  # of earlier versions; nothing of it is used
-            content["callbacks"] = {name: state for name, state in callbacks.items() if not str(name).startswith("ModelCheckpoint")}
+            ours = {name: state for name, state in callbacks.items() if not str(name).startswith("ModelCheckpoint")}
+            content["callbacks"] = ours
         require(content.get("epoch"), Count(), path, ANOTHER, "epoch")
         require(content, resume_layout(method, experience, content["epoch"]), path, ANOTHER)
         try:

@@ -54,8 +54,8 @@ def require_stored(config: Mapping[str, Any], path: Path) -> None:
             weights = max(value) if len(value) == 1 else max(a * b for a, b in itertools.pairwise(value))
             if weights > most:
                 raise UserError(
-                    f"checkpoint '{path}': {shorten(key)} {shown(value)} makes {weights:,} weights, its file has room for {most:,}; "
-                    "use another checkpoint"
+                    f"checkpoint '{path}': {shorten(key)} {shown(value)} makes {weights:,} weights, its file has room for "
+                    f"{most:,}; use another checkpoint"
                 )
 
 
