@@ -110,7 +110,8 @@ def build_parser() -> Parser:
         "--accelerator",
         choices=("cpu", "gpu", "auto"),
         default="cpu",
-        help="where networks train (default cpu, the fastest for small ones)",
+        help="where networks train (default cpu, the fastest for small ones); auto: a GPU if there is one and the method can use "
+        "it: UDRL, RCP and policy gradients; all others train on the CPU",
     )
     place.add_argument(
         "--executor", choices=tuple(EXECUTORS), default="serial",

@@ -9,7 +9,7 @@ import signal
 import sys
 from types import FrameType
 
-from lightning_rl.run import RunOptions, train
+from lightning_rl.run import RunOptions, accelerator_of, train
 from lightning_rl.types import UserError
 from lightning_rl.workers import finish_epoch, leave_with_parent
 
@@ -32,6 +32,7 @@ def train_groups(options: RunOptions, count: int) -> int:
     A seed's run is a function of its seed, so the groups change nothing but the time. Ctrl-C reaches all processes from
     the terminal; SIGTERM is passed on. Where this process is killed, each group finishes its epoch and leaves.
     """
+    accelerator_of(options)  # said once, not by every process
     context = multiprocessing.get_context("spawn")
     groups = [context.Process(target=_train_one, args=(group,)) for group in split_seeds(options, count)]
 

@@ -38,7 +38,7 @@ from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.files import write_text
 from lightning_rl.methods.base import Evaluation, Experience, Method, MethodConfig
-from lightning_rl.registry import implementation
+from lightning_rl.registry import IMPLEMENTATIONS, implementation
 from lightning_rl.run_state import owned, write_state
 from lightning_rl.runtime import prepare_process
 from lightning_rl.types import UserError
@@ -109,9 +109,27 @@ def load_config(options: RunOptions, where: str = "--set") -> MethodConfig:
     return config.resolved(options.gamename)
 
 
+def check_accelerator(options: RunOptions) -> None:
+    """UserError where the method cannot train on what ``--accelerator`` asks for, whatever the machine has."""
+    if options.accelerator == "gpu" and implementation(options.implementation).method.cpu_only:
+        able = ", ".join(name for name, entry in IMPLEMENTATIONS.items() if not entry.method.cpu_only)
+        raise UserError(f"--accelerator gpu: {options.implementation} trains on the CPU only, use cpu or auto; on a GPU: {able}")
+
+
+def accelerator_of(options: RunOptions) -> str:
+    """``cpu`` or ``gpu``: what ``--accelerator`` means for the method on this machine; UserError where it cannot be had."""
+    check_accelerator(options)
+    there = torch.cuda.is_available()
+    if options.accelerator == "gpu" and not there:
+        raise UserError("--accelerator gpu: no GPU that torch can use was found; use --accelerator cpu")
+    may = options.accelerator != "cpu" and not implementation(options.implementation).method.cpu_only
+    return "gpu" if there and may else "cpu"
+
+
 def train(options: RunOptions) -> int:
     """Trains until the budget is spent or a signal arrives; the exit code (0, or 128 + signal)."""
     config = load_config(options)
+    options = dataclasses.replace(options, accelerator=accelerator_of(options))
     hparams = {
         "implementation": options.implementation,
         "gamename": options.gamename,
@@ -129,8 +147,6 @@ def train(options: RunOptions) -> int:
     if None in found and any(found):
         missing = each[found.index(None)].run_dir
         raise UserError(f"--resume: '{missing}' has no {LAST} but another seed has; resume those seeds that have one")
-    if options.accelerator == "gpu" and not torch.cuda.is_available():
-        raise UserError("--accelerator gpu: no GPU that torch can use was found; use --accelerator cpu")
     if options.recording_epoch_interval > 0 and not can_film(env_spec(options.gamename)):
         raise UserError(f"gamename '{options.gamename}' cannot render; leave out --recording_epoch_interval")
     prepare_process()

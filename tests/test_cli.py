@@ -12,6 +12,7 @@ from helpers import run_cli, run_dir
 from lightning_rl.cli import build_parser, main
 from lightning_rl.modes import MODES, mode_of, with_flags
 from lightning_rl.registry import ALIASES, IMPLEMENTATIONS
+from lightning_rl.run import RunOptions, accelerator_of
 
 
 def refused(capsys, code: int) -> str:
@@ -90,6 +91,27 @@ def test_bad_flags(flags, words, capsys, tmp_path):
     for word in words:
         assert word in line
     assert not list(tmp_path.iterdir())  # nothing is made before everything is checked
+
+
+CPU_ONLY = ("SE", "RN", "MBRL", "QL", "SARSA", "DDQN", "DuelingDDQN", "TD3", "TD3-discrete", "PPO", "ER", "perfect-model",
+            "simple-model", "gaussian-latent", "categorical-latent")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IMPLEMENTATIONS)
+def test_auto_takes_a_gpu_where_there_is_one_and_the_method_can_use_it(name, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    means = {asked: accelerator_of(RunOptions(name, "cliff", accelerator=asked)) for asked in ("cpu", "auto")}
+    assert means == {"cpu": "cpu", "auto": "cpu" if name in CPU_ONLY else "gpu"}
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert accelerator_of(RunOptions(name, "cliff", accelerator="auto")) == "cpu"
+
+
+def test_a_gpu_for_a_method_that_cannot_use_it_is_refused_before_anything_is_written(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    for name, game in (("SE", "cartpole"), ("RN", "cartpole"), ("MBRL", "cartpole"), ("DDQN", "cartpole"), ("ER", "cliff")):
+        error = refused(capsys, run_cli(tmp_path, "--accelerator", "gpu", implementation=name, gamename=game))
+        assert f"--accelerator gpu: {name} trains on the CPU only, use cpu or auto; on a GPU: UDRL, RCP-R, RCP-A," in error
+    assert not list(tmp_path.iterdir())
 
 
 def test_accelerator_that_is_not_there(capsys, tmp_path):

@@ -21,7 +21,7 @@ class StepTraining:
     """Trains the members of ``agent`` in lock-step, one environment each; episodes end where the environment ends them.
 
     stale_observation: as in the paper's code, an episode's first action and first transition start from the last observation of
-    the episode before, but for the first step of a ``run``.
+    the episode before, but for the first step of a fresh ``run``.
     """
 
     def __init__(self, agent: ModelBasedDQN, stale_observation: bool = False):
@@ -35,9 +35,10 @@ class StepTraining:
         self.reward = torch.zeros(n, device=agent.device)  # sum over the last run
         self.ended: list[list[tuple[float, int]]] = [[] for _ in range(n)]  # (return, length) of its episodes
 
-    def run(self, steps: int) -> None:
-        """``steps`` environment steps of every member, with the learning that goes with them."""
-        self.obs = self.envs.obs
+    def run(self, steps: int, fresh: bool = True) -> None:
+        """``steps`` environment steps of every member, with the learning that goes with them; fresh: at the start of an epoch."""
+        if fresh:
+            self.obs = self.envs.obs
         self.reward, self.ended = torch.zeros_like(self._return), [[] for _ in self.ended]
         for _ in range(steps):
             self._step()

@@ -54,7 +54,10 @@ class StopOnSignal(Callback):
 
 
 class StopAtEnvSteps(Callback):
-    """Stops after the epoch in which ``max_env_steps`` training steps are reached; that epoch is evaluated."""
+    """Stops after the epoch in which ``max_env_steps`` training steps are reached; that epoch is evaluated.
+
+    Methods that can stop within an epoch make the last one shorter; others end with the collection that reaches the budget.
+    """
 
     def __init__(self, max_env_steps: int):
         self.max_env_steps = max_env_steps

@@ -6,6 +6,7 @@ import contextlib
 import copy
 import importlib
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,6 +67,25 @@ def _entry(env_id: str) -> GymSpec:
     return gymnasium.spec(name)
 
 
+@contextlib.contextmanager
+def _quiet_mujoco(entry: GymSpec) -> Iterator[None]:
+    """Without what MuJoCo says of deprecated attributes in Gymnasium's own models, to the terminal and a file, at every start."""
+    if not str(entry.entry_point).startswith("gymnasium.envs.mujoco"):
+        yield
+        return
+    import mujoco  # type: ignore[import-untyped]
+
+    def warn(text: str) -> None:
+        if "deprecated" not in text:
+            print(f"MuJoCo: {text}", file=sys.stderr)
+
+    mujoco.set_mju_user_warning(warn)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(None)
+
+
 def _check_sizes(spec: EnvSpec, env: Env) -> None:
     """UserError where no policy fits the actions, or the spec does not describe the environment."""
     space = env.action_space
@@ -95,13 +115,14 @@ def make_env(spec: EnvSpec, render: bool = False) -> Env:
     try:
         entry = copy.deepcopy(_entry(spec.env_id))
         entry.order_enforce = False  # the roll-out loop resets before it steps
-        env: Env = gymnasium.make(
-            entry,
-            max_episode_steps=spec.horizon,
-            disable_env_checker=True,
-            **dict(spec.kwargs),
-            **({"render_mode": "rgb_array"} if render else {}),
-        )
+        with _quiet_mujoco(entry):
+            env: Env = gymnasium.make(
+                entry,
+                max_episode_steps=spec.horizon,
+                disable_env_checker=True,
+                **dict(spec.kwargs),
+                **({"render_mode": "rgb_array"} if render else {}),
+            )
     except (gymnasium.error.Error, ImportError) as error:
         raise UserError(f"cannot make '{spec.env_id}' for gamename '{spec.gamename}': {error}") from error
     _check_sizes(spec, env)

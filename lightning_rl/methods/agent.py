@@ -69,7 +69,9 @@ class AgentMethod(StackedMethod):
 
     def training_step(self, batch: MemberTraining, batch_idx: int) -> None:
         before, played = batch.results.episodes.clone(), batch.env_steps.sum()
-        batch.run(self.cfg.steps_per_epoch)
+        end, repeat = batch.step + self.decisions(batch.step, 0), self.spec.repeat
+        while not batch.done and batch.step < end and (some := self.decisions(batch.step, int(batch.env_steps.max()), repeat)):
+            batch.run(some)  # once, but where an episode ended within a repeated action
         self.tick()
         rows = range(len(self.seeds)) if batch.done else batch.members.tolist()
         self.member_counters[:, 0] = batch.env_steps

@@ -62,6 +62,7 @@ class Method(LightningModule):
     command_names: tuple[str, ...] = ()
     stackable = False  # whether --num_seeds can train several seeds at once
     policy_name = "policy"  # of the policy that --reload takes, in a checkpoint's weights
+    cpu_only = False  # whether --accelerator has no choice
     reloadable = True  # whether --reload can start from its policy's weights
     policy: Policy
     env_steps: Tensor

@@ -42,7 +42,7 @@ class ProxyMethod(Method):
     ``policy`` is that of an agent trained on the proxy, once ``prepare_evaluation`` was called.
     """
 
-    reloadable = False
+    reloadable, cpu_only = False, True
     inner_loop: InnerLoop
     cfg: Any
 

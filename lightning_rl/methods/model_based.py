@@ -131,7 +131,8 @@ class ModelBased(StackedMethod):
         return WorldPolicy(agent.net, agent.params[rows], self.cfg.temperature, learned)
 
     def training_step(self, batch: StepTraining, batch_idx: int) -> None:
-        batch.run(self.cfg.steps_per_epoch)
+        steps = self.decisions(batch.step, batch.step)
+        batch.run(steps, fresh=batch.step % self.cfg.steps_per_epoch == 0)
         self.tick()
         self.member_counters[:, 0] = batch.step
         self.member_counters[:, 1] = self.agent.num_updates
@@ -141,22 +142,23 @@ class ModelBased(StackedMethod):
             self.check_member(member, sum(float(value.sum()) for value in policy.state_dict().values()))
         self.sum_up()
         losses = self.agent.take_losses()
-        speed = self.speed_scalars(self.cfg.steps_per_epoch * len(self.seeds))
+        speed = self.speed_scalars(steps * len(self.seeds))
         self.log_members([
-            {**self._rollout_scalars(batch, n), **{name: float(value[n]) for name, value in losses.items()}, **speed}
+            {**_rollout_scalars(batch, n, steps), **{name: float(value[n]) for name, value in losses.items()}, **speed}
             for n in range(len(self.seeds))
         ])  # fmt: skip
 
-    def _rollout_scalars(self, training: StepTraining, member: int) -> dict[str, float]:
-        """Reward per step of the epoch, and what its episodes returned, if any ended."""
-        scalars = {"rollout/reward_rate": float(training.reward[member]) / self.cfg.steps_per_epoch}
-        if training.ended[member]:
-            returns, lengths = zip(*training.ended[member], strict=True)
-            scalars |= {"rollout/return_mean": sum(returns) / len(returns), "rollout/length_mean": sum(lengths) / len(lengths)}
-        return scalars
-
     def validation_step(self, evaluated: list[Scores], batch_idx: int) -> None:  # type: ignore[override]
         self.take_evaluation(evaluated)
+
+
+def _rollout_scalars(training: StepTraining, member: int, steps: int) -> dict[str, float]:
+    """Reward per step of the last ``steps``, and what their episodes returned, if any ended."""
+    scalars = {"rollout/reward_rate": float(training.reward[member]) / steps}
+    if training.ended[member]:
+        returns, lengths = zip(*training.ended[member], strict=True)
+        scalars |= {"rollout/return_mean": sum(returns) / len(returns), "rollout/length_mean": sum(lengths) / len(lengths)}
+    return scalars
 
 
 class ER(ModelBased):

@@ -28,6 +28,7 @@ class StackedMethod(Method):
 
     config_class: ClassVar[type[MethodConfig]]
     stackable, reloadable, policy_name = True, False, "policies.0"
+    cpu_only = True
     member_counters: Tensor
 
     def __init__(self, hparams: Mapping[str, Any]):
@@ -60,9 +61,14 @@ class StackedMethod(Method):
     def tick(self) -> None:
         self.optimizers().step()  # type: ignore[union-attr]  # Lightning gives the clock alone, not in a list
 
-    def on_fit_start(self) -> None:
-        if self.device.type != "cpu":
-            raise UserError(f"{type(self).__name__} trains on the CPU only, got {self.device.type}; use --accelerator cpu")
+    def decisions(self, taken: int, env_steps: int, repeat: int = 1) -> int:
+        """How many decisions the epoch still has after ``taken`` in all, or fewer: no more than lead to ``max_env_steps``.
+
+        Epochs end at multiples of ``steps_per_epoch``, also where a run stopped within one and was resumed with a larger budget.
+        repeat: the most environment steps that a decision takes.
+        """
+        rest, limit = self.cfg.steps_per_epoch - taken % self.cfg.steps_per_epoch, self.cfg.max_env_steps
+        return rest if limit is None else max(0, min(rest, -(-(limit - env_steps) // repeat)))
 
     def sum_up(self) -> None:
         """Fills the plain counters from those of the members."""

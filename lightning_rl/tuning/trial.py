@@ -20,7 +20,7 @@ import yaml
 from lightning_rl.figures.runs import read_scalar
 from lightning_rl.files import appending, read_lines, write_text
 from lightning_rl.registry import implementation
-from lightning_rl.run import RunOptions, load_config, merged_config, train
+from lightning_rl.run import RunOptions, check_accelerator, load_config, merged_config, train
 from lightning_rl.tuning.space import TuneConfig, spaces
 from lightning_rl.types import UserError
 
@@ -70,6 +70,7 @@ class Plan:
 
     def check(self) -> None:
         """UserError for a search that cannot run, e.g. a space beyond what a key may be."""
+        check_accelerator(self.options)
         for space in spaces(self.tune.search):
             for value in space.bounds():
                 (run, *_) = self.runs("check", {space.key: value})

@@ -103,3 +103,11 @@ def test_films_without_a_display(tmp_path, gamename):
         for _ in range(3):
             env.step(np.zeros(spec.action_size, np.float32) if spec.continuous else 0)
     assert (tmp_path / "film.mp4").stat().st_size > 500
+
+
+def test_mujoco_starts_without_a_word(tmp_path, monkeypatch, capfd):
+    pytest.importorskip("mujoco")
+    monkeypatch.chdir(tmp_path)
+    make_env(env_spec("halfcheetah")).close()
+    assert capfd.readouterr() == ("", "")
+    assert not list(tmp_path.iterdir())  # nor MUJOCO_LOG.TXT

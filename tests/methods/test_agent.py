@@ -1,7 +1,7 @@
 import pytest
 import torch
 from helpers import last, run_cli, run_dir
-from member_helpers import assert_same_runs, check_a_seed_of_many
+from member_helpers import assert_same_runs, check_a_seed_of_many, compare, flat
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lightning_rl.agents.ppo import PPO, PPOSettings
@@ -89,6 +89,36 @@ def test_repeated_actions_count_as_environment_steps(tmp_path):
         assert run_cli(tmp_path, "--max_epochs", "2", implementation=name, gamename=gamename, action_repeat=3) == 0
         state = last(tmp_path, name, gamename)["state_dict"]
         assert 2 * 80 < state["env_steps"] <= 3 * 80
+
+
+def without_evaluations(state):
+    """A checkpoint's weights and counters but for those that count evaluation steps."""
+    counters = {"eval_env_steps", "member_counters"}
+    kept = {name: value for name, value in state["state_dict"].items() if name not in counters}
+    return {**kept, "member_counters": state["state_dict"]["member_counters"][:, [0, 1, 3]]}
+
+
+@pytest.mark.parametrize(
+    ("implementation", "gamename", "settings"),
+    [("TD3", "pendulum", {}), ("PPO", "cartpole", {}), ("simple-model", "emptyroom22", {"faithful": "[stale-observation]"})],
+)
+def test_a_budget_ends_within_an_epoch_and_a_larger_one_goes_on_as_if_it_had_not(tmp_path, implementation, gamename, settings):
+    """Epochs of 40: 2.5 of them, then on to 5.25, against 5.25 at once; and not to 200 or 240."""
+    settings = {"steps_per_epoch": 40, "eval_interval": 100, **settings}
+    how = {"implementation": implementation, "gamename": gamename, **settings}
+    for limit in (100, 210):
+        assert run_cli(tmp_path / "twice", "--resume", max_env_steps=limit, **how) == 0
+        assert int(last(tmp_path / "twice", implementation, gamename)["state_dict"]["env_steps"]) == limit
+    assert run_cli(tmp_path / "once", max_env_steps=210, **how) == 0
+    twice, once = (last(tmp_path / name, implementation, gamename) for name in ("twice", "once"))
+    assert once["epoch"] == 5
+    for pick in (without_evaluations, lambda state: state["callbacks"]["ExperienceState"]):
+        compare(flat(pick(twice)), flat(pick(once)), exactly=True)
+
+
+def test_repeated_actions_end_with_the_decision_that_reaches_the_budget(tmp_path):
+    assert run_cli(tmp_path, implementation="TD3", gamename="mountaincar-continuous", action_repeat=3, max_env_steps=100) == 0
+    assert int(last(tmp_path, "TD3", "mountaincar-continuous")["state_dict"]["env_steps"]) == 102
 
 
 def test_q_learning_finds_the_best_path_on_the_cliff(tmp_path):
