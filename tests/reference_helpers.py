@@ -65,3 +65,11 @@ def of_member(batch, n, size=None):
 
 def close(ours, reference):
     torch.testing.assert_close(ours, reference.detach(), rtol=1e-4, atol=1e-5)
+
+
+def close_to_adam(ours, n, optimiser, params):
+    """The moments of member n: they show the scale of the gradients, which Adam's steps do not."""
+    states = [optimiser.state[p] for p in params]
+    for name in ("exp_avg", "exp_avg_sq"):
+        reference = torch.cat([state[name] for state in states])
+        close(getattr(ours, name)[n, : len(reference)], reference)

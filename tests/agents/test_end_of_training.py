@@ -32,6 +32,15 @@ def test_the_first_episode_of_learning_is_the_first_that_may_end_the_training(in
     assert episodes(always, init_episodes) == (init_episodes + 1, True)
 
 
+@pytest.mark.parametrize("init_episodes", [0, 1, 3])
+def test_every_step_after_the_initialisation_is_learned_from(init_episodes):
+    agent = Tabular(4, 4, TabularSettings(0.8, 0.5, 0.0, 0.0, 1.0), [0, 1])
+    training = MemberTraining(agent, FuncBatch(ROOM(), CUT, [0, 1]), 5, 0.8, init_episodes)
+    training.run()
+    learned = training.results.env_steps - training.results.lengths[:, :init_episodes].sum(1)
+    assert torch.equal(agent.num_updates, learned)
+
+
 def test_the_budget_of_episodes_is_kept():
     def never(returns, count):
         return count < 0

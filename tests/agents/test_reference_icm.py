@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from reference_helpers import close, count, descend, leaf, of_member, perceptron, random_batch
+from reference_helpers import close, close_to_adam, count, descend, leaf, of_member, perceptron, random_batch
 
 from lightning_rl.agents.dqn import DDQN, DQNSettings
 from lightning_rl.agents.icm import ICM, ICMSettings
@@ -60,6 +60,7 @@ def test_two_steps_of_curiosity(continuous):
             close(bonus[n, :size], ETA * error)
             descend(adam, ((1 - BETA) * told + BETA * error).mean())
         close(icm.params[n], params)
+        close_to_adam(icm.adam, n, adam, [params])
     assert torch.equal(icm.params[2], start[2])
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from chain_helpers import Chain
-from reference_helpers import Given, close, count, descend, leaf, perceptron
+from reference_helpers import Given, close, close_to_adam, count, descend, leaf, perceptron
 
 from lightning_rl.agents.imagination import LearnedModelDQN, PerfectModelDQN, ReplayDQN
 from lightning_rl.agents.model_based import CoreSettings
@@ -187,6 +187,7 @@ def check(agent, experience, place, real, updates):
             close(agent.losses[0, n], loss)
             descend(adam, loss)
             close(agent.params[n, : len(params)], params)
+            close_to_adam(agent.adam, n, adam, [params])
 
 
 @pytest.mark.parametrize("double_q", [False, True])

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from reference_helpers import Given, close, count, leaf, perceptron
+from reference_helpers import Given, close, close_to_adam, count, leaf, perceptron
 
 from lightning_rl.agents.ppo import PPO, PPOSettings
 from lightning_rl.data.member_replay import Transition
@@ -117,6 +117,7 @@ def test_a_roll_out_with_a_termination_and_a_time_limit(recipe, continuous):
                     assert torch.nn.utils.clip_grad_norm_([member.params], NORM) > 0
                 adam.step()
         close(agent.params[n], member.params)
+        close_to_adam(agent.adam, n, adam, [member.params])
     assert clipped > 5
     assert torch.equal(agent.params[2], start[2])
     assert agent.num_updates.tolist() == [6 if recipe == "advantages" else 3] * 2 + [0]

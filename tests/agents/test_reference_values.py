@@ -1,9 +1,11 @@
 """Updates of the off-policy and tabular agents against the same written out in plain torch, member by member."""
 
+import dataclasses
+
 import pytest
 import torch
 import torch.nn.functional as F
-from reference_helpers import Given, close, count, descend, leaf, of_member, perceptron, random_batch
+from reference_helpers import Given, close, close_to_adam, count, descend, leaf, of_member, perceptron, random_batch
 
 from lightning_rl.agents.dqn import DDQN, DQNSettings
 from lightning_rl.agents.tabular import Tabular, TabularSettings
@@ -64,6 +66,8 @@ def test_three_updates_of_double_dqn(net, q_of):
             descend(adam, loss)
             copy(online, target)
         close(agent.params[n], online)
+        close_to_adam(agent.adam, n, adam, [online])
+        close(agent.greedy_values(batches[0].obs)[n], q_of(online, batches[0].obs[n]))
         close(agent.target[n], target)
     assert differ > 5
     assert torch.equal(agent.params[2], start[2])
@@ -115,6 +119,8 @@ def check_td3(agent, act, clip):
                 descend(actor_adam, -critic_q(first, b.obs, act(actor, b.obs, n, step, "actor")).mean())
                 for source, target in ((actor, actor_target), (first, first_target), (second, second_target)):
                     copy(source, target)
+        close_to_adam(agent.critic_adam, n, critic_adam, [first, second])
+        close_to_adam(agent.actor_adam, n, actor_adam, [actor])
         close(agent.critic_params[n], torch.cat([first, second]))
         close(agent.actor_params[n], actor)
         close(agent.actor_target[n], actor_target)
@@ -154,6 +160,56 @@ def test_three_updates_of_discrete_td3(temperature, hard):
         return F.one_hot(soft.argmax(-1), 2) + soft - soft.detach() if hard else soft
 
     check_td3(agent, act, lambda action: action)
+
+
+def test_the_temperature_of_a_sample_has_a_floor():
+    """The actor's own 0.01 counts as 0.05; soft samples of equal logits then have the odds exp((g1 - g2) / 0.05)."""
+    agent = make_td3(DiscreteTD3, temperature="learnable", temperature_init=0.01, hard=False)
+    agent.actor_params[:, :-1] = 0
+    agent._gumbel["act"] = Given(torch.tensor([[[0.1, 0.0]] * 3]))
+    agent._explore = Given(torch.zeros(1, 3, 2))
+    odds = torch.tensor(2.0).exp()
+    close(agent.act(torch.ones(3, OBS), torch.ones(3), 0), torch.stack([odds, torch.tensor(1.0)]).expand(3, 2) / (1 + odds))
+
+
+def test_td3_acts_at_random_first_and_then_with_noise():
+    """Two episodes of uniform actions; then tanh of the actor, plus 0.1 times normal noise, in the box."""
+    agent = make_td3(TD3)
+    agent.settings = dataclasses.replace(agent.settings, init_episodes=2)
+    uniform, normal = torch.rand(1, 3, 2), torch.tensor([[[9.0, -9.0], [1.0, -1.0], [20.0, -20.0]]])
+    agent._uniform, agent._explore = Given(uniform), Given(normal)
+    obs = torch.randn(3, OBS)
+    action = agent.act(obs, torch.tensor([1, 2, 3]), 0)
+    mean = torch.stack([perceptron(agent.actor_params[n], (OBS, HIDDEN, 2), obs[n], F.relu).tanh() for n in range(3)])
+    close(action[0], 2 * uniform[0, 0] - 1)
+    close(action[1:], (mean + 0.1 * normal[0])[1:].clamp(-1, 1))
+    close(agent.greedy(obs.unsqueeze(1)).squeeze(1), mean)
+
+
+class Spy(DDQN):
+    """Writes down its batches."""
+
+    def update(self, batch, active, step=0):
+        self.seen = [*getattr(self, "seen", []), batch.obs]
+        return super().update(batch, active, step)
+
+
+def test_every_update_draws_another_batch_for_every_member():
+    """The batch of what has been stored, by a step and member's own numbers; members that are not active do not learn."""
+    agent = Spy(MemberMLP(1, (4,), 2), 1, DQNSettings(0.9, 0.01, 16, 100, TAU, 1.0, 0.1, 0.9), [1, 2])
+    start, nobody = agent.params.clone(), torch.tensor([False, False])
+    for step in range(40):
+        obs, first = torch.full((2, 1), float(step)), torch.tensor([True, False])
+        transition = Transition(obs, torch.tensor([0, 1]), obs[:, 0], torch.zeros(2), obs)
+        agent.learn(transition, nobody, step, first if step > 37 else nobody)
+    one, two = agent.seen
+    assert len(agent.seen) == 2
+    assert not torch.equal(one, two)
+    assert not torch.equal(one[0], one[1])
+    assert one.max() <= 38
+    assert len(one.unique()) > 10
+    assert not torch.equal(agent.params[0], start[0])
+    assert torch.equal(agent.params[1], start[1])
 
 
 def one_hot_step(place, action, reward, discount, after):
