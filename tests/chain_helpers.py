@@ -13,6 +13,7 @@ after three steps: without a bootstrap there, staying in 0 is worth at most 0.15
 import torch
 
 from lightning_rl.envs.func_env import FuncEnv, Step
+from lightning_rl.types import Episode, Request
 
 GAMMA, HORIZON, EYE = 0.8, 3, torch.eye(3)
 Q = torch.tensor([[0.75, -0.2], [0.64, 0.8], [0.8, 1.0]])  # stay, on
@@ -49,3 +50,23 @@ class ContinuousChain(Chain):
 
     def step(self, state, action, noise):
         return self._move(state, noise[..., 0] < 0.5 + 0.75 * action[..., 0])
+
+
+def chain_episodes(choose, count, seed):
+    """Whole episodes whose actions are ``choose(obs [M, 3], uniform noise [M])``, for what learns from such."""
+    env, g = Chain(), torch.Generator().manual_seed(seed)
+    state = env.reset(torch.rand(count, 1, generator=g))
+    obs, rows, over = [env.observe(state)], [], torch.zeros(count, dtype=torch.bool)
+    for t in range(HORIZON):
+        action = choose(obs[-1], torch.rand(count, generator=g))
+        state, after, reward, terminated, _ = env.step(state, action, state)
+        rows.append((action, reward, terminated & ~over, torch.full((count,), t + 1).masked_fill(over, 0)))
+        obs.append(after)
+        over = over | terminated
+    action, reward, terminated, length = (torch.stack(column, 1) for column in zip(*rows, strict=True))
+    seen, ended = torch.stack(obs, 1).numpy(), terminated.any(1).tolist()
+    return [
+        Episode(seen[n, : end + 1], action[n, :end].numpy(), reward[n, :end].numpy(), ended[n], not ended[n], None,
+                Request(f"chain {n}", n), 0, end)
+        for n, end in enumerate(length.amax(1).tolist())
+    ]  # fmt: skip

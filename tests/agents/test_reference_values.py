@@ -195,7 +195,7 @@ class Spy(DDQN):
 
 
 def test_every_update_draws_another_batch_for_every_member():
-    """A memory of 20 whose place k always holds k, so that equal draws would be equal batches; who is not active does not learn."""
+    """A memory of 20 whose place k always holds k, so equal draws would be equal batches; who is not active does not learn."""
     agent = Spy(MemberMLP(1, (4,), 2), 1, DQNSettings(0.9, 0.01, 16, 20, TAU, 1.0, 0.1, 0.9), [1, 2])
     start, nobody = agent.params.clone(), torch.tensor([False, False])
     for step in range(40):

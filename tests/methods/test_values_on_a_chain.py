@@ -1,0 +1,65 @@
+"""Methods that learn from whole episodes find the known values of the chain of ``chain_helpers``, and its best policy."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from chain_helpers import BEST, EYE, GAMMA, HORIZON, V, chain_episodes
+from helpers import tiny_settings
+from policy_gradient_helpers import build
+
+from lightning_rl.config import build_config, merged_values
+from lightning_rl.data.replay import EpisodeWindow
+from lightning_rl.data.steps import step_batch
+from lightning_rl.envs.spec import ENV_SPECS, EnvSpec
+from lightning_rl.methods.window import WindowEpoch
+from lightning_rl.registry import implementation
+
+SPEC = EnvSpec("chain", "chain-v0", 3, 2, False, HORIZON, HORIZON, 1.0, None)
+
+
+@pytest.mark.parametrize("name", ["REINFORCE", "AAC"])
+def test_policy_gradients_find_the_best_policy_and_the_critic_its_values(name, monkeypatch):
+    """The actor-critic bootstraps at the time limit and finds the values without one; REINFORCE stops there, and acts best."""
+    monkeypatch.setitem(ENV_SPECS, "chain", SPEC)
+    own = {"trace_decay": 0.7, "bootstrap_truncated": True, "network": "separate", "value_delta": 1.0, "entropy_beta": 0.02}
+    own = own if name == "AAC" else {}
+    method, _ = build(name, "chain", gamma=GAMMA, learning_rate=0.02, hidden=[16], anneal_from=1.0, **own)
+    adams = method.optimisers()
+    method.raw_optimisers = lambda: adams
+
+    def choose(obs, uniform):
+        return (uniform < method.policy.distribution(obs).output.softmax(-1)[:, 1]).long()
+
+    for epoch in range(120):
+        with torch.no_grad():
+            episodes = chain_episodes(choose, 24, epoch)
+        method.update(step_batch(episodes, {}))
+    assert torch.equal(method.policy.distribution(EYE).output.argmax(-1), BEST)
+    if name == "AAC":
+        torch.testing.assert_close(method.critic(EYE).detach(), V, rtol=0, atol=0.12)
+
+
+def test_the_critic_of_reward_conditioned_policies_finds_the_values_of_a_random_policy(monkeypatch):
+    """Either action with probability one half:
+
+    state 2: V = 0.5 * 1 + 0.5 * 0.8 V = 0.5 / 0.6 = 0.8333. State 1: V = 0.4 * 0.8333 + 0.4 V = 0.5556.
+    state 0: V = 0.5 (-0.84 + 0.8 * 0.5556) + 0.5 (0.15 + 0.8 V) = -0.1228 / 0.6 = -0.2046.
+    """
+    monkeypatch.setitem(ENV_SPECS, "chain", SPEC)
+    settings = {"discount": GAMMA, "critic_learning_rate": 0.02, "critic_hidden": [16], "bootstrap_truncated": True}
+    settings |= {"value_scale": 1.0, "critic_gradient_clip": 100.0, "trace_decay": 0.7}
+    entry = implementation("RCP-A")
+    config = build_config(entry.config, [*merged_values("RCP-A", "chain"), ("test", {**tiny_settings("RCP-A"), **settings})])
+    method = entry.method({"implementation": "RCP-A", "gamename": "chain", "seed": 3, "config": dataclasses.asdict(config)})
+    adams = method.optimisers()
+    method.raw_optimisers = lambda: adams
+    window = EpisodeWindow(10_000)
+    window.add(chain_episodes(lambda obs, uniform: (uniform < 0.5).long(), 600, 0))
+    flat, rng = window.flat(), np.random.default_rng(0)
+    for _ in range(30):
+        index = torch.from_numpy(rng.integers(len(flat.reward), size=(10, 64)))
+        method.label(WindowEpoch(flat, {"critic": index}, env_steps=0, episodes=0, scalars={}))
+    values = (method.critic(EYE).squeeze(-1) * method.cfg.value_scale).detach()
+    torch.testing.assert_close(values, torch.tensor([-0.2046, 0.5556, 0.8333]), rtol=0, atol=0.08)
