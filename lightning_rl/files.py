@@ -23,12 +23,8 @@ from typing import IO, Any
 
 import torch
 
+from lightning_rl.limits import ARCHIVE_PARTS, CHECKPOINT_BYTES, STRUCTURE_BYTES, TABLE_BYTES, TEXT_BYTES, shorten
 from lightning_rl.types import UserError
-
-TEXT_LIMIT = 2**24
-"""Bytes of the largest YAML, JSON or record that is read; those that are written have some thousands."""
-TABLE_LIMIT = 2**30
-"""Bytes of the largest CSV that is read."""
 
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<pid>\d+)\.tmp")
 _REMEDY = "files that are there are intact: mend it or choose another folder"
@@ -217,8 +213,8 @@ def appending(path: Path, header: str, remedy: str, force: bool = False) -> Iter
             descriptor = ours.enter_context(_opened(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK))
             _sync_folder(path.parent)
         about = os.fstat(descriptor)
-        if not stat.S_ISREG(about.st_mode) or about.st_size > TABLE_LIMIT:
-            raise UserError(f"'{path}' is no plain file, or has more than {TABLE_LIMIT:,} bytes; {remedy}")
+        if not stat.S_ISREG(about.st_mode) or about.st_size > TABLE_BYTES:
+            raise UserError(f"'{path}' is no plain file, or has more than {TABLE_BYTES:,} bytes; {remedy}")
         hold(descriptor, path, remedy)
         yield Appended(path, descriptor, header, remedy, force)
 
@@ -243,12 +239,12 @@ def read_bytes(path: Path, kind: str, limit: int) -> bytes:
         raise UserError(f"{kind} '{path}' cannot be read: {error.strerror}; give another") from error
 
 
-def read_text(path: Path, kind: str, limit: int = TEXT_LIMIT) -> str:
+def read_text(path: Path, kind: str, limit: int = TEXT_BYTES) -> str:
     """``read_bytes`` as text."""
     return _decoded(read_bytes(path, kind, limit), path, kind)
 
 
-def read_lines(path: Path, kind: str, limit: int = TABLE_LIMIT) -> str:
+def read_lines(path: Path, kind: str, limit: int = TABLE_BYTES) -> str:
     """The whole lines of a file that ``appending`` writes, with its header."""
     text = read_text(path, kind, limit)
     return text[: text.rfind("\n") + 1]
@@ -261,21 +257,42 @@ def _decoded(content: bytes, path: Path, kind: str) -> str:
         raise UserError(f"{kind} '{path}' is not text (byte {error.start} is not UTF-8); give another") from error
 
 
-def read_plain(path: Path, kind: str, remedy: str) -> Any:
+def read_plain(path: Path, kind: str, remedy: str, limit: int = CHECKPOINT_BYTES) -> Any:
     """The content of a torch file on the CPU; UserError, naming the ``kind`` of file, if it is damaged or not plain data."""
     if not path.is_file():
-        raise UserError(f"{kind} '{path}' does not exist; {remedy}")
-    if not zipfile.is_zipfile(path):
-        raise UserError(f"{kind} '{path}' is truncated or not a {kind} ({path.stat().st_size} bytes); use another")
+        raise UserError(f"{kind} '{path}' {'is not a file' if path.exists() else 'does not exist'}; {remedy}")
     try:
-        with zipfile.ZipFile(path) as archive:
-            if (bad := archive.testzip()) is not None:
-                raise ValueError(f"checksum of {bad} is wrong")
+        if (size := path.stat().st_size) > limit:
+            raise UserError(f"{kind} '{path}' has {size:,} bytes, the limit is {limit:,}; use another")
+        with path.open("rb") as file:
+            if not zipfile.is_zipfile(file):
+                raise UserError(f"{kind} '{path}' is truncated or not a {kind} ({size} bytes); use another")
+            with zipfile.ZipFile(file) as archive:
+                _check_archive(archive, size)
         return torch.load(path, map_location="cpu", weights_only=True)
+    except UserError:
+        raise
     except pickle.UnpicklingError as error:
         raise UserError(
             f"{kind} '{path}' holds objects other than plain data and was refused; none of it was run. "
             f"Use {kind}s written by this program only"
         ) from error
-    except (RuntimeError, EOFError, ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
-        raise UserError(f"{kind} '{path}' is damaged ({str(error).splitlines()[0]}); use another") from error
+    except PermissionError as error:
+        raise UserError(f"{kind} '{path}' cannot be read: {error.strerror}; ask its owner, or use another") from error
+    except Exception as error:  # whatever zipfile and torch make of foreign bytes
+        reason = shorten(" ".join(str(error).split()) or type(error).__name__, 200)
+        raise UserError(f"{kind} '{path}' is damaged ({reason}); use another") from error
+
+
+def _check_archive(archive: zipfile.ZipFile, size: int) -> None:
+    """ValueError for an archive that is damaged, or that becomes larger when it is read: torch stores its parts as they are."""
+    parts = archive.infolist()
+    if len(parts) > ARCHIVE_PARTS:
+        raise ValueError(f"{len(parts):,} parts, the limit is {ARCHIVE_PARTS:,}")
+    if (unpacked := sum(part.file_size for part in parts)) > size:
+        raise ValueError(f"its parts have {unpacked:,} bytes, the file {size:,}")
+    for part in parts:
+        if part.filename.endswith(".pkl") and part.file_size > STRUCTURE_BYTES:
+            raise ValueError(f"its structure has {part.file_size:,} bytes, the limit is {STRUCTURE_BYTES:,}")
+    if (bad := archive.testzip()) is not None:
+        raise ValueError(f"checksum of {bad} is wrong")

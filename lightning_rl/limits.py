@@ -18,6 +18,12 @@ WIDTH, LAYERS = 2**16, 64  # of a network
 OBS_SIZE = 2**14  # of an environment whose size can be chosen
 
 PLAIN_DEPTH = 20  # levels of a config in a checkpoint
+TEXT_BYTES = 2**24  # of a YAML, JSON or record; those that are written have some thousands
+TABLE_BYTES, TABLE_CELLS = 2**28, 2**26  # of a CSV
+EVENT_BYTES = 2**32  # of a TensorBoard file
+PICTURE_BYTES = 2**26  # of a picture or film in a report
+CHECKPOINT_BYTES, PROXY_BYTES = 2**36, 2**30
+ARCHIVE_PARTS, STRUCTURE_BYTES = 50_000, 2**25  # of a torch file: its tensors, and all that is no number in a tensor
 NAME_BYTES, PATH_BYTES = 255, 4096  # of Linux
 YAML_BYTES, YAML_VALUES, YAML_DEPTH = 2**20, 20_000, 20
 

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, SupportsFloat
+from typing import Any, SupportsFloat, get_args
 
 import gymnasium
 import numpy as np
 import torch
 from torch import Tensor
 
+from lightning_rl.contents import Count, Flag, ListOf, MismatchError, Number, OneOf, Optional, Plain, TensorOf, Text, check
 from lightning_rl.envs.adapters import FuncGymEnv, func_env
 from lightning_rl.envs.batch import EnvBatch, FuncBatch, GymBatch
 from lightning_rl.envs.envpool import EnvPoolBatch
@@ -29,10 +31,18 @@ from lightning_rl.envs.reward_network import INFO_KEYS, RewardBatch, RewardEnv, 
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.envs.synthetic import DoneKind, StartStates, SyntheticEnv, SyntheticNet
 from lightning_rl.files import read_plain, write_plain
+from lightning_rl.functional.reward_shaping import REWARD_FORMS
+from lightning_rl.limits import LAYERS, NAME_BYTES, PROXY_BYTES, WIDTH
+from lightning_rl.nets.members import ACTIVATIONS
 from lightning_rl.types import UserError
 
 FORMAT = "lightning_rl proxy 1"
 SHIPPED = Path(__file__).resolve().parent.parent / "proxies"
+_SHARED = {
+    "gamename": Text(NAME_BYTES), "hidden": ListOf(Count(1, WIDTH), high=LAYERS), "activation": OneOf(tuple(ACTIVATIONS)),
+}  # fmt: skip
+_ABOUT = {"score": Optional(OneOf((-math.inf, Number()))), "config": Optional(Plain(mapping=True))}  # that is read
+_PARAMS = TensorOf(torch.float32, ("parameters",))
 _STARTS = 256  # start states drawn from a task that only Gymnasium has
 
 
@@ -54,6 +64,11 @@ class Proxy(ABC):
     """A kind of proxy for a task: everything but the parameters."""
 
     gamename: str
+
+    @staticmethod
+    @abstractmethod
+    def settings_layout() -> dict[str, Any]:
+        """What the settings in a file may look like."""
 
     @property
     def spec(self) -> EnvSpec:
@@ -86,6 +101,13 @@ class SyntheticProxy(Proxy):
     reencode: bool
     done: DoneKind
 
+    @staticmethod
+    def settings_layout() -> dict[str, Any]:
+        return {
+            **_SHARED, "latent_size": Count(0, WIDTH), "horizon": Count(1), "cap_ends": Flag(), "reencode": Flag(),
+            "done": OneOf(get_args(DoneKind)),
+        }  # fmt: skip
+
     @property
     def net(self) -> SyntheticNet:
         return SyntheticNet(self.spec.obs_size, self.spec.action_size, self.hidden, self.activation, self.latent_size)
@@ -117,6 +139,10 @@ class RewardProxy(Proxy):
     activation: Any
     form: str
     gamma: float
+
+    @staticmethod
+    def settings_layout() -> dict[str, Any]:
+        return {**_SHARED, "form": OneOf(tuple(REWARD_FORMS)), "gamma": Number(0.0, 1.0)}
 
     @property
     def net(self) -> RewardNet:
@@ -212,19 +238,20 @@ def save_proxy(path: Path, proxy: SyntheticProxy | RewardProxy, params: Tensor, 
 
 def read_proxy(path: Path, gamename: str | None = None) -> tuple[SyntheticProxy | RewardProxy, Tensor, dict[str, Any]]:
     """(proxy, params ``[D]``, about) of a file. UserError for a file that is damaged, foreign or not of ``gamename``."""
-    content = read_plain(path, "proxy file", f"shipped ones are: {', '.join(shipped())}")
+    content = read_plain(path, "proxy file", f"shipped ones are: {', '.join(shipped())}", PROXY_BYTES)
     try:
-        if content["format"] != FORMAT:
-            raise ValueError(f"its format is {content['format']!r}")
+        check(content, {"format": FORMAT, "kind": OneOf(tuple(PROXIES)), "settings": Plain(mapping=True), "params": _PARAMS,
+                        "about": Plain(mapping=True)})  # fmt: skip
+        known = {key: value for key, value in content["about"].items() if key in _ABOUT}
+        check(known, _ABOUT, "about")
+        check(content["settings"], PROXIES[content["kind"]].settings_layout(), "settings")
         given = content["settings"].items()
         settings: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in given}
-        proxy = PROXIES[content["kind"]](**settings)
-        params = content["params"]
-        if params.shape != (proxy.net.size,) or params.dtype != torch.float32 or not params.isfinite().all():
-            raise ValueError(f"its parameters are not {proxy.net.size} finite numbers")
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        reason = str(error).splitlines()[0] if isinstance(error, ValueError) else "its content is something else"
-        raise UserError(f"'{path}' is not a proxy file of this version: {reason}; use another") from error
+        proxy, params = PROXIES[content["kind"]](**settings), content["params"]
+        if len(params) != proxy.net.size:
+            raise MismatchError(f"params: {len(params):,} numbers, but a network of its settings has {proxy.net.size:,}")
+    except MismatchError as error:
+        raise UserError(f"'{path}' is not a proxy file of this version: {error}; use another") from error
     if gamename is not None and proxy.gamename != gamename:
         raise UserError(f"proxy '{path}' is of gamename '{proxy.gamename}', not of '{gamename}'; use a proxy of the same task")
     return proxy, params, dict(content["about"])

@@ -34,7 +34,7 @@ def kind_of(proxy: SyntheticProxy | RewardProxy, about: Mapping[str, Any]) -> st
         return REAL if proxy.form == "native" else proxy.form
     config = about.get("config") or {}
     if "data_agents" in config:
-        return "MBRL, published form" if config["published"] else "MBRL"
+        return "MBRL, published form" if config.get("published") else "MBRL"
     return "SE, varied" if config.get("vary") else "SE, fixed"
 
 

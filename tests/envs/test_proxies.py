@@ -1,5 +1,7 @@
 import dataclasses
+import os
 import pickle
+import zipfile
 
 import gymnasium
 import numpy as np
@@ -119,7 +121,7 @@ def test_damaged_and_foreign_files_are_refused(path, tmp_path):
     with pytest.raises(UserError, match=r"proxy file '.*nothing.pt' does not exist; shipped ones are"):
         load_proxy(tmp_path / "nothing.pt")
     torch.save({"state_dict": {}}, path)
-    with pytest.raises(UserError, match="is not a proxy file of this version: its content is something else"):
+    with pytest.raises(UserError, match="is not a proxy file of this version: top level: lacks format"):
         load_proxy(path)
 
 
@@ -127,8 +129,76 @@ def test_damaged_and_foreign_files_are_refused(path, tmp_path):
 def test_parameters_that_do_not_fit_are_refused(path, change):
     content = torch.load(path, weights_only=True)
     torch.save({**content, "params": change(content["params"])}, path)
-    with pytest.raises(UserError, match="its parameters are not 282 finite numbers"):
+    with pytest.raises(UserError, match=r"params: .*(281 numbers, but a network of its settings has 282|NaN or infinite|float64)"):
         load_proxy(path)
+
+
+SETTINGS = [
+    ("hidden", [100_000_000], "settings.hidden[0]: 100000000, expected a whole number from 1 to 65536"),
+    ("hidden", [65536] * 64, "params: 282 numbers, but a network of its settings has 1,082,"),
+    ("hidden", "x", "settings.hidden: 'x', expected a list"),
+    ("hidden", [0], "settings.hidden[0]: 0, expected"),
+    ("activation", "x", "settings.activation: 'x', expected"),
+    ("horizon", 0, "settings.horizon: 0, expected a whole number from 1"),
+    ("horizon", -3, "settings.horizon: -3"),
+    ("horizon", "x", "settings.horizon: 'x'"),
+    ("horizon", True, "settings.horizon: True"),
+    ("done", "x", "settings.done: 'x', expected"),
+    ("cap_ends", "x", "settings.cap_ends: 'x', expected True or False"),
+    ("latent_size", -1, "settings.latent_size: -1"),
+    ("gamename", 3, "settings.gamename: 3, expected text"),
+    ("gamename", "nothing", "unknown gamename 'nothing'"),
+    ("more", 1, "settings: has 'more', which does not belong there"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "value", "named"), SETTINGS)
+def test_settings_that_cannot_be_are_named(path, key, value, named):
+    content = torch.load(path, weights_only=True)
+    torch.save({**content, "settings": {**content["settings"], key: value}}, path)
+    with pytest.raises(UserError) as refusal:
+        load_proxy(path)
+    assert named in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+PARTS = [
+    ({"about": None}, "about: None, expected a dict"),
+    ({"about": {"score": "x"}}, "about.score: 'x'"),
+    ({"about": {"config": 3}}, "about.config: 3, expected a dict"),
+    ({"params": torch.zeros(1).expand(282)}, "params: float32 [282] of 4 stored bytes"),
+    ({"params": torch.zeros(282).to_sparse()}, "params: a tensor of another kind"),
+    ({"params": torch.zeros(282, device="meta")}, "params: a tensor of another kind"),
+    ({"params": None}, "params: None, expected float32"),
+    ({"kind": "x"}, "kind: 'x', expected"),
+    ({"kind": []}, "kind: a list of 0"),
+    ({"settings": [1]}, "settings: a list of 1, expected a dict"),
+    ({"format": "lightning_rl proxy 2"}, "format: 'lightning_rl proxy 2', expected 'lightning_rl proxy 1'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("parts", "named"), PARTS)
+def test_contents_that_cannot_be_are_named(path, parts, named):
+    torch.save({**torch.load(path, weights_only=True), **parts}, path)
+    with pytest.raises(UserError) as refusal:
+        load_proxy(path)
+    assert named in str(refusal.value)
+
+
+def test_a_compressed_archive_that_is_larger_than_its_file_is_refused_unread(path):
+    parts = {info.filename: zipfile.ZipFile(path).read(info) for info in zipfile.ZipFile(path).infolist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bomb:
+        for name, content in parts.items():
+            bomb.writestr(name, content)
+        bomb.writestr("archive/data/99", bytes(10_000_000))
+    with pytest.raises(UserError, match=r"is damaged \(its parts have 10,\d+,\d+ bytes, the file \d+,\d+\)"):
+        load_proxy(path)
+
+
+def test_a_pipe_is_no_proxy_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe.pt")
+    with pytest.raises(UserError, match="is not a file; shipped ones are"):
+        load_proxy(tmp_path / "pipe.pt")
 
 
 @pytest.mark.parametrize("name", shipped())
