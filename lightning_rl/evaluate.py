@@ -22,7 +22,7 @@ from lightning_rl.console import put
 from lightning_rl.data.episodes import Player, record_episode
 from lightning_rl.envs.gym import can_film
 from lightning_rl.functional.statistics import summarise
-from lightning_rl.limits import shorten
+from lightning_rl.limits import WHOLE, shorten
 from lightning_rl.methods.base import Evaluation, Method, evaluation_requests
 from lightning_rl.outputs import File, Out, owned_picture
 from lightning_rl.registry import implementation
@@ -54,17 +54,30 @@ def beside(checkpoint: Path, name: str, force: bool) -> Out:
 
 def parse_command(text: str | None, names: tuple[str, ...], default: tuple[float, ...]) -> tuple[float, ...] | None:
     """The command of ``--eval_command name=value,...``; names left out keep the checkpoint's value."""
-    values = dict(zip(names, default, strict=True))
-    for part in text.split(",") if text else ():
+    values, seen = dict(zip(names, default, strict=True)), set()
+    for part in () if text is None else text.split(","):
         name, _, value = part.partition("=")
+        if name in seen:
+            raise UserError(f"--eval_command '{shorten(str(text))}': {shorten(name)} is given twice; leave one out")
+        seen.add(name)
         if name.strip() not in values:
             known = ", ".join(names) or "none, its policy takes no command"
-            raise UserError(f"--eval_command '{part}': unknown name '{name.strip()}'; this checkpoint knows: {known}")
-        try:
-            values[name.strip()] = float(value)
-        except ValueError as error:
-            raise UserError(f"--eval_command '{part}': '{value}' is not a number; write {name.strip()}=250") from error
+            raise UserError(
+                f"--eval_command '{shorten(part)}': unknown name '{shorten(name.strip())}'; this checkpoint knows: {known}"
+            )
+        values[name.strip()] = _number(value, part, f"write {name.strip()}=250")
     return tuple(values.values()) or None
+
+
+def _number(text: str, asked: str, remedy: str) -> float:
+    """A value of a command, which networks shall compute with."""
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise UserError(f"--eval_command '{shorten(asked)}': '{shorten(text)}' is not a number; {remedy}") from error
+    if not abs(value) <= WHOLE:
+        raise UserError(f"--eval_command '{shorten(asked)}': {value} is not within {-WHOLE:,} .. {WHOLE:,}; {remedy}")
+    return value
 
 
 @dataclass(frozen=True)
@@ -140,13 +153,15 @@ def parse_sweep(text: str | None) -> tuple[float, ...] | None:
     name, equals, limits = (text or "").partition("=")
     if name != "sweep":
         return None
-    try:
-        low, high = (float(limit) for limit in limits.split(":")) if equals else (0.0, 1.0)
-    except ValueError as error:
-        raise UserError(f"--eval_command '{text}': expected sweep or sweep=LOW:HIGH, e.g. sweep=-300:300") from error
+    if not equals:
+        return ()
+    remedy = "expected sweep or sweep=LOW:HIGH, e.g. sweep=-300:300"
+    if limits.count(":") != 1:
+        raise UserError(f"--eval_command '{shorten(str(text))}': {remedy}")
+    low, high = (_number(limit, str(text), remedy) for limit in limits.split(":"))
     if not low < high:
-        raise UserError(f"--eval_command '{text}': {low:g} is not below {high:g}")
-    return (low, high) if equals else ()
+        raise UserError(f"--eval_command '{shorten(str(text))}': {low:g} is not below {high:g}; {remedy}")
+    return low, high
 
 
 def sweep(path: Path, episodes: int, num_workers: int, *asked: float, force: bool = False) -> dict[str, Any]:

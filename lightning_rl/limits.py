@@ -15,7 +15,7 @@ EPISODES = 100_000  # that are asked for at once
 AGENTS = 100_000  # candidates, inner agents, trials
 BATCH = 2**24
 WIDTH, LAYERS = 2**16, 64  # of a network
-OBS_SIZE = 2**14  # of an environment whose size can be chosen
+ENV_SIZE = 64  # of a panflute-N, procmaze-N or buttongrid-N-M
 
 PLAIN_DEPTH = 20  # levels of a config in a checkpoint
 TEXT_BYTES = 2**24  # of a YAML, JSON or record; those that are written have some thousands

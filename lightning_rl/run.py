@@ -38,8 +38,9 @@ from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.files import write_text
 from lightning_rl.methods.base import Evaluation, Experience, Method, MethodConfig
+from lightning_rl.methods.footprint import require_memory
 from lightning_rl.registry import IMPLEMENTATIONS, implementation
-from lightning_rl.run_state import owned, write_state
+from lightning_rl.run_state import owned, refuse_second, write_state
 from lightning_rl.runtime import prepare_process
 from lightning_rl.types import UserError
 
@@ -141,8 +142,9 @@ def train(options: RunOptions) -> int:
         hparams["num_seeds"] = len(each)
         if not implementation(options.implementation).method.stackable:
             raise UserError(f"--num_seeds {len(each)}: {options.implementation} trains one seed at a time; use bash_train.sh")
+    require_memory(config, env_spec(options.gamename), len(each))
     lasts = committed([run.run_dir / LAST for run in each])
-    found = [_resume_from(run, last, hparams) for run, last in zip(each, lasts, strict=True)]
+    found = [_resume_from(run, last, hparams, config) for run, last in zip(each, lasts, strict=True)]
     resume_from = None if found[0] is None else each[0].run_dir / LAST
     if None in found and any(found):
         missing = each[found.index(None)].run_dir
@@ -168,25 +170,22 @@ def train(options: RunOptions) -> int:
                 _write_config(run, config)
             stop = StopOnSignal()
             trainer = _trainer(options, config, method, experience, evaluation, stop, storage)
-            trainer.fit(method, experience, evaluation, ckpt_path=resume_from, weights_only=True)
+            _fit(trainer, method, experience, evaluation, resume_from)
         for run in each:
             write_state(run.run_dir, "interrupted" if stop.received else "finished")
     print(_summary(options, method, trainer, bool(stop.received)))
     return 128 + stop.received if stop.received else 0
 
 
-def _resume_from(options: RunOptions, last: Path, hparams: dict[str, Any]) -> Path | None:
+def _resume_from(options: RunOptions, last: Path, hparams: dict[str, Any], config: MethodConfig) -> Path | None:
     """``last`` if it is to be gone on from; UserError where going on, or starting, would mix or overwrite runs."""
     if not options.resume:
-        if options.checkpoint and (any(options.run_dir.glob("*.ckpt")) or waits(options.run_dir)):
-            raise UserError(
-                f"'{options.run_dir}' already holds a run with checkpoints; go on with --resume, or choose another "
-                "--exp_name or --seed, or move that folder away"
-            )
+        refuse_second(options.run_dir)
         return None
     if not last.exists():
         return None
-    before = read_checkpoint(last)["hyper_parameters"]["hparams"]
+    checkpoint = read_checkpoint(last)
+    before = checkpoint["hyper_parameters"]["hparams"]
     if before["implementation"] != hparams["implementation"] or before["gamename"] != hparams["gamename"]:
         raise UserError(f"'{last}' is of {before['implementation']} on {before['gamename']}; choose another --exp_name")
     if before["seed"] != options.seed:
@@ -200,7 +199,19 @@ def _resume_from(options: RunOptions, last: Path, hparams: dict[str, Any]) -> Pa
                 f"--resume: {key} is {value!r} now but {before['config'].get(key)!r} in '{last}'; "
                 "use the same settings, or another --exp_name for a new run"
             )
+    if (done := checkpoint.get("epoch", -1) + 1) > config.epoch_budget:
+        raise UserError(
+            f"--resume: '{last}' has done {done} epochs, more than the {config.epoch_budget} that are asked for; "
+            f"ask for {done} or more, or --eval_agent it"
+        )
     return last
+
+
+def _fit(trainer: Trainer, method: Method, experience: Experience, evaluation: Evaluation, resume_from: Path | None) -> None:
+    try:
+        trainer.fit(method, experience, evaluation, ckpt_path=resume_from, weights_only=True)
+    except SystemExit as leaving:  # what Lightning makes of a KeyboardInterrupt
+        raise KeyboardInterrupt from leaving
 
 
 @contextlib.contextmanager

@@ -65,6 +65,17 @@ def _folder_held(run_dir: Path) -> Iterator[None]:
         os.close(folder)
 
 
+def refuse_second(run_dir: Path) -> None:
+    """UserError where a new run would mix with, or overwrite, one that the directory holds."""
+    if _held(run_dir):
+        raise UserError(f"'{run_dir}' is in use by another process; {_TAKEN}")
+    if any(run_dir.glob("*.ckpt")) or any((run_dir / name).exists() for name in ("config.yaml", STATE, "logger")):
+        raise UserError(
+            f"'{run_dir}' already holds a run; go on with --resume, or choose another --exp_name or --seed, or move that "
+            "folder away"
+        )
+
+
 def write_state(run_dir: Path, state: str, reason: str = "") -> None:
     """``state.yaml``; a full disk, which is perhaps why the run ends, is no reason to lose the first error."""
     with contextlib.suppress(UserError):

@@ -10,6 +10,7 @@ from lightning_rl.envs.buttongrid import ButtonGrid
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.envs.panflute import PanFlute
 from lightning_rl.envs.procmaze import ProcMaze
+from lightning_rl.limits import ENV_SIZE, shorten
 from lightning_rl.types import UserError
 
 
@@ -124,13 +125,16 @@ def env_spec(gamename: str) -> EnvSpec:
     """The spec of ``gamename``, which may say a size where ``SIZED`` knows it; UserError for an unknown one."""
     if gamename in ENV_SPECS:
         return ENV_SPECS[gamename]
+    asked = shorten(gamename)
     name = gamename.partition("-")[0]
     if name not in SIZED:
-        raise UserError(f"unknown gamename '{gamename}'; choose one of: {', '.join(ENV_SPECS)}")
+        raise UserError(f"unknown gamename '{asked}'; choose one of: {', '.join(ENV_SPECS)}")
     sizes = gamename.split("-")[1:]
     known = ENV_SPECS[name].kwargs
-    if not all(size.isdecimal() for size in sizes) or len(sizes) > len(known):
+    if not all(size.isdecimal() and size.isascii() for size in sizes) or len(sizes) > len(known):
         example = "-".join([name, *(str(value) for _, value in known)])
         meaning = " and ".join(key for key, _ in known)
-        raise UserError(f"gamename '{gamename}': sizes are whole numbers, {meaning}, e.g. {example}")
+        raise UserError(f"gamename '{asked}': sizes are whole numbers, {meaning}, e.g. {example}")
+    if any(len(size) > 4 or int(size) > ENV_SIZE for size in sizes):
+        raise UserError(f"gamename '{asked}': sizes go up to {ENV_SIZE}")
     return replace(SIZED[name](*map(int, sizes)), gamename=gamename)

@@ -20,13 +20,11 @@ from lightning_rl.agents.td3 import TD3, DiscreteTD3, TD3Settings
 from lightning_rl.agents.variation import Variation, vary
 from lightning_rl.envs.grids import GRID_WORLDS
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.methods.base import STRICT, MethodConfig, Share
+from lightning_rl.methods.base import STRICT, Batch, Layers, MethodConfig, Share, Width
 from lightning_rl.nets.members import ActivationName, MemberMLP
 from lightning_rl.nets.values import DuelingNet
 from lightning_rl.seeding import derive_seed
 from lightning_rl.types import UserError
-
-Hidden = list[PositiveInt]
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -69,30 +67,33 @@ class TabularConfig(EpsilonGreedyConfig):
 class NetConfig:
     """Keys of agents with networks."""
 
-    hidden: Hidden
+    hidden: Layers
     activation: ActivationName
     curiosity: Literal["none", "icm"]
     icm_learning_rate: PositiveFloat
     icm_beta: Share
     icm_eta: NonNegativeFloat
-    icm_hidden_size: PositiveInt
-    icm_feature_size: PositiveInt
+    icm_hidden_size: Width
+    icm_feature_size: Width
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class DDQNConfig(EpsilonGreedyConfig, NetConfig):
     """Keys of ``configs/DDQN.yaml``."""
 
-    batch_size: PositiveInt
+    batch_size: Batch
     replay_size: PositiveInt
     tau: Share
+
+    def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
+        return {"replay_size": self.replay_size}
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class DuelingDDQNConfig(DDQNConfig):
     """Keys of ``configs/DuelingDDQN.yaml``."""
 
-    feature_size: PositiveInt
+    feature_size: Width
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -100,13 +101,16 @@ class TD3Config(AgentConfig, NetConfig):
     """Keys of ``configs/TD3.yaml``."""
 
     init_episodes: NonNegativeInt
-    batch_size: PositiveInt
+    batch_size: Batch
     replay_size: PositiveInt
     tau: Share
     policy_delay: PositiveInt
     action_std: NonNegativeFloat
     target_std: NonNegativeFloat
     target_clip: NonNegativeFloat
+
+    def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
+        return {"replay_size": self.replay_size}
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -125,7 +129,7 @@ class PPOConfig(AgentConfig, NetConfig):
 
     rollout_steps: PositiveInt
     epochs: PositiveInt
-    batch_size: PositiveInt | None
+    batch_size: Batch | None
     clip: PositiveFloat
     value_coef: NonNegativeFloat
     entropy_coef: NonNegativeFloat
@@ -133,6 +137,9 @@ class PPOConfig(AgentConfig, NetConfig):
     trace: Share
     std_init: PositiveFloat
     max_norm: PositiveFloat | None
+
+    def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
+        return {"rollout_steps": self.rollout_steps}
 
 
 def _icm(cfg: NetConfig, spec: EnvSpec, vectors: bool, seeds: Sequence[int]) -> ICM | None:

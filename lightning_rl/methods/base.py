@@ -17,6 +17,7 @@ from lightning_rl.data.loaders import Collector
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.schedules import ramp
 from lightning_rl.functional.statistics import summarise
+from lightning_rl.limits import AGENTS, BATCH, EPISODES, LAYERS, WIDTH
 from lightning_rl.nets.policies import Policy
 from lightning_rl.seeding import derive_seed
 from lightning_rl.types import ActionMode, Episode, Request, UserError
@@ -24,7 +25,12 @@ from lightning_rl.types import ActionMode, Episode, Request, UserError
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 Share = Annotated[float, Field(ge=0, le=1)]
-Sizes = Annotated[list[PositiveInt], Field(min_length=1)]
+Episodes = Annotated[int, Field(gt=0, le=EPISODES)]
+Agents = Annotated[int, Field(gt=0, le=AGENTS)]
+Batch = Annotated[int, Field(gt=0, le=BATCH)]
+Width = Annotated[int, Field(gt=0, le=WIDTH)]
+Layers = Annotated[list[Width], Field(max_length=LAYERS)]
+Sizes = Annotated[list[Width], Field(min_length=1, max_length=LAYERS)]
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -35,7 +41,7 @@ class MethodConfig:
     max_env_steps: PositiveInt | None
     chunk_size: PositiveInt
     eval_interval: PositiveInt
-    eval_episodes: PositiveInt
+    eval_episodes: Episodes
     checkpoint_interval: PositiveInt
 
     @property
@@ -45,6 +51,10 @@ class MethodConfig:
 
     def unread(self) -> dict[str, str]:
         """Keys that make no difference beside this config's others, each with the reason and the remedy."""
+        return {}
+
+    def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
+        """How many environment steps a seed keeps in memory, by the key that says so."""
         return {}
 
     def resolved(self, gamename: str) -> MethodConfig:
@@ -156,10 +166,12 @@ class Method(LightningModule):
     def check_finite(self, name: str, value: float) -> None:
         """Stops the run before a diverged network can reach a checkpoint."""
         if not np.isfinite(value):
+            config = self.hparams["hparams"]["config"]
+            rate = next((key for key in ("learning_rate", "step_size") if key in config), "learning_rate")
+            kept = " (and --reload its last checkpoint, if it has one, to keep those weights)" if self.reloadable else ""
             raise UserError(
-                f"{name} is {value} in epoch {self.current_epoch}: training diverged; the last checkpoint is from "
-                "before that. Start anew under another --exp_name with a lower --set learning_rate=... (and --reload that "
-                "checkpoint to keep its weights)"
+                f"{name} is {value} in epoch {self.current_epoch}: training diverged. Start anew under another --exp_name with a "
+                f"lower --set {rate}=...{kept}"
             )
 
     def first_command(self) -> tuple[float, ...] | None:

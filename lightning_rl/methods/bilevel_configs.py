@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 from pydantic.dataclasses import dataclass as config_dataclass
 
 from lightning_rl.config import build_config, merged_values
@@ -14,8 +14,9 @@ from lightning_rl.envs.spec import env_spec
 from lightning_rl.evolution.strategies import OPTIONAL, STRATEGIES
 from lightning_rl.functional.evolution import NEED_TWO, TRANSFORMS
 from lightning_rl.functional.reward_shaping import REWARD_FORMS
+from lightning_rl.limits import EPISODES, WIDTH
 from lightning_rl.methods.agent_configs import AGENTS
-from lightning_rl.methods.base import STRICT, MethodConfig, Share
+from lightning_rl.methods.base import STRICT, Agents, Episodes, Layers, MethodConfig, Share
 from lightning_rl.methods.inner_loop import OBJECTIVES
 from lightning_rl.nets.members import ActivationName
 from lightning_rl.types import UserError
@@ -30,28 +31,28 @@ class BilevelConfig(MethodConfig):
     stop_rule: Literal["plateau", "solved", "none"]
     solved_return: float | None
     unsolved_penalty: NonNegativeFloat
-    test_episodes: PositiveInt
-    judge_episodes: NonNegativeInt
+    test_episodes: Episodes
+    judge_episodes: Annotated[int, Field(ge=0, le=EPISODES)]
     max_train_steps: PositiveInt
     strategy: str
-    population: PositiveInt
+    population: Agents
     noise_std: PositiveFloat
     step_size: PositiveFloat
     score_transform: str
     mirrored: bool
-    num_grad_evals: PositiveInt
+    num_grad_evals: Agents
     grad_eval_aggregate: Literal["mean", "min"]
-    center_agents: PositiveInt
+    center_agents: Agents
     shared_agents: bool
     weight_decay: Share
     nes_step_size: bool
     keep: Literal["best", "last"]
     step_decay: PositiveFloat
     noise_decay: PositiveFloat
-    hidden: list[PositiveInt]
+    hidden: Layers
     activation: ActivationName
     start: str | None
-    eval_agents: PositiveInt
+    eval_agents: Agents
 
     @model_validator(mode="after")
     def _check(self) -> BilevelConfig:
@@ -94,7 +95,7 @@ class SEConfig(BilevelConfig):
     stop_when_solved: bool
     proxy_horizon: PositiveInt | None
     cap_ends: bool
-    latent_size: NonNegativeInt
+    latent_size: Annotated[int, Field(ge=0, le=WIDTH)]
     reencode: bool
 
 

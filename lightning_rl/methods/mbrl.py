@@ -23,7 +23,7 @@ from lightning_rl.envs.proxies import SyntheticProxy, make_envs
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.envs.synthetic import DoneKind, SyntheticNet
 from lightning_rl.methods.agent_configs import AGENTS
-from lightning_rl.methods.base import STRICT, Evaluation, MethodConfig
+from lightning_rl.methods.base import STRICT, Agents, Batch, Evaluation, Layers, MethodConfig
 from lightning_rl.methods.bilevel import ProxyEvaluation, ProxyMethod
 from lightning_rl.methods.bilevel_configs import agent_configs
 from lightning_rl.methods.inner_loop import InnerLoop
@@ -41,15 +41,18 @@ class MBRLConfig(MethodConfig):
 
     agent: str | list[str] | dict[str, dict[str, Any] | None] | None
     vary: bool
-    data_agents: PositiveInt
+    data_agents: Agents
     data_steps: PositiveInt
     published: bool
     learning_rate: PositiveFloat
-    batch_size: PositiveInt
-    hidden: list[PositiveInt]
+    batch_size: Batch
+    hidden: Layers
     activation: ActivationName
     max_train_steps: PositiveInt
-    eval_agents: PositiveInt
+    eval_agents: Agents
+
+    def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
+        return {"data_steps": self.data_agents * self.data_steps}
 
     def resolved(self, gamename: str) -> MBRLConfig:
         agents = {name: dataclasses.asdict(cfg) for name, cfg in agent_configs(self.agent, gamename)}

@@ -21,7 +21,7 @@ from lightning_rl.data.loaders import Collector
 from lightning_rl.envs.adapters import func_env
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.methods.base import STRICT, Evaluation, MethodConfig, Share, Sizes
+from lightning_rl.methods.base import STRICT, Batch, Evaluation, MethodConfig, Share, Sizes, Width
 from lightning_rl.methods.stacked import Scores, StackedMethod
 from lightning_rl.nets.latents import CategoricalLatent, GaussianLatent
 from lightning_rl.nets.policies import Policy
@@ -46,7 +46,7 @@ class ERConfig(MethodConfig):
     betas: Annotated[list[Beta], Field(min_length=2, max_length=2)]
     epsilon: PositiveFloat
     decay: NonNegativeFloat
-    batch_size: PositiveInt
+    batch_size: Batch
     updates_per_step: PositiveInt
     target_interval: PositiveInt
     learning_starts: NonNegativeInt
@@ -54,6 +54,9 @@ class ERConfig(MethodConfig):
     double_q: bool
     group_size: PositiveInt
     faithful: list[Literal["stale-observation", "logit-bits"]]
+
+    def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
+        return {"replay_size": self.replay_size}
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -77,8 +80,8 @@ class SimpleConfig(PerfectConfig):
 class CategoricalConfig(SimpleConfig):
     """Keys of ``configs/categorical-latent.yaml``."""
 
-    variables: PositiveInt
-    classes: PositiveInt
+    variables: Width
+    classes: Width
     kl_prior_weight: PositiveFloat
     kl_posterior_weight: NonNegativeFloat
 
@@ -87,7 +90,7 @@ class CategoricalConfig(SimpleConfig):
 class GaussianConfig(SimpleConfig):
     """Keys of ``configs/gaussian-latent.yaml``."""
 
-    variables: PositiveInt
+    variables: Width
     std: Literal["softplus", "sigmoid", "sigmoid2"]
     min_std: NonNegativeFloat
     kl_prior_weight: PositiveFloat

@@ -13,10 +13,10 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import torch
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor
 
@@ -33,7 +33,7 @@ from lightning_rl.functional.policy_gradient import (
     value_loss,
 )
 from lightning_rl.functional.returns import discounted_returns, lambda_returns
-from lightning_rl.methods.base import STRICT, Evaluation, Method, MethodConfig, Share
+from lightning_rl.methods.base import STRICT, Episodes, Evaluation, Method, MethodConfig, Share, Sizes
 from lightning_rl.methods.on_policy import RUNNING_EPISODES, OnPolicyExperience
 from lightning_rl.nets.actor_critic import ACTOR_CRITICS, ValueNet, actor
 from lightning_rl.nets.policies import Policy
@@ -46,14 +46,14 @@ class REINFORCEConfig(MethodConfig):
 
     max_episodes: PositiveInt | None
     target_return: float | None
-    n_episodes_per_iter: PositiveInt
+    n_episodes_per_iter: Episodes
     stale_rollouts: bool
     gamma: Share
     learning_rate: PositiveFloat
     anneal_from: Share
     normalise_weights: bool
     gradient_clip: PositiveFloat | None
-    hidden: Annotated[list[PositiveInt], Field(min_length=1)]
+    hidden: Sizes
 
     @model_validator(mode="after")
     def _check_budget(self) -> Self:

@@ -29,7 +29,8 @@ from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.functional.distributions import distribution_for
 from lightning_rl.functional.returns import returns_to_go
 from lightning_rl.functional.upside_down import SEGMENTS, CommandRange, command_range, draw_commands, next_command
-from lightning_rl.methods.base import STRICT, Evaluation, Method, MethodConfig, episode_scalars
+from lightning_rl.limits import EPISODES
+from lightning_rl.methods.base import STRICT, Batch, Episodes, Evaluation, Method, MethodConfig, Sizes, episode_scalars
 from lightning_rl.methods.experience import RolloutExperience, training_requests, warm_up_requests
 from lightning_rl.nets.command import COMMAND_NETS
 from lightning_rl.nets.policies import Policy
@@ -41,9 +42,9 @@ from lightning_rl.types import Episode, Request
 class UDRLConfig(MethodConfig):
     """Keys of ``configs/UDRL.yaml``, where each is explained."""
 
-    n_warm_up_episodes: PositiveInt
-    n_episodes_per_iter: PositiveInt
-    n_held_out_episodes_per_iter: NonNegativeInt
+    n_warm_up_episodes: Episodes
+    n_episodes_per_iter: Episodes
+    n_held_out_episodes_per_iter: Annotated[int, Field(ge=0, le=EPISODES)]
     replay_size: PositiveInt
     recent_episodes: NonNegativeInt
     last_few: PositiveInt
@@ -52,13 +53,16 @@ class UDRLConfig(MethodConfig):
     max_return: float | None
     overlap: bool
     n_updates_per_iter: PositiveInt
-    batch_size: PositiveInt
+    batch_size: Batch
     learning_rate: PositiveFloat
     gradient_clip: PositiveFloat
     network: Literal["gated", "hyper", "bilinear"]
-    hidden: Annotated[list[PositiveInt], Field(min_length=1)]
+    hidden: Sizes
     return_scale: PositiveFloat
     horizon_scale: PositiveFloat
+
+    def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
+        return {"replay_size": self.replay_size * spec.horizon, "recent_episodes": self.recent_episodes * spec.horizon}
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from torch import Tensor
 from lightning_rl.contents import Number
 from lightning_rl.data.loaders import Collector
 from lightning_rl.data.replay import EpisodeWindow, FlatEpisodes
-from lightning_rl.methods.base import STRICT, MethodConfig, episode_scalars
+from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.methods.base import STRICT, Batch, Episodes, MethodConfig, episode_scalars
 from lightning_rl.methods.experience import RolloutExperience, training_requests, warm_up_requests
 from lightning_rl.nets.policies import Policy
 from lightning_rl.seeding import generator
@@ -31,12 +32,15 @@ _MAX_CATCH_UP = 4.0  # a single epoch trains at most for this many times steps_p
 class WindowConfig(MethodConfig):
     """Keys of the data."""
 
-    n_warm_up_episodes: PositiveInt
+    n_warm_up_episodes: Episodes
     steps_per_iter: PositiveInt
     window_steps: PositiveInt
     overlap: bool
     sample_by: Literal["episode", "transition"]
-    batch_size: PositiveInt
+    batch_size: Batch
+
+    def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
+        return {"window_steps": self.window_steps}
 
 
 class Aim(Protocol):

@@ -1,0 +1,160 @@
+"""What is refused before anything is made or changed: limits of sizes, a second run, budgets below what is done, numbers."""
+
+import shutil
+
+import numpy as np
+import pytest
+import yaml
+from helpers import run_cli, run_dir, tiny_flags
+
+from lightning_rl.cli import main
+from lightning_rl.config import build_config, merged_values
+from lightning_rl.envs.spec import env_spec
+from lightning_rl.evaluate import parse_command, parse_sweep
+from lightning_rl.methods import footprint
+from lightning_rl.registry import IMPLEMENTATIONS
+from lightning_rl.run_state import read_state
+from lightning_rl.types import UserError
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    logdir = tmp_path_factory.mktemp("finished")
+    assert run_cli(logdir, "--max_epochs", "3") == 0
+    return logdir
+
+
+@pytest.fixture
+def copied(finished, tmp_path):
+    shutil.copytree(finished, tmp_path / "exp")
+    return tmp_path / "exp"
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--no_checkpoint"], "already holds a run; go on with --resume, or choose another --exp_name or --seed"),
+        ([], "already holds a run; go on with --resume"),
+        (["--resume", "--max_epochs", "2"], "has done 3 epochs, more than the 2 that are asked for; ask for 3 or more"),
+        (["--resume", "--set=learning_rate=0.5"], "learning_rate is 0.5 now but 0.001"),
+        (["--resume", "--max_epochs", "5", "--set=n_updates_per_iter=1000000000"], "of memory"),
+    ],
+)
+def test_a_refused_run_changes_nothing_of_the_one_that_is_there(flags, words, copied, capsys):
+    before = contents(copied)
+    settings = [flag for flag in tiny_flags() if "n_updates" not in flag or "memory" not in words]
+    assert main(["--gamename", "cartpole", "--logdir", str(copied), "--num_workers", "0", *settings, *flags]) == 2
+    assert words in capsys.readouterr().err
+    assert contents(copied) == before
+    assert read_state(run_dir(copied)) == ("finished", "")
+
+
+@pytest.mark.parametrize("kept", ["config.yaml", "state.yaml", "logger"])
+def test_any_trace_of_a_run_refuses_a_second(kept, copied, capsys):
+    for path in run_dir(copied).iterdir():
+        if path.name != kept:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    before = contents(copied)
+    assert run_cli(copied, "--no_checkpoint") == 2
+    assert "already holds a run" in capsys.readouterr().err
+    assert contents(copied) == before
+
+
+def test_a_run_with_nothing_left_to_do_stays_finished(copied, capsys):
+    assert run_cli(copied, "--resume", "--max_epochs", "3") == 0
+    assert "finished at" in capsys.readouterr().out
+    assert yaml.safe_load((run_dir(copied) / "state.yaml").read_text()) == {"state": "finished"}
+
+
+SIZES = {
+    "UDRL": ["hidden=[1000000,1000000]", "hidden=[60000,60000,60000]", f"hidden={[1] * 65}", "batch_size=1000000000000",
+             "batch_size=16000000", "replay_size=10000000000000000", "replay_size=100000000", "n_episodes_per_iter=100001",
+             "n_warm_up_episodes=999999999", "n_updates_per_iter=100000000", "eval_episodes=1000000"],
+    "DDQN": ["replay_size=10000000000", "hidden=[65537]", "icm_hidden_size=100000", "batch_size=99999999"],
+    "PPO": ["rollout_steps=100000000000"],
+    "RCP-A": ["window_steps=1000000000000", "critic_hidden=[65000,65000,65000]"],
+    "REINFORCE": ["n_episodes_per_iter=10000000"],
+    "SE": ["population=1000000", "population=99999", "center_agents=1000000", "test_episodes=1000000", "latent_size=100000"],
+    "MBRL": ["data_steps=1000000000000", "data_agents=100001"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("implementation", "setting"), [(name, setting) for name, own in SIZES.items() for setting in own])
+def test_sizes_beyond_the_limits_are_refused_before_a_folder_is_made(implementation, setting, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(footprint, "memory", lambda: 16 * 10**9)
+    words = ["--implementation", implementation, "--gamename", "cartpole", "--logdir", str(tmp_path), "--set", setting]
+    assert main(words) == 2
+    captured = capsys.readouterr().err.strip().splitlines()
+    assert len(captured) == 1
+    assert setting.partition("=")[0] in captured[0]
+    assert not list(tmp_path.iterdir())
+
+
+def test_seeds_together_take_the_memory_of_each(monkeypatch):
+    config = build_config(IMPLEMENTATIONS["DDQN"].config, [*merged_values("DDQN", "cartpole"), ("", {"replay_size": 10**6})])
+    monkeypatch.setattr(footprint, "memory", lambda: 10**8)
+    footprint.require_memory(config, env_spec("cartpole"), 2)  # a step takes 4 (2 x 4 + 2 + 2) bytes
+    with pytest.raises(UserError, match=r"replay_size 1000000 .* with 4 seed\(s\) .* about 0.2 GB of memory"):
+        footprint.require_memory(config, env_spec("cartpole"), 4)
+
+
+def test_the_footprint_of_a_config_by_hand():
+    values = {"hidden": [10, 20], "batch_size": 3, "replay_size": 100}
+    config = build_config(IMPLEMENTATIONS["DDQN"].config, [*merged_values("DDQN", "cartpole"), ("", values)])
+    needed = footprint.footprint(config, env_spec("cartpole"))
+    assert needed["replay_size"] == 4 * 100 * 12
+    assert needed["hidden"] == 16 * (6 * 10 + 10 * 20 + 20 * 2)
+
+
+@pytest.mark.parametrize(
+    ("gamename", "words"),
+    [
+        ("panflute-100000", "sizes go up to 64"),
+        ("procmaze-99999999999", "sizes go up to 64"),
+        ("procmaze-5000", "sizes go up to 64"),
+        ("buttongrid-65-1", "sizes go up to 64"),
+        ("panflute-" + "9" * 4000, "sizes go up to 64"),
+        ("panflute-٣", "sizes are whole numbers"),
+        ("procmaze-0", "the smallest is 2"),
+        ("buttongrid-2-4", "fewer buttons than cells"),
+        ("x" * 4000, "unknown gamename 'xxx"),
+    ],
+)
+def test_sizes_of_environments(gamename, words):
+    with pytest.raises(UserError, match=words) as error:
+        env_spec(gamename)
+    assert len(str(error.value)) < 700
+    assert env_spec("panflute-64").obs_size == 64 * 65 // 2
+
+
+@pytest.mark.parametrize(
+    "text", ["return=nan", "return=inf", "return=-inf", "return=1e400", "return=1e39", "return=1,return=2", "", ","]
+)
+def test_commands_that_no_network_can_take(text):
+    with pytest.raises(UserError, match="--eval_command"):
+        parse_command(text, ("return", "horizon"), (1.0, 2.0))
+
+
+@pytest.mark.parametrize(
+    "text", ["sweep=0:inf", "sweep=nan:1", "sweep=5:1", "sweep=1:1", "sweep=1:2:3", "sweep=", "sweep=-1e400:0"]
+)
+def test_sweeps_that_no_network_can_take(text):
+    with pytest.raises(UserError, match=f"--eval_command '{text}'"):
+        parse_sweep(text)
+
+
+def test_divergence_names_a_remedy_that_the_method_has():
+    for name, rate, kept in (("UDRL", "learning_rate", True), ("SE", "step_size", False)):
+        game = "cartpole"
+        entry = IMPLEMENTATIONS[name]
+        config = build_config(entry.config, merged_values(name, game)).resolved(game)
+        hparams = {"implementation": name, "gamename": game, "seed": 0, "config": config.__dict__}
+        method = entry.method(hparams)
+        with pytest.raises(UserError, match=f"loss is nan in epoch 0: .* lower --set {rate}=") as error:
+            method.check_finite("loss", float(np.nan))
+        assert ("--reload" in str(error.value)) is kept
+        assert "from before that" not in str(error.value)
