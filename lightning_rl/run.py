@@ -27,7 +27,7 @@ from lightning_rl.callbacks.checkpoints import (
     load_weights,
     read_checkpoint,
 )  # fmt: skip
-from lightning_rl.callbacks.commits import committed, settle, waits
+from lightning_rl.callbacks.commits import committed, settle
 from lightning_rl.callbacks.interrupt import StopAtEnvSteps, StopOnSignal
 from lightning_rl.callbacks.member_checkpoints import MemberCheckpointIO
 from lightning_rl.callbacks.progress import RunProgress

@@ -23,9 +23,9 @@ _TAKEN = "choose another --seed or --exp_name"
 def owned(run_dir: Path) -> Iterator[Callable[[], None]]:
     """Creates the run directory and holds it against a second process with the same one.
 
-    Gives what to call when the run begins: from then on the state is noted; a run that is refused before leaves it as it was.
+    Gives what to call when the run begins: from then on the state is noted; a run that is refused before leaves all as it was.
     """
-    begun = False
+    begun, new = False, not run_dir.exists()
 
     def begin() -> None:
         nonlocal begun
@@ -47,7 +47,17 @@ def owned(run_dir: Path) -> Iterator[Callable[[], None]]:
                 write_state(run_dir, "failed", str(error).splitlines()[0] if str(error) else type(error).__name__)
             elif begun:
                 write_state(run_dir, "interrupted")
+            elif new:
+                _remove(run_dir)
             raise
+
+
+def _remove(run_dir: Path) -> None:
+    """Takes away a run directory in which nothing has begun, and the folders above it that are empty then."""
+    with contextlib.suppress(OSError):
+        (run_dir / LOCK).unlink()
+        for folder in (run_dir, *run_dir.parents[:3]):  # of implementation, experiment and gamename
+            folder.rmdir()
 
 
 @contextlib.contextmanager

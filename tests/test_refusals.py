@@ -158,3 +158,13 @@ def test_divergence_names_a_remedy_that_the_method_has():
             method.check_finite("loss", float(np.nan))
         assert ("--reload" in str(error.value)) is kept
         assert "from before that" not in str(error.value)
+
+
+def test_what_is_refused_before_it_begins_leaves_no_folder(tmp_path, capsys, monkeypatch):
+    def refuse(*_):
+        raise UserError("not here")
+
+    monkeypatch.setattr("lightning_rl.run.settle", refuse)
+    assert run_cli(tmp_path, "--max_epochs", "1") == 2
+    assert "not here" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
