@@ -72,7 +72,8 @@ def build_parser() -> Parser:
         type=whole(1, SEEDS),
         default=1,
         metavar="N",
-        help="agents only: train the seeds SEED .. SEED+N-1 at once, one folder each; same results as alone (default 1)",
+        help="agents only: train the seeds SEED .. SEED+N-1 at once, one folder each; "
+        "same results as alone up to rounding (default 1)",
     )
     run.add_argument("--preset", metavar="NAME", help="a block under presets: in the method's config, e.g. a paper's own values")
     run.add_argument("--max_epochs", type=count, metavar="N", help="same as --set max_epochs=N")
@@ -104,7 +105,7 @@ def build_parser() -> Parser:
         type=_process_count,
         default=1,
         metavar="N",
-        help="train the seeds of --num_seeds in N groups, a process each; same results (default 1)",
+        help="train the seeds of --num_seeds in N groups, a process each; same results up to rounding (default 1)",
     )
     place.add_argument(
         "--accelerator",
@@ -115,7 +116,8 @@ def build_parser() -> Parser:
     )
     place.add_argument(
         "--executor", choices=tuple(EXECUTORS), default="serial",
-        help="where SE and RN evaluate their populations; same results: serial in NUM_WORKERS processes, ray on a cluster",
+        help="where SE and RN evaluate their populations; same results up to rounding: "
+        "serial in NUM_WORKERS processes, ray on a cluster",
     )  # fmt: skip
     place.add_argument("--ray_address", metavar="HOST:PORT", help="of a running Ray cluster (default: one is started here)")
     keep = parser.add_argument_group("checkpoints and recordings")

@@ -75,7 +75,6 @@ def make_td3(name, seeds):
 
 def make_ppo(name, seeds):
     continuous, paper = "continuous" in name, "paper" in name
-    # Steps in multiples of 16: rows of every tensor then start at multiples of 64 bytes, see test_agents.
     batch, norm, kind = (None, None, "returns") if paper else (32, 0.5, "advantages")
     settings = PPOSettings(0.5, 0.02, 64, 8, batch, 0.2, 0.5, 0.0, kind, max_norm=norm)
     size = 1 if continuous else 3
@@ -130,9 +129,9 @@ def assert_same_runs(a, b, exactly=True):
     compare(flat(a["callbacks"]["ExperienceState"]), flat(b["callbacks"]["ExperienceState"]), exactly)
 
 
-def check_a_seed_of_many(tmp_path, implementation, gamename, exactly=True):
-    """Its whole checkpoint, replay memory included, is that of the seed alone: stacked, stopped and resumed on the way, against
-    alone and uninterrupted.
+def check_a_seed_of_many(tmp_path, implementation, gamename):
+    """Its whole checkpoint, replay memory included, is that of the seed alone up to rounding: stacked, stopped and resumed on the
+    way, against alone and uninterrupted.
     """
     together, alone = tmp_path / "together", tmp_path / "alone"
     for epochs in ("2", "5"):
@@ -141,14 +140,14 @@ def check_a_seed_of_many(tmp_path, implementation, gamename, exactly=True):
     assert run_cli(alone, "--max_epochs", "5", "--seed", "26", implementation=implementation, gamename=gamename) == 0
     a, b = (last(folder, implementation, gamename, 26) for folder in (together, alone))
     assert a["hyper_parameters"] == b["hyper_parameters"]
-    assert_same_runs(a, b, exactly)
+    assert_same_runs(a, b, exactly=False)
 
 
 def compare(a, b, exactly):
     assert [name for name, _ in a] == [name for name, _ in b]
     for (name, left), (_, right) in zip(a, b, strict=True):
         assert left.shape == right.shape, name
-        if exactly:
+        if exactly or not left.is_floating_point():
             assert torch.equal(left, right), name
         else:
-            torch.testing.assert_close(left, right, rtol=1e-3, atol=1e-4)
+            torch.testing.assert_close(left, right, rtol=1e-3, atol=1e-4, msg=lambda text, name=name: f"{name}: {text}")

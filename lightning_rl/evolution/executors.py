@@ -1,7 +1,7 @@
-"""Where a population is evaluated. Every executor gives the same results in the same order.
+"""Where a population is evaluated. Every executor gives the same results, up to rounding, in the same order.
 
 A shard is a list of items; a function of (proposal, items) gives one plain result for each. Results depend on seeds alone, so a
-shard can be evaluated anywhere, and again after a failure.
+shard can be evaluated anywhere, and again after a failure. (A stack of another size may add up in another order.)
 """
 
 from __future__ import annotations

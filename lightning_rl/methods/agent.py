@@ -1,7 +1,7 @@
 """Value-based and actor-critic agents (``agents``) as methods: one LightningModule for all, one Config each.
 
 An epoch is ``steps_per_epoch`` decisions with the learning that goes with them. The agent is a stack of members, one per
-seed; what a member does is a function of its own seed, so one seed of many is the run of that seed alone.
+seed; what a member does is a function of its own seed, so one seed of many is, up to rounding, the run of that seed alone.
 """
 
 from __future__ import annotations

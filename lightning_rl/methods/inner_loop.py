@@ -1,7 +1,7 @@
 """The inner loop of bi-level learning: fresh agents train on a proxy each, then play the real task.
 
 All agents of one kind are one stack. What comes of an agent is a function of its proxy and its seed, whoever trains beside it
-and wherever.
+and wherever, up to rounding.
 """
 
 from __future__ import annotations

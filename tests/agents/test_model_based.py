@@ -40,16 +40,20 @@ def make(kind, env, seeds, **changes):
 KINDS = ("replay", "perfect", "simple", "categorical", "gaussian")
 
 
-@pytest.mark.parametrize("env", [ProcMaze(2), ButtonGrid(2, 2), PanFlute(4)], ids=["maze", "buttons", "flute"])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("group_size", [1, 2])
+STACKS = [
+    ("replay", PanFlute(4), 1), ("perfect", ButtonGrid(2, 2), 1), ("simple", ProcMaze(2), 1), ("categorical", PanFlute(4), 1),
+    ("gaussian", ButtonGrid(2, 2), 1), ("perfect", ProcMaze(2), 2), ("simple", PanFlute(4), 2), ("categorical", ProcMaze(2), 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "env", "group_size"), STACKS)
 def test_a_seed_of_many_is_the_seed_alone(kind, env, group_size):
-    """Bit by bit where seeds are updated one by one; a batch of several may round differently."""
+    """Where seeds are updated one by one, only the choice of actions sees them together."""
     together = StepTraining(make(kind, env, [3, 4, 5], group_size=group_size))
     alone = StepTraining(make(kind, env, [4], group_size=group_size))
     for training in (together, alone):
-        training.run(60)
-    tolerance = {"rtol": 0, "atol": 0} if group_size == 1 else {"rtol": 1e-3, "atol": 1e-4}
+        training.run(45)
+    tolerance = {"rtol": 1e-5, "atol": 1e-6} if group_size == 1 else {"rtol": 1e-3, "atol": 1e-4}
     for name, value in alone.agent.state_dict().items():
         torch.testing.assert_close(together.agent.state_dict()[name][1:2], value, **tolerance)
     assert torch.equal(together.obs[1:2], alone.obs)

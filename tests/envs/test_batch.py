@@ -39,7 +39,7 @@ def test_a_member_alone_meets_what_it_meets_in_a_stack(make):
     for member in (1, 3):
         alone = play(make(SEEDS[member : member + 1]), [member])
         for here, there in zip(together, alone, strict=True):
-            assert torch.equal(here[member][0], there[member][0])
+            torch.testing.assert_close(here[member][0], there[member][0], rtol=0, atol=1e-4)  # sines may be rounded
 
 
 @pytest.mark.parametrize("make", batches(), ids=["func", "gym"])

@@ -94,7 +94,8 @@ def test_leading_dimensions_are_any_and_independent(name):
     step = env.step(state, action, NO_NOISE)
     alone = env.step(state[1, 2], action[1, 2], NO_NOISE)
     for batched, single in zip(step[:4], alone[:4], strict=True):
-        assert torch.equal(batched[1, 2], single)
+        # Whole vectors of the processor and what is left over of them may take a sine in two ways.
+        torch.testing.assert_close(batched[1, 2], single, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

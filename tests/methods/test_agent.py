@@ -38,8 +38,7 @@ def test_resuming_equals_not_having_stopped(tmp_path, implementation, gamename):
     ("implementation", "gamename"), [("QL", "cliff"), ("DDQN", "cartpole"), ("TD3", "pendulum"), ("DDQN", "lunarlander")]
 )
 def test_a_seed_of_many_is_the_seed_alone(tmp_path, implementation, gamename):
-    """Tolerance: see test_agents."""
-    check_a_seed_of_many(tmp_path, implementation, gamename, exactly=implementation != "TD3")
+    check_a_seed_of_many(tmp_path, implementation, gamename)
 
 
 def test_each_seed_of_many_has_an_ordinary_run_directory(tmp_path):

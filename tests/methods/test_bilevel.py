@@ -39,7 +39,8 @@ def test_processes_give_the_same_run(tmp_path):
     assert run_cli(here, "--max_epochs", "2", implementation="SE") == 0
     assert run_cli(there, "--max_epochs", "2", "--num_workers", "2", implementation="SE") == 0
     assert last(here, "SE")["callbacks"]["Evolution"] == last(there, "SE")["callbacks"]["Evolution"]
-    assert torch.equal(last(here, "SE")["state_dict"]["strategy.mean"], last(there, "SE")["state_dict"]["strategy.mean"])
+    means = [last(folder, "SE")["state_dict"]["strategy.mean"] for folder in (here, there)]
+    torch.testing.assert_close(*means, rtol=1e-5, atol=1e-6)  # other stacks of agents: up to rounding
 
 
 def test_a_run_leaves_its_best_proxy_and_its_metrics(tmp_path):

@@ -46,7 +46,7 @@ def test_a_varied_agent_alone_is_what_it_is_in_a_stack(name):
     torch.testing.assert_close(*(torch.as_tensor(x[0] if isinstance(x, tuple) else x) for x in (ours, theirs)), rtol=0, atol=1e-5)
 
 
-def test_a_fixed_agent_alone_is_exactly_what_it_is_in_a_stack():
+def test_a_fixed_agent_alone_is_what_it_is_in_a_stack():
     together, alone = LOOP.evaluate(rows(3), [5, 6, 7], [0, 0, 0]), LOOP.evaluate(rows(3)[1:2], [6], [0])
     assert alone == together[1:2]
 

@@ -44,7 +44,7 @@ def test_groups_of_seeds_in_processes_are_the_same_runs(tmp_path, capfd):
     assert run_cli(one, *flags, implementation="simple-model", gamename="panflute-3") == 0
     assert run_cli(two, *flags, "--num_processes", "2", implementation="simple-model", gamename="panflute-3") == 0
     for seed in (25, 26, 27):
-        assert_same_runs(*(last(folder, "simple-model", "panflute-3", seed) for folder in (one, two)))
+        assert_same_runs(*(last(folder, "simple-model", "panflute-3", seed) for folder in (one, two)), exactly=False)
     assert run_cli(two, "--num_processes", "2", implementation="ER", gamename="panflute-3") == 2
     assert "--num_processes 2: more than the 1 seed(s) of --num_seeds" in capfd.readouterr().err
 
