@@ -233,7 +233,8 @@ def test_a_dead_worker_ends_the_run_with_an_error_and_leaves_the_checkpoint(tmp_
 def test_an_environment_that_raises_ends_the_run(tmp_path, capsys, toy_games, num_workers):
     assert run_cli(tmp_path, "--num_workers", num_workers, gamename="raising") == 2
     err = capsys.readouterr().err
-    assert "error: ValueError: the ground gave way -- raised in warm-up, episode 0" in err
+    assert "error: ValueError: the ground gave way -- raised in step() of RaisingTask at " in err
+    assert "this was warm-up, episode 0" in err
 
 
 def test_filming_what_cannot_render(tmp_path, capsys, toy_games):

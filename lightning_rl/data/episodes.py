@@ -115,12 +115,8 @@ class Player:
                 step += 1
                 log.length[rows] = step
                 rows = rows[~(log.terminated[rows] | log.truncated[rows])]
-        except Exception as error:
-            request = requests[row]
-            raise RolloutError(
-                f"{type(error).__name__}: {error} -- raised in {request.name} "
-                f"(gamename {self.spec.gamename}, request seed {request.seed}, step {step})"
-            ) from error
+        except RolloutError as error:
+            raise RolloutError(f"{error}; this was {requests[row].name} (request seed {requests[row].seed})") from error
         return log.episodes(int(self.version))
 
 

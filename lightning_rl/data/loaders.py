@@ -124,6 +124,8 @@ class Collector:
         iterator = getattr(self._loader, "_iterator", None)
         if iterator is not None:
             iterator._shutdown_workers()  # torch does this when the iterator dies, but a traceback may keep it alive
+            for worker in getattr(iterator, "_workers", ()):
+                worker.kill()  # one that is still there is in a step that does not return
         self._loader = None
 
     @property

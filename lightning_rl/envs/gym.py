@@ -16,8 +16,10 @@ import gymnasium
 import numpy as np
 from gymnasium.envs.registration import EnvSpec as GymSpec
 
+from lightning_rl.envs.checked import CheckedEnv, frames_of, own_place, say
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.files import write_bytes
+from lightning_rl.limits import shown
 from lightning_rl.types import UserError
 
 Env = gymnasium.Env[Any, Any]
@@ -98,6 +100,11 @@ def _check_sizes(spec: EnvSpec, env: Env) -> None:
             f"the action space of {spec.env_id} is {space}, which no policy here fits; those that do: "
             "Discrete (categorical policy) and Box of one dimension (Gaussian policy). Wrap the environment"
         )
+    if isinstance(space, gymnasium.spaces.Box) and not space.is_bounded():
+        raise UserError(
+            f"the action space of {spec.env_id} is {shown(space)}, without bounds; policies act in [-1, 1], which "
+            "is scaled to the box: give it finite bounds"
+        )
     found = (env.observation_space.shape, size, continuous)
     stated = ((spec.obs_size,), spec.action_size, spec.continuous)
     if found != stated:
@@ -118,14 +125,21 @@ def make_env(spec: EnvSpec, render: bool = False) -> Env:
         with _quiet_mujoco(entry):
             env: Env = gymnasium.make(
                 entry,
-                max_episode_steps=spec.horizon,
+                max_episode_steps=-1,  # CheckedEnv keeps the time limit
                 disable_env_checker=True,
                 **dict(spec.kwargs),
                 **({"render_mode": "rgb_array"} if render else {}),
             )
     except (gymnasium.error.Error, ImportError) as error:
         raise UserError(f"cannot make '{spec.env_id}' for gamename '{spec.gamename}': {error}") from error
+    except Exception as error:  # of the environment's own code
+        file, line = own_place(frames_of(error)) or frames_of(error)[-1]
+        raise UserError(f"cannot make '{spec.env_id}' for gamename '{spec.gamename}': {say(error)} at {file}:{line}") from error
     _check_sizes(spec, env)
+    env = CheckedEnv(env, spec.gamename, spec.horizon)
+    start = int(getattr(env.action_space, "start", 0))
+    if start:
+        env = gymnasium.wrappers.TransformAction(env, lambda action: action + start, gymnasium.spaces.Discrete(spec.action_size))
     if spec.continuous:
         env = gymnasium.wrappers.ClipAction(gymnasium.wrappers.RescaleAction(env, np.float32(-1), np.float32(1)))
     if spec.repeat > 1:

@@ -87,7 +87,10 @@ class SerialExecutor(Executor):
 
     def close(self) -> None:
         if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+            processes = list(self._pool._processes.values())
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            for process in processes:
+                process.kill()  # nobody waits for what it may still be at, which may never end
             self._pool = None
 
 

@@ -98,5 +98,5 @@ def test_uniform_mode_is_uniform(gamename):
 
 def test_an_environment_that_raises_is_named(toy_games):
     spec = env_spec("raising")
-    with pytest.raises(RolloutError, match=r"ValueError: the ground gave way.*test 0.*request seed 1000, step 3"):
+    with pytest.raises(RolloutError, match=r"ValueError: the ground gave way.*step 3.*test 0.*request seed 1000"):
         Player(spec, toy_policy(spec)).play(requests(2))

@@ -51,6 +51,30 @@ def test_a_dead_process_is_told():
         executor.close()
 
 
+def test_closing_waits_for_nobody():
+    """As after a second Ctrl-C: what is under way is thrown away."""
+    executor, ended = SerialExecutor(2), threading.Event()
+
+    def run():
+        with pytest.raises(RolloutError):
+            executor.map(sleepy, *asked())
+        ended.set()
+
+    threading.Thread(target=run, daemon=True).start()
+    while executor._pool is None or len(executor._pool._processes) < 2:
+        time.sleep(0.01)
+    processes = list(executor._pool._processes.values())
+    executor.close()
+    assert ended.wait(10)
+    for process in processes:
+        process.join(10)
+        assert not process.is_alive()
+
+
+def sleepy(proposal, items):
+    time.sleep(60)
+
+
 def lambda_free_kill(proposal, items):
     os.kill(os.getpid(), signal.SIGKILL)
 

@@ -1,0 +1,184 @@
+"""The one place that calls the code of a Gymnasium environment: mistakes in it are named by file and line.
+
+A step that does not return is named too; it is not ended, as it may be slow by nature.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any, SupportsFloat
+
+import gymnasium
+import numpy as np
+
+from lightning_rl.limits import shorten, shown
+from lightning_rl.types import RolloutError
+
+_STEP = "(obs, reward, terminated, truncated, info)"
+_PATIENCE_S = 20.0
+# Where the installed libraries are, Python's own, and ours.
+_LIBRARIES = tuple(str(Path(file).parent) for file in (Path(np.__file__).parent, os.__file__, Path(__file__).parent))
+
+Place = tuple[str, int]
+"""(file, line)."""
+
+
+class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment within its time limit of ``horizon`` steps. RolloutError where it raises, or gives what is none of
+    Gymnasium's: a reward that is no finite number, an observation of another shape, the answers of the old Gym."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], gamename: str, horizon: int):
+        super().__init__(env)
+        self.gamename, self.horizon = gamename, horizon
+        self.seed: int | None = None
+        self.length = 0
+        self._shape = env.observation_space.shape
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        self.seed, self.length = seed, 0
+        WATCH.enter(self)
+        try:
+            outcome: Any = self.env.reset(seed=seed, options=options)
+        except Exception as error:
+            raise self._raised("reset", error) from error
+        finally:
+            WATCH.env = None
+        if not (isinstance(outcome, tuple) and len(outcome) == 2 and isinstance(outcome[1], dict)):
+            raise self._wrong("reset", f"returned {_form(outcome)}, expected (obs, info)")
+        return self._observation("reset", outcome[0]), outcome[1]
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        WATCH.env = self
+        try:
+            outcome = self.env.step(action)
+        except Exception as error:
+            raise self._raised("step", error) from error
+        finally:
+            WATCH.env = None
+        try:
+            obs, reward, terminated, truncated, info = outcome
+            right = obs.shape == self._shape and math.isfinite(reward) and type(info) is dict
+        except (AttributeError, TypeError, ValueError):
+            right = False
+        if not right:
+            obs, reward, terminated, truncated, info = self._judged(outcome)
+        self.length += 1
+        return obs, reward, terminated, truncated or self.length >= self.horizon, info
+
+    def render(self) -> Any:
+        try:
+            return self.env.render()
+        except Exception as error:
+            raise self._raised("render", error) from error
+
+    def _judged(self, outcome: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """A step's answer that is unusual, e.g. a list as the observation; RolloutError where it is wrong."""
+        if not isinstance(outcome, tuple) or len(outcome) != 5:
+            raise self._wrong("step", f"returned {_form(outcome)}, expected {_STEP}")
+        obs, reward, terminated, truncated, info = outcome
+        try:
+            number = math.nan if isinstance(reward, str) else float(reward)
+        except (TypeError, ValueError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise self._wrong("step", f"gave the reward {shown(reward)}, expected a finite number")
+        if not isinstance(info, dict):
+            raise self._wrong("step", f"gave the info {shown(info)}, expected a dict")
+        return self._observation("step", obs), number, terminated, truncated, info
+
+    def _observation(self, call: str, obs: Any) -> Any:
+        try:
+            found = np.asarray(obs)
+        except ValueError:  # lists of different lengths
+            raise self._wrong(call, f"gave the observation {shown(obs)}, which is no array") from None
+        if found.shape != self._shape or found.dtype.kind not in "biuf":
+            numbers = "" if found.dtype.kind in "biuf" else f" of {found.dtype}"
+            raise self._wrong(call, f"gave an observation of shape {found.shape}{numbers}, its space says {self._shape} numbers")
+        return obs if isinstance(obs, np.ndarray) else found
+
+    def _wrong(self, call: str, what: str) -> RolloutError:
+        return RolloutError(f"{call}() {what} -- from {self._where(definition(self.env, call))}")
+
+    def _raised(self, call: str, error: Exception) -> RolloutError:
+        place = self._own_place(frames_of(error), call)
+        return RolloutError(f"{say(error)} -- raised in {call}() of {self._where(place)}")
+
+    def _own_place(self, frames: Sequence[Place], call: str) -> Place:
+        defined = definition(self.env, call)
+        return own_place(frames, defined[0]) or defined
+
+    def _where(self, place: Place) -> str:
+        name, (file, line) = type(self.env.unwrapped).__name__, place
+        return f"{name} at {file}:{line} (gamename {self.gamename}, seed {self.seed}, step {self.length})"
+
+    def stuck(self, frame: FrameType | None, seconds: float) -> str:
+        """The line about a call that has not returned for so long; frame: where it is."""
+        frames = [(each.f_code.co_filename, line) for each, line in traceback.walk_stack(frame)]
+        place = self._own_place(frames[::-1], "step")
+        return f"no answer for {seconds:.0f} s from {self._where(place)}: waiting for it; Ctrl-C twice leaves"
+
+
+def say(error: BaseException) -> str:
+    """An exception in one line."""
+    return f"{type(error).__name__}: {shorten(str(error), 300)}"
+
+
+def own_place(frames: Sequence[Place], own: str = "") -> Place | None:
+    """The innermost of the frames (outermost first) that is in the file ``own``, else in a file that is no library's."""
+    mine = [place for place in frames if place[0] == own]
+    others = [place for place in frames if not place[0].startswith((*_LIBRARIES, "<"))]
+    return next(iter((mine or others)[::-1]), None)
+
+
+def frames_of(error: BaseException) -> list[Place]:
+    """Where an exception came through, outermost first."""
+    return [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+
+
+def definition(env: gymnasium.Env[Any, Any], call: str) -> Place:
+    """Where the environment's class defines a method."""
+    code = inspect.unwrap(getattr(type(env.unwrapped), call)).__code__
+    return code.co_filename, code.co_firstlineno
+
+
+def _form(outcome: Any) -> str:
+    return f"{len(outcome)} values" if isinstance(outcome, tuple) else f"a {type(outcome).__name__}"
+
+
+class _Watch:
+    """Says when an environment has been in one call for long. env: the one that is in a call now."""
+
+    def __init__(self, patience: float):
+        self.patience = patience
+        self.env: CheckedEnv | None = None
+        self._caller = self._pid = 0
+
+    def enter(self, env: CheckedEnv) -> None:
+        self.env, self._caller = env, threading.get_ident()
+        if self._pid != os.getpid():  # threads do not survive a fork
+            self._pid = os.getpid()
+            threading.Thread(target=self._look, daemon=True, name="step watch").start()
+
+    def _look(self) -> None:
+        last, since, due = None, 0.0, self.patience
+        while True:
+            time.sleep(self.patience / 4)
+            env = self.env
+            now = None if env is None else (env, env.seed, env.length)
+            if env is None or now != last:
+                last, since, due = now, time.monotonic(), self.patience
+            elif time.monotonic() - since >= due:
+                seconds, due = time.monotonic() - since, 2 * due
+                print(env.stuck(sys._current_frames().get(self._caller), seconds), file=sys.stderr, flush=True)
+
+
+WATCH = _Watch(_PATIENCE_S)

@@ -1,0 +1,177 @@
+"""A user's environment that misbehaves is named in one line, with the file and line of its own code, by every family."""
+
+import math
+import multiprocessing
+import re
+import signal
+import time
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from helpers import run_cli, toy_policy
+
+from lightning_rl.data.episodes import Player
+from lightning_rl.data.loaders import Collector
+from lightning_rl.envs import checked
+from lightning_rl.envs.checked import CheckedEnv
+from lightning_rl.envs.gym import make_env
+from lightning_rl.envs.spec import ENV_SPECS, EnvSpec
+from lightning_rl.types import Request, UserError
+
+FAMILIES = ("UDRL", "RCP-A", "REINFORCE", "DDQN", "PPO")
+HERE = re.escape(__file__)
+LINES = Path(__file__).read_text().splitlines()
+OBS = np.zeros(3, np.float32)
+HANGS = multiprocessing.get_context("fork").Event()
+
+
+def line(text, after="class Task"):
+    start = next(number for number, each in enumerate(LINES) if each.startswith(after))
+    return next(number + 1 for number, each in enumerate(LINES) if number >= start and text in each)
+
+
+class Task(gymnasium.Env):
+    """Right but for the fourth step of every episode, which answers as ``kind`` says."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (3,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, kind, render_mode=None):
+        self.kind = kind
+        if kind == "constructor":
+            raise KeyError("no such level")
+        if kind == "start":
+            self.action_space = gymnasium.spaces.Discrete(2, start=5)
+        if kind == "infinite":
+            self.action_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return OBS if self.kind == "old reset" else (OBS, {})
+
+    def step(self, action):
+        self.steps += 1
+        reward = float(action not in (5, 6)) if self.kind == "start" else 0.0
+        right = (OBS, reward, self.steps == 10, False, {})
+        return right if self.steps < 4 else self.answer(right)
+
+    def answer(self, right):
+        while self.kind == "hangs":
+            HANGS.set()
+        if self.kind == "raises":
+            raise ValueError("the ground gave way\nand more")
+        return {"steps": (OBS, 0.0, False, {}), **{k: (*a, *right[len(a) :]) for k, a in ANSWERS.items()}}.get(self.kind, right)
+
+
+ANSWERS = {
+    "wide": (np.zeros(4),),
+    "broadcast": (np.zeros(1),),
+    "ragged": ([[1.0], [1.0, 2.0]],),
+    "words": (["a", "b", "c"],),
+    "none": (OBS, None),
+    "nan": (OBS, math.nan),
+    "infinite reward": (OBS, -math.inf),
+    "string": (OBS, "1.0"),
+    "info": (OBS, 0.0, False, False, None),
+}
+
+STEP = rf"Task at {HERE}:{line('def step')} \(gamename bad, seed \d+, step 3\)"
+TOLD = {
+    "raises": rf"ValueError: the ground gave way\\nand more -- raised in step\(\) of Task at {HERE}:{line('raise ValueError')} ",
+    "wide": rf"step\(\) gave an observation of shape \(4,\), its space says \(3,\) numbers -- from {STEP}",
+    "broadcast": rf"step\(\) gave an observation of shape \(1,\), its space says \(3,\) numbers -- from {STEP}",
+    "ragged": rf"step\(\) gave the observation \[\[1.0\], \[1.0, 2.0\]\], which is no array -- from {STEP}",
+    "words": rf"step\(\) gave an observation of shape \(3,\) of <U1, its space says \(3,\) numbers -- from {STEP}",
+    "none": rf"step\(\) gave the reward None, expected a finite number -- from {STEP}",
+    "nan": rf"step\(\) gave the reward nan, expected a finite number -- from {STEP}",
+    "infinite reward": rf"step\(\) gave the reward -inf, expected a finite number -- from {STEP}",
+    "string": rf"step\(\) gave the reward '1.0', expected a finite number -- from {STEP}",
+    "info": rf"step\(\) gave the info None, expected a dict -- from {STEP}",
+    "steps": rf"step\(\) returned 4 values, expected \(obs, reward, terminated, truncated, info\) -- from {STEP}",
+    "old reset": rf"reset\(\) returned a ndarray, expected \(obs, info\) -- from Task at {HERE}:{line('def reset')} .*, step 0\)",
+    "constructor": rf"cannot make 'bad-v0' for gamename 'bad': KeyError: 'no such level' at {HERE}:{line('raise KeyError')}$",
+}
+
+
+@pytest.fixture
+def bad(monkeypatch):
+    """Makes ``Task(kind)`` the environment of gamename ``bad``."""
+
+    def register(kind, continuous=False):
+        monkeypatch.setitem(gymnasium.registry, "bad-v0", None)
+        del gymnasium.registry["bad-v0"]
+        gymnasium.register("bad-v0", entry_point=Task, kwargs={"kind": kind})
+        spec = EnvSpec("bad", "bad-v0", 3, 2, continuous, 10, 10, 10.0, None)
+        monkeypatch.setitem(ENV_SPECS, "bad", spec)
+        return spec
+
+    return register
+
+
+@pytest.mark.parametrize("kind", TOLD)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_an_environment_does_wrong_is_one_line_with_its_place(family, kind, bad, tmp_path, capsys):
+    bad(kind)
+    assert run_cli(tmp_path, gamename="bad", implementation=family) == 2
+    (told,) = (each for each in capsys.readouterr().err.splitlines() if each.startswith("error"))
+    assert re.search(f"^error: {TOLD[kind]}", told), told
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_discrete_actions_begin_where_the_space_does(family, bad, tmp_path, capsys):
+    """Discrete(2, start=5) is given 5 and 6; any other action is paid."""
+    bad("start")
+    assert run_cli(tmp_path, gamename="bad", implementation=family, max_env_steps=40) == 0
+    assert re.search(r"sampled 0\.0", capsys.readouterr().out)
+
+
+def test_what_is_unusual_but_right_is_taken(bad, monkeypatch):
+    """A list of numbers is an observation, a whole number or one of numpy's is a reward."""
+    env = make_env(bad("unusual"))
+    for answer, reward in ((([1, 2, 3], np.float32(2.0)), 2.0), ((np.ones(3), 3), 3.0)):
+        monkeypatch.setitem(ANSWERS, "unusual", answer)
+        env.reset(seed=1)
+        for _ in range(4):
+            obs, paid, *_ = env.step(1)
+        np.testing.assert_array_equal(obs, answer[0])
+        assert paid == reward
+
+
+def test_the_time_limit_truncates_and_a_reset_begins_it_anew(bad):
+    env = CheckedEnv(Task("right"), "bad", 4)
+    for _ in range(2):
+        env.reset(seed=0)
+        assert [env.step(0)[2:4] for _ in range(4)] == [(False, False)] * 3 + [(False, True)]
+
+
+def test_an_action_box_without_bounds_is_refused(bad):
+    with pytest.raises(UserError, match=r"action space of bad-v0 is Box\(-inf, inf, \(2,\), float32\), .* give it finite bounds"):
+        make_env(bad("infinite", continuous=True))
+
+
+def test_a_step_that_does_not_return_is_named_while_it_lasts(bad, monkeypatch, capsys):
+    monkeypatch.setattr(checked, "WATCH", checked._Watch(0.2))
+    spec = bad("hangs")
+    monkeypatch.setattr(Task, "answer", lambda self, right: time.sleep(0.5) or right)
+    (episode,) = Player(spec, toy_policy(spec)).play([Request("0", 5, "uniform")])
+    assert episode.length == 10
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) >= 7  # of steps 4 to 10, the line comes once each
+    place = line("lambda self, right: time.sleep(0.5)", "def test_a_step_that_does")
+    where = rf"Task at {HERE}:{place} \(gamename bad, seed 5, step 3\)"
+    assert re.fullmatch(rf"no answer for 0 s from {where}: waiting for it; Ctrl-C twice leaves", told[0])
+
+
+def test_closing_ends_workers_that_hang_in_a_step(bad, monkeypatch):
+    monkeypatch.setattr("torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL", 0.3)  # seconds that torch waits for them
+    spec = bad("hangs")
+    c = Collector(spec, toy_policy(spec), 1, 1)
+    c.start([Request("0", 0, "uniform")], c.behaviour.state_dict(), 0)
+    worker = c._loader._iterator._workers[0]
+    assert HANGS.wait(20)
+    c.close()
+    worker.join(5)
+    assert worker.exitcode == -signal.SIGKILL
