@@ -73,9 +73,13 @@ def quantile_target(label: Tensor, weight: Tensor, quantile: float) -> Target:
 
 
 def max_target(label: Tensor, weight: Tensor, quantile: float) -> Target:
-    """The highest label ``[M]``, with the sd of all: the earlier implementation's, which asks for the extreme of the noise."""
+    """The highest label ``[M]``, with the sd of all: the earlier implementation's, which asks for the extreme of the noise.
+
+    Of labels ``[U, B]`` of minibatches, the highest of all with the sd of the minibatch that it is in.
+    """
     del weight, quantile
-    return _target(label.max(), label.std(correction=0), label)
+    batches = label.reshape(-1, label.shape[-1])
+    return _target(label.max(), batches[batches.amax(1).argmax()].std(correction=0), label)
 
 
 def _target(mean: Tensor, sd: Tensor, label: Tensor) -> Target:
@@ -89,9 +93,10 @@ TARGETS: dict[str, Callable[[Tensor, Tensor, float], Target]] = {
 }
 
 
-def draw_targets(target: Target, spread: float, noise: Tensor) -> Tensor:
-    """Commands ``[n]`` from standard normal noise ``[n]``; ``spread`` scales the sd. Never outside ``low .. high``."""
-    return (target.mean + spread * target.sd * noise).clamp(target.low, target.high)
+def draw_targets(target: Target, spread: float, noise: Tensor, limited: bool = True) -> Tensor:
+    """Commands ``[n]`` from standard normal noise ``[n]``; ``spread`` scales the sd. limited: never outside ``low .. high``."""
+    drawn = target.mean + spread * target.sd * noise
+    return drawn.clamp(target.low, target.high) if limited else drawn
 
 
 def annealed(command: FloatArray, reward: FloatArray, discount: float) -> FloatArray:

@@ -6,7 +6,7 @@ tilted towards the better ones, so that acting on them yields better episodes.
 
 Where we differ from the paper and the earlier code: the advantage is a lambda-return minus the value, both from one
 sweep over the whole window; labels are standardised over the window; the target stays among labels that were seen;
-one command holds for a whole episode; the critic has an optimiser of its own.
+one command holds for a whole episode (but see key command_draw); the critic has an optimiser of its own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from lightning_rl.methods.reward_conditioned_configs import RCPAConfig, RCPConfi
 from lightning_rl.methods.window import WindowEpoch, WindowExperience
 from lightning_rl.nets.command import GatedLayersNet
 from lightning_rl.nets.mlp import relu_mlp
-from lightning_rl.nets.policies import Policy
+from lightning_rl.nets.policies import Policy, UnsteadyPolicy
 from lightning_rl.seeding import seed_torch
 
 
@@ -68,7 +68,8 @@ class RCP(Method):
             gate_scale=cfg.gate_scale,
             output_scale=cfg.output_scale,
         )
-        self.learner = Policy(self.net, distribution, spec.action_size)
+        kind = {"episode": Policy, "step": UnsteadyPolicy}[cfg.command_draw]
+        self.learner = kind(self.net, distribution, spec.action_size)
         self.policy = copy.deepcopy(self.learner).requires_grad_(False)
         self.register_buffer("target", torch.zeros(4))
         self.register_buffer("probes", torch.zeros(2))
@@ -79,7 +80,8 @@ class RCP(Method):
         return Target(*self.target.tolist())
 
     def draw(self, noise: Tensor) -> Tensor:
-        return draw_targets(self.aim, self.cfg.target_spread, noise)
+        spread = 0.0 if isinstance(self.policy, UnsteadyPolicy) else self.cfg.target_spread
+        return draw_targets(self.aim, spread, noise, self.cfg.target_limit)
 
     def updates_per_iter(self) -> Mapping[str, int]:
         return {"policy": self.cfg.n_updates_per_iter}
@@ -109,7 +111,7 @@ class RCP(Method):
 
     def target_labels(self, command: Tensor, batch: WindowEpoch) -> Tensor:
         """Those of the commands ``[M]`` that the target of the next ones is made of."""
-        return command
+        raise NotImplementedError
 
     def training_step(self, batch: WindowEpoch, batch_idx: int) -> None:
         cfg, window = self.cfg, batch.window
@@ -150,6 +152,10 @@ class RCP(Method):
         weight = self.weights(command, self.cfg.target_temperature)
         self.target.copy_(torch.tensor(TARGETS[self.cfg.target](command, weight, self.cfg.target_quantile)))
         self.probes.copy_(torch.quantile(command, torch.tensor([0.1, 0.9], device=command.device)))
+        if isinstance(self.policy, UnsteadyPolicy):
+            aim, widest = self.aim, torch.finfo(torch.float32)
+            limits = (aim.low, aim.high) if self.cfg.target_limit else (widest.min, widest.max)
+            self.policy.command_noise.copy_(torch.tensor([self.cfg.target_spread * aim.sd, *limits]))
 
     def first_command(self) -> tuple[float, ...]:
         return (self.aim.mean,)
@@ -206,7 +212,8 @@ class RCPR(RCP):
 
         Steps count as often as they are trained on; in the window itself a few long episodes outweigh many good short ones.
         """
-        index = {"step": batch.index["policy"].flatten(), "episode": batch.window.first}[self.cfg.target_labels]
+        newest = batch.window.first[-(self.cfg.target_episodes or 0) :]
+        index = {"step": batch.index["policy"].flatten(), "episode": newest}[self.cfg.target_labels]
         return command[index]
 
     def next_command(self) -> CommandRule | None:
@@ -226,6 +233,9 @@ class RCPA(RCP):
 
     def as_commands(self, label: Tensor) -> Tensor:
         return standardise(label, self.cfg.command_limit) if self.cfg.standardise else label
+
+    def target_labels(self, command: Tensor, batch: WindowEpoch) -> Tensor:
+        return {"window": command, "minibatch": command[batch.index["policy"]]}[self.cfg.target_labels]
 
     def next_command(self) -> CommandRule | None:
         """The same advantage is asked for at every step."""

@@ -28,6 +28,8 @@ class RCPConfig(WindowConfig):
     target_temperature: PositiveFloat
     target_quantile: Share
     target_spread: NonNegativeFloat
+    target_limit: bool
+    command_draw: Literal["episode", "step"]
     n_updates_per_iter: PositiveInt
     learning_rate: PositiveFloat
     anneal_from: Share
@@ -52,6 +54,7 @@ class RCPConfig(WindowConfig):
 class RCPAConfig(RCPConfig):
     """Keys of ``configs/RCP-A.yaml``."""
 
+    target_labels: Literal["window", "minibatch"]
     bootstrap_truncated: bool
     trace_decay: Share
     advantage_trace_decay: Share
@@ -84,10 +87,14 @@ class RCPRConfig(RCPConfig):
 
     command: Literal["hold", "anneal"]
     target_labels: Literal["step", "episode"]
+    target_episodes: PositiveInt | None
     weight_by: Literal["return_to_go", "episode_return"]
 
     @model_validator(mode="after")
     def _check_target_labels(self) -> Self:
         if self.command == "anneal" and self.target_labels == "step":
             raise ValueError("command anneal begins with what an episode is to collect; set target_labels=episode")
+        if self.target_episodes is not None and self.target_labels == "step":
+            raise ValueError(f"target_episodes {self.target_episodes}: labels of every step are of the whole window; "
+                             "set target_labels=episode, or target_episodes=null")  # fmt: skip
         return self

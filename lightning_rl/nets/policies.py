@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from lightning_rl.functional.distributions import Distribution
@@ -34,3 +35,30 @@ class Policy(nn.Module):
     def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         """Noise for ``act``; ``shape`` ends with ``noise_size``."""
         return self.distribution_class.draw_noise(rng, shape)
+
+
+class UnsteadyPolicy(Policy):
+    """Hears a command of one number with normal noise at every step; without noise, as it is.
+
+    command_noise: standard deviation of that noise, and the lowest and highest number that is heard.
+    """
+
+    command_noise: Tensor
+
+    def __init__(self, net: nn.Module, distribution_class: type[Distribution], action_size: int):
+        super().__init__(net, distribution_class, action_size)
+        self.register_buffer("command_noise", torch.zeros(3))
+
+    @property
+    def noise_size(self) -> int:
+        return self.action_size + 1
+
+    def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        action = super().draw_noise(rng, (*shape[:-1], self.action_size))
+        return np.concatenate([action, rng.standard_normal((*shape[:-1], 1), dtype=np.float32)], axis=-1)
+
+    def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
+        assert command is not None
+        sd, low, high = self.command_noise.tolist()
+        heard = (command + sd * noise[..., -1:]).clamp(low, high) if sd else command
+        return super().act(obs, heard, noise[..., :-1])

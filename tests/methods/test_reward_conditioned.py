@@ -3,21 +3,23 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from helpers import make_episode, run_cli, run_dir, tiny_settings
+from helpers import last, make_episode, run_cli, run_dir, tiny_settings
 
 from lightning_rl.config import build_config, merged_values
+from lightning_rl.data.episodes import Player
 from lightning_rl.data.replay import EpisodeWindow
+from lightning_rl.envs.spec import env_spec
 from lightning_rl.evaluate import evaluate
 from lightning_rl.methods.reward_conditioned import make_loaders
 from lightning_rl.methods.reward_conditioned_configs import RCPAConfig
 from lightning_rl.methods.window import WindowEpoch
 from lightning_rl.registry import implementation
-from lightning_rl.types import UserError
+from lightning_rl.types import Request, UserError
 
 
-def build(name: str, gamename: str = "cartpole", **settings):
+def build(name: str, gamename: str = "cartpole", layers=(), **settings):
     entry = implementation(name)
-    config = build_config(entry.config, [*merged_values(name, gamename), ("test", {**tiny_settings(name), **settings})])
+    config = build_config(entry.config, [*merged_values(name, gamename), *layers, ("test", {**tiny_settings(name), **settings})])
     hparams = {"implementation": name, "gamename": gamename, "seed": 3, "config": dataclasses.asdict(config)}
     method = entry.method(hparams)
     adams = method.optimisers()
@@ -144,6 +146,71 @@ def test_one_command_per_episode_within_what_was_seen(name):
     experience.collector.finish()
     for episode in experience.collector.collect(requests, method.policy.state_dict(), 7):
         assert (episode.command == episode.request.command).all()
+
+
+def original(name, **settings):
+    """The earlier implementation's recipe, with tiny networks and as little data as the tests need."""
+    return build(name, layers=merged_values(name, "cartpole", "original")[-1:], **settings)
+
+
+def test_the_earlier_rcp_r_asks_for_the_best_return_of_the_newest_twenty_episodes():
+    """Discounted returns by hand, gamma 0.5: of episode n they are 1.5 n. The best, number 40, is older than twenty episodes."""
+    method = original("RCP-R", discount=0.5)
+    batch = window_epoch(*([float(n), float(n)] for n in [40, *range(1, 22)]))
+    label, _ = method.label(batch)
+    method._aim(method.target_labels(method.as_commands(label), batch))
+    newest = 1.5 * np.arange(2, 22)
+    assert (method.aim.mean, method.aim.sd) == pytest.approx((31.5, float(newest.std())))
+    commands = method.draw(torch.tensor([-1.0, 0.0, 2.0]))  # not held down to what was seen
+    assert commands.tolist() == pytest.approx([31.5 - newest.std(), 31.5, 31.5 + 2 * newest.std()], rel=1e-5)
+    assert method.first_command() == pytest.approx((31.5,))
+    with pytest.raises(UserError, match="target_episodes 20: labels of every step are of the whole window"):
+        build("RCP-R", target_labels="step", target_episodes=20)
+
+
+def test_the_earlier_rcp_a_asks_for_the_highest_advantage_of_a_minibatch_with_the_sd_of_that_one():
+    method, batch = original("RCP-A"), window_epoch([1.0] * 6)
+    label = torch.tensor([0.0, 1.0, 5.0, 3.0, -4.0, 90.0])  # no update sees the last
+    batch.index["policy"] = torch.tensor([[0, 1, 1, 0], [2, 3, 3, 2], [4, 0, 4, 0]])
+    method._aim(method.target_labels(method.as_commands(label), batch))
+    assert (method.aim.mean, method.aim.sd) == (5.0, 1.0)  # of 5, 3, 3, 5
+    assert method.draw(torch.tensor([-1.0, 2.0])).tolist() == [5.0, 5.0]  # the noise comes at every step
+    assert method.policy.command_noise[0] == 1.0
+
+
+def test_a_command_can_be_drawn_anew_at_every_step():
+    """What the network hears is normal around the command; in greedy episodes it is the command itself."""
+    method = original("RCP-A")
+    method.policy.command_noise.copy_(torch.tensor([2.0, -1e30, 1e30]))
+    heard = []
+    method.policy.net.register_forward_pre_hook(lambda net, inputs: heard.append(inputs[1]))
+    player = Player(env_spec("cartpole"), method.policy)
+    requests = [Request(f"{n}", n, "sampled", (7.0,)) for n in range(40)]
+    episodes = player.play(requests)
+    numbers = torch.cat(heard).flatten()
+    assert (numbers.mean().item(), numbers.std().item()) == (pytest.approx(7, abs=0.3), pytest.approx(2, rel=0.1))
+    assert len(numbers.unique()) == len(numbers) == sum(episode.length for episode in episodes)
+    heard.clear()
+    player.play([Request("greedy", 1, "greedy", (7.0,))])
+    assert torch.cat(heard).unique().tolist() == [7.0]
+    method.policy.command_noise.copy_(torch.tensor([2.0, 6.5, 7.5]))
+    heard.clear()
+    player.play(requests)
+    assert (torch.cat(heard).min(), torch.cat(heard).max()) == (6.5, 7.5)
+
+
+@pytest.mark.parametrize("name", ["RCP-R", "RCP-A"])
+def test_the_earlier_recipe_runs_stops_and_goes_on(tmp_path, name):
+    """Resumed equals uninterrupted, and what is evaluated is the policy with the noise of its commands."""
+    for folder, stops in (("once", ["3"]), ("twice", ["2", "3"])):
+        for epochs in stops:
+            flags = ("--preset", "original", "--resume", "--max_epochs", epochs)
+            assert run_cli(tmp_path / folder, *flags, implementation=name) == 0
+    once, twice = (last(tmp_path / folder, name, "cartpole")["state_dict"] for folder in ("once", "twice"))
+    assert all(torch.equal(once[key], twice[key]) for key in once)
+    assert ("policy.command_noise" in once) == (name == "RCP-A")
+    if name == "RCP-A":
+        assert once["policy.command_noise"][0] > 0
 
 
 def test_annealed_commands_tell_what_is_left_to_collect():
