@@ -21,6 +21,7 @@ from lightning_rl.callbacks.contents import require_stored, require_weights
 from lightning_rl.console import put
 from lightning_rl.data.episodes import Player, record_episode
 from lightning_rl.envs.gym import can_film
+from lightning_rl.files import read_text
 from lightning_rl.functional.statistics import summarise
 from lightning_rl.limits import WHOLE, shorten
 from lightning_rl.methods.base import Evaluation, Method, evaluation_requests
@@ -202,8 +203,8 @@ def _mean_and_sd(episodes: Sequence[Episode]) -> tuple[float, float]:
 def _owned_report(path: Path) -> bool:
     """Whether an ``evaluation.json`` is one of ours."""
     try:
-        content = json.loads(path.read_text())
-    except (OSError, ValueError):
+        content = json.loads(read_text(path, "report"))
+    except (UserError, ValueError, RecursionError):
         return False
     return isinstance(content, dict) and {"checkpoint", "implementation", "gamename", "episodes"} <= content.keys()
 

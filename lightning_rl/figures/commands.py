@@ -12,7 +12,8 @@ import pandas as pd
 
 from lightning_rl.arguments import Tool
 from lightning_rl.figures import style
-from lightning_rl.figures.runs import attempt, read_csv, split_label
+from lightning_rl.figures.csv_files import read_csv
+from lightning_rl.figures.runs import attempt, split_label
 from lightning_rl.outputs import Out
 from lightning_rl.types import UserError
 
@@ -56,7 +57,7 @@ def draw_sweep(out: Out, report: Mapping[str, Any]) -> None:
 def read_sweep(source: str) -> pd.DataFrame:
     """A ``sweep.csv``, or that of a run directory; ``CSV:LABEL`` names its runs."""
     path, label = split_label(source)
-    table = read_csv(path / "sweep.csv" if path.is_dir() else path)
+    table = read_csv(path / "sweep.csv" if path.is_dir() else path, COLUMNS[2:])
     table = table.assign(**{name: value for name, value in (("command", "return"), ("run", path.stem)) if name not in table})
     if missing := [name for name in COLUMNS if name not in table]:
         raise UserError(f"it lacks the column {', '.join(missing)}")

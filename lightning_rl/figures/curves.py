@@ -14,8 +14,9 @@ from matplotlib.figure import Figure
 
 from lightning_rl.arguments import Tool
 from lightning_rl.figures import style
+from lightning_rl.figures.csv_files import read_csv
 from lightning_rl.figures.groups import LABELS, Group, add_group_arguments, read_groups
-from lightning_rl.figures.runs import AXES, Curve, Floats, read_csv, read_scalar, split_label
+from lightning_rl.figures.runs import AXES, Curve, Floats, read_scalar, split_label
 from lightning_rl.types import UserError
 
 __all__ = ["Curve", "read_scalar"]
@@ -33,7 +34,7 @@ class Reference:
 def read_reference(source: str, axis: str) -> Reference:
     """``CSV:LABEL`` with columns ``axis`` and value."""
     path, label = split_label(source)
-    table = read_csv(path)
+    table = read_csv(path, (axis, "value"))
     if missing := [name for name in (axis, "value") if name not in table]:
         raise UserError(f"--reference '{path}' lacks the column {', '.join(missing)}; it has: {', '.join(table.columns)}")
     return Reference(label or path.stem, table[axis].to_numpy(float), table["value"].to_numpy(float))

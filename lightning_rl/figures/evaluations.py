@@ -7,8 +7,16 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from lightning_rl.figures.runs import attempt, print_skipped, read_csv, split_label
+from lightning_rl.figures.csv_files import read_csv
+from lightning_rl.figures.runs import attempt, print_skipped, split_label
+from lightning_rl.files import read_bytes
+from lightning_rl.limits import TABLE_BYTES
 from lightning_rl.types import UserError
+
+_NUMBERS = (
+    "number", "return_mean", "train_steps", "episodes", "every", "agents", "row", "column", "value", "low", "width", "count",
+)  # fmt: skip
+_LISTS = ("returns", "test_returns")
 
 
 def read_evaluations(sources: Sequence[str], columns: Sequence[str], evaluation: str, kind: str = "trained_on") -> pd.DataFrame:
@@ -32,12 +40,13 @@ def read_evaluations(sources: Sequence[str], columns: Sequence[str], evaluation:
 
 def _read(source: str, columns: Sequence[str], evaluation: str, kind: str) -> pd.DataFrame:
     path, label = split_label(source)
-    table = read_csv(path)
+    table = read_csv(path, [name for name in columns if name in _NUMBERS], [name for name in columns if name in _LISTS], True)
     if missing := [name for name in columns if name not in table]:
         raise UserError(f"it lacks the column {', '.join(missing)}; make one with lightning_rl evaluate {evaluation}")
-    if not path.read_bytes().endswith(b"\n"):
+    if table.empty:
+        raise UserError("it has no whole row")
+    if not read_bytes(path, "CSV", TABLE_BYTES).endswith(b"\n"):
         print_skipped(path, "its last row is not whole (an evaluation was killed there); the others count")
-        table = table.iloc[:-1].copy()
     if label is not None:
         several = table[kind].nunique() > 1
         table[kind] = f"{label} " + table[kind].astype(str) if several else label

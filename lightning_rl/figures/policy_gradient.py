@@ -20,8 +20,8 @@ from matplotlib.axes import Axes
 
 from lightning_rl.arguments import Tool, count
 from lightning_rl.figures import style
+from lightning_rl.figures.csv_files import read_csv as read_any_csv
 from lightning_rl.figures.runs import Floats, attempt, find_runs, read_scalar
-from lightning_rl.figures.runs import read_csv as read_any_csv
 from lightning_rl.methods.on_policy import RUNNING_EPISODES
 from lightning_rl.outputs import Out
 from lightning_rl.types import UserError
@@ -65,7 +65,8 @@ def labels(run_dirs: Sequence[Path]) -> list[str]:
 
 def read_csv(path: Path) -> list[Run]:
     """The runs of a CSV that this command has written."""
-    table = read_any_csv(path)
+    table = read_any_csv(path, ("episode",))
+    table = table.assign(**{name: pd.to_numeric(table[name], errors="coerce") for name in PANELS if name in table})
     if table.empty or not {"method", "seed", "episode", *PANELS} <= set(table):
         raise UserError(f"'{path}': expected a CSV with columns method, seed, episode, {', '.join(PANELS)}")
     runs = []

@@ -20,7 +20,9 @@ import pandas as pd
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lightning_rl.config import read_yaml
-from lightning_rl.limits import shorten
+from lightning_rl.contents import Count, MismatchError, OneOf, Plain, Text, check
+from lightning_rl.figures.csv_files import read_csv
+from lightning_rl.limits import EVENT_BYTES, LARGEST_NUMBER, NAME_BYTES, SEED, WHOLE
 from lightning_rl.types import UserError
 
 Floats = npt.NDArray[np.float64]
@@ -90,9 +92,13 @@ def open_run(path: Path) -> Run:
     if config.is_file():
         try:
             content = read_yaml(config)
-            about |= {key: content[key] for key in (*IDENTITY, "preset") if key in content} | content["config"]
-        except (TypeError, KeyError) as error:
-            raise UserError(f"'{config}' is damaged ({type(error).__name__}: {shorten(str(error))})") from error
+            check(content, Plain(mapping=True))
+            named = {key: content[key] for key in (*IDENTITY, "preset") if key in content}
+            check(named, dict.fromkeys(named, OneOf((None, Count(0, SEED), Text(NAME_BYTES)))))
+            check(content.get("config"), Plain(mapping=True), "config")
+        except MismatchError as error:
+            raise UserError(f"'{config}' is damaged ({error})") from error
+        about |= named | content["config"]
     return Run(path, about)
 
 
@@ -167,7 +173,10 @@ def read_events(version: Path) -> Events:
 def _parsed(version: Path, files: tuple[tuple[str, int], ...]) -> Events:
     scalars: dict[str, list[tuple[int, float, float]]] = {}
     started, ended = np.inf, -np.inf
-    for name, _ in files:
+    for name, size in files:
+        if size > EVENT_BYTES:
+            print_skipped(version / name, f"it has {size:,} bytes, the limit is {EVENT_BYTES:,}")
+            continue
         events = EventAccumulator(str(version / name), size_guidance={"scalars": 0})
         try:
             events.Reload()
@@ -176,7 +185,8 @@ def _parsed(version: Path, files: tuple[tuple[str, int], ...]) -> Events:
             if files[0] != (name, 0):
                 print_skipped(version / name, f"it is not a whole event file ({type(error).__name__})")
         for tag in events.Tags()["scalars"]:
-            scalars.setdefault(tag, []).extend((e.step, e.wall_time, e.value) for e in events.Scalars(tag))
+            found = [(e.step, e.wall_time, e.value) for e in events.Scalars(tag) if 0 <= e.step <= WHOLE]
+            scalars.setdefault(tag, []).extend(point for point in found if abs(point[1]) <= WHOLE)
     for points in scalars.values():
         ended = max(ended, max(time for _, time, _ in points))
         points[:] = [(step, time - started, value) for step, time, value in points]
@@ -240,14 +250,6 @@ def split_label(source: str) -> tuple[Path, str | None]:
     return (Path(match[1]), match[2]) if match else (Path(source), None)
 
 
-def read_csv(path: Path) -> pd.DataFrame:
-    """A CSV; UserError if it is missing, empty or none."""
-    try:
-        return pd.read_csv(path)
-    except (OSError, ValueError) as error:
-        raise UserError(f"'{path}' cannot be read as a CSV: {str(error).splitlines()[0]}") from error
-
-
 def read_results(path: Path, label: str | None, tag: str, axis: str) -> pd.DataFrame:
     """The single runs in a results CSV, one that a figure has written or any with columns ``axis`` and ``value``.
 
@@ -260,7 +262,8 @@ def read_results(path: Path, label: str | None, tag: str, axis: str) -> pd.DataF
         present = [choice for choice in choices if choice in table]
         if not present:
             raise UserError(f"it lacks a column '{name}'; its columns: {', '.join(map(str, table.columns))}")
-        renamed[name] = pd.to_numeric(table[present[0]], errors="coerce")
+        found = pd.to_numeric(table[present[0]], errors="coerce")
+        renamed[name] = found.where(found.abs() <= LARGEST_NUMBER)
     methods = [table[name].astype(str) for name in ("implementation", "group", "method") if name in table]
     seeds = table["seed"] if "seed" in table else table.get("run", pd.Series("0", table.index)).astype(str)
     identity = {

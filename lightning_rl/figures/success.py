@@ -14,13 +14,13 @@ from matplotlib.axes import Axes
 
 from lightning_rl.arguments import Tool
 from lightning_rl.figures import style
+from lightning_rl.figures.csv_files import read_csv
 from lightning_rl.figures.groups import label_groups
 from lightning_rl.figures.runs import (
     Floats,
     Run,
     attempt,
     find_runs,
-    read_csv,
     read_scalar,
     require_one_run_per_seed,
     split_label,
@@ -53,7 +53,7 @@ def read_generations(sources: Sequence[str], keys: Sequence[str] = ()) -> pd.Dat
 
 
 def _of_csv(path: Path, label: str | None, keys: Sequence[str]) -> pd.DataFrame:
-    table = read_csv(path)
+    table = read_csv(path, ("generation", "fitness_mean"))
     if missing := [name for name in (*NEEDED, *keys) if name not in table]:
         raise UserError(f"it lacks the column {', '.join(missing)}; its columns: {', '.join(map(str, table.columns))}")
     settings = table["settings"].fillna("").astype(str) if "settings" in table else pd.Series("", table.index)

@@ -13,8 +13,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from lightning_rl.files import write_text
-from lightning_rl.types import UserError
+from lightning_rl.files import read_text, write_text
 
 _BLOCK = re.compile(r"^(<!-- made by: lightning-rl (?P<words>.*?) -->\n)(?:.+\n)*", re.MULTILINE)
 
@@ -39,10 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def refresh(files: Sequence[Path], run: Callable[[Sequence[str]], None]) -> None:
     """Writes the files anew where a command prints something else by now."""
     for path in files:
-        try:
-            before = path.read_text()
-        except OSError as error:
-            raise UserError(f"'{path}' cannot be read: {error.strerror}") from error
+        before = read_text(path, "Markdown file")
         after = refreshed(before, run)
         if after != before:
             write_text(path, after)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import io
 import json
 import shlex
@@ -19,8 +20,10 @@ from lightning_rl.arguments import Tool, add_force
 from lightning_rl.figures import style
 from lightning_rl.figures.curves import Look, curves_figure
 from lightning_rl.figures.groups import LABELS, groups_of
-from lightning_rl.figures.runs import IDENTITY, Run, find_runs
+from lightning_rl.figures.runs import IDENTITY, Run, attempt, find_runs
 from lightning_rl.figures.scores import score_table, summary_rows
+from lightning_rl.files import read_bytes, read_text
+from lightning_rl.limits import PICTURE_BYTES
 from lightning_rl.outputs import File, Out, owned_picture
 from lightning_rl.reports import html
 from lightning_rl.reports.listing import COLUMNS, cell, run_row
@@ -96,7 +99,10 @@ def _pictures(folders: Sequence[Path], runs: Sequence[Run]) -> Iterable[str]:
     """What other commands have drawn: sweeps of commands, searches; and the final evaluations."""
     searches = [path for folder in folders for path in sorted(folder.rglob("tune/search.png"))]
     sweeps = [run.path / "sweep.png" for run in runs if (run.path / "sweep.png").is_file()]
-    found = [html.picture(path.read_bytes(), str(path)) for path in (*sweeps, *searches)]
+    found = []
+    for path in (*sweeps, *searches):
+        for content in attempt(path, functools.partial(read_bytes, path, "picture", PICTURE_BYTES)):
+            found.append(html.picture(content, str(path)))
     if rows := [row for run in runs for row in _evaluation(run)]:
         found.insert(0, html.table(("run", "actions", "episodes", "mean", "sd", "iqm", "min", "max"), rows))
     if found:
@@ -106,11 +112,11 @@ def _pictures(folders: Sequence[Path], runs: Sequence[Run]) -> Iterable[str]:
 def _evaluation(run: Run) -> Iterable[Sequence[str]]:
     """A row per mode of a whole evaluation.json; nothing for one that is broken."""
     try:
-        content = json.loads((run.path / "evaluation.json").read_text())
+        content = json.loads(read_text(run.path / "evaluation.json", "report"))
         for mode in ("sampled", "greedy"):
             numbers = (f"{content[mode]['return'][key]:.1f}" for key in ("mean", "sd", "iqm", "min", "max"))
             yield (str(run.path), mode, str(content["episodes"]), *numbers)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (UserError, ValueError, KeyError, TypeError, RecursionError):
         return
 
 
@@ -120,7 +126,11 @@ def _films(runs: Sequence[Run], videos: bool, skipped: Skipped) -> Iterable[str]
         films = sorted(run.path.glob("recordings/*/*.mp4"), key=lambda path: path.stat().st_mtime, reverse=True)
         for path in [*sorted(run.path.glob("evaluation.mp4")), *films][:FILMS_PER_RUN]:
             try:
+                read_bytes(path, "film", PICTURE_BYTES)
                 frame = still(path)
+            except UserError as error:
+                skipped(path, str(error))
+                continue
             except Exception as error:  # whatever the decoder makes of a damaged film
                 skipped(path, f"it is not a whole film ({type(error).__name__})")
                 continue
