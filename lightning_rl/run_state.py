@@ -34,6 +34,8 @@ def owned(run_dir: Path) -> Iterator[Callable[[], None]]:
 
     try:
         run_dir.mkdir(parents=True, exist_ok=True)
+        if (run_dir / LOCK).exists() and not (run_dir / LOCK).is_file():  # opening a pipe waits for its other end
+            raise UserError(f"'{run_dir / LOCK}' is not a file; remove it")
         lock = (run_dir / LOCK).open("w")
     except OSError as error:
         raise UserError(f"cannot write to '{run_dir}': {error.strerror}; choose another --logdir") from error

@@ -4,6 +4,7 @@ import os
 
 import numpy as np
 import pytest
+from helpers import run_cli
 from torch.utils.tensorboard import SummaryWriter
 
 from lightning_rl.cli import main
@@ -97,3 +98,12 @@ def test_cells_of_several_numbers_are_checked_and_half_a_row_is_left_out(tmp_pat
     path.write_text("name,returns\na,1 x\n")
     with pytest.raises(UserError, match="row 1, column returns: 'x' is not a finite number"):
         read_csv(path, lists=["returns"])
+
+
+@pytest.mark.timeout(60)
+def test_a_pipe_where_the_lock_should_be_stops_no_run(tmp_path, capsys):
+    folder = tmp_path / "cartpole" / "default" / "UDRL" / "seed_1"
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / ".lock")
+    assert run_cli(tmp_path, "--seed", "1", "--max_epochs", "1") == 2
+    assert ".lock' is not a file; remove it" in capsys.readouterr().err
