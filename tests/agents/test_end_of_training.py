@@ -55,6 +55,7 @@ def test_solved_takes_a_whole_window_and_the_threshold_itself():
     assert episodes(rule, 0, [9.0, 0.0, 9.0, 1.0, 0.0]) == (4, True)
     assert episodes(functools.partial(rule, faithful=True), 0, [9.0, 0.0]) == (1, True)
     assert episodes(rule, 0, [4.0, 5.9, 4.0, 5.9, 4.0], limit=5) == (5, False)
+    assert episodes(rule, 0, [6.0, 4.0]) == (2, True)
 
 
 @pytest.mark.parametrize(("window", "init_episodes", "first"), [(2, 0, 3), (2, 1, 4), (3, 2, 6)])

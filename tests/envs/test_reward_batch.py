@@ -28,7 +28,9 @@ def test_a_potential_sees_the_state_of_this_step_and_of_this_episode(form, real)
             torch.testing.assert_close(step.reward[row], expected[0])
         over = step.terminated | step.truncated
         assert over.any() == (t == 3)
-        obs = batch.reset(over) if over.any() else step.obs
+        if over.any():
+            assert torch.equal(batch.reset(over), batch.real.obs)
+        obs = batch.real.obs
 
 
 def test_a_restored_batch_goes_on_from_the_observation_that_it_left():

@@ -1,4 +1,4 @@
-"""Inner agents, their proxies and their tests draw numbers of their own."""
+"""Inner agents, their proxies and their tests draw numbers of their own; what an outcome is made of."""
 
 import dataclasses
 import itertools
@@ -107,3 +107,25 @@ def test_inner_agents_begin_with_weights_of_their_own(varied):
     params = PROXY.net.init([torch.Generator().manual_seed(0)]).expand(2, -1)
     agent = loop.train(0, params, [7, 8]).agent
     assert not np.array_equal(*(agent.module(n)(torch.ones(4)).detach().numpy() for n in range(2)))
+
+
+def test_the_step_budget_counts_environment_steps_in_whole_decisions():
+    """Ten steps at three a decision: four decisions."""
+    name, cfg = LOOP.agents[0]
+    agents = ((name, dataclasses.replace(cfg, action_repeat=3)),)
+    loop = dataclasses.replace(LOOP, agents=agents, proxy=dataclasses.replace(PROXY, horizon=100), max_train_steps=10)
+    params = torch.zeros(1, PROXY.net.size)
+    assert [outcome.train_steps for outcome in loop.evaluate(params, [7], [0])] == [12]
+
+
+def test_a_score_is_the_mean_of_the_test_episodes():
+    trained = LOOP.train(0, torch.zeros(2, PROXY.net.size), [7, 8])
+    outcomes = LOOP.outcomes(trained._replace(test_returns=torch.tensor([[1.0, 2.0, 9.0], [3.0, 3.0, 6.0]])))
+    assert [(outcome.score, outcome.test_return) for outcome in outcomes] == [(4.0, 4.0), (4.0, 4.0)]
+
+
+def test_solved_means_the_solved_return():
+    loop = dataclasses.replace(LOOP, stop_rule="solved")
+    rule = loop._stop_rule(dataclasses.replace(CONFIG, early_out_num=2), 0)
+    assert rule(torch.tensor([[190.0, 199.0], [190.0, 200.0]]), torch.tensor([2, 2])).tolist() == [False, True]
+    assert dataclasses.replace(loop, solved_return=None)._stop_rule(CONFIG, 0) is None
