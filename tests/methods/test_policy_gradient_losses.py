@@ -1,7 +1,6 @@
 """Losses of the policy gradients, what they reach, and the presets that they are made with."""
 
 import dataclasses
-import math
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from policy_gradient_helpers import METHODS, build, same, some_batch, with_end
 
 from lightning_rl.config import build_config, config_path, merged_values
 from lightning_rl.data.steps import step_batch
-from lightning_rl.functional.policy_gradient import normalised
 from lightning_rl.registry import IMPLEMENTATIONS
 
 
@@ -34,30 +32,6 @@ def test_each_method_sums_its_terms(name, terms, logged):
     assert set(loss.logged) == logged
 
 
-def test_the_formulas_on_a_batch():
-    """With one policy and one batch: weights, entropy share and totals as the five definitions say."""
-    batch = some_batch()
-    method, _ = build("REINFORCE-combined", entropy_beta=0.4)
-    dist = method.policy.distribution(batch.obs)
-    q, start = [], 0
-    for end in (batch.last.nonzero().flatten() + 1).tolist():
-        reward, to_go = batch.reward[start:end].double().numpy(), 0.0
-        returns = [to_go := r + method.cfg.gamma * to_go for r in reward[::-1]][::-1]
-        q, start = q + returns, end
-    q = torch.tensor(q)
-    log_prob = dist.log_prob(batch.action).detach().double()
-    with torch.no_grad():
-        loss = method.loss(batch, dist)
-    assert float(loss.terms["policy_loss"]) == pytest.approx(float(-((q - q.mean()) * log_prob).mean()), rel=1e-4)
-    entropy = float(dist.entropy().detach().mean())
-    assert float(loss.terms["entropy_loss"]) == pytest.approx(-0.4 * entropy / math.log(2), rel=1e-5)
-    assert float(loss.logged["baseline"]) == pytest.approx(float(q.mean()), rel=1e-5)
-    vanilla, _ = build("REINFORCE", gamma=method.cfg.gamma)
-    with torch.no_grad():
-        loss = vanilla.loss(batch, dist)
-    assert float(loss.terms["policy_loss"]) == pytest.approx(float(-(q * log_prob).mean()), rel=1e-4)
-
-
 class Constant(torch.nn.Module):
     """A critic that says 10 everywhere."""
 
@@ -76,23 +50,6 @@ def test_actor_critic_targets_by_hand():
         method, _ = build(gamma=0.5, **settings)
         method.critic = Constant()
         assert method.targets(batch, method.critic(batch.obs)).tolist() == expected
-
-
-def test_normalised_weights_and_clipped_gradients_are_switches():
-    batch = some_batch()
-    plain, switched = build("REINFORCE")[0], build("REINFORCE", normalise_weights=True)[0]
-    dist = plain.policy.distribution(batch.obs)
-    expected = -(normalised(plain.returns(batch)) * dist.log_prob(batch.action)).mean()
-    torch.testing.assert_close(switched.loss(batch, dist).terms["policy_loss"], expected)
-    norms = []
-    for clip in (None, 1e-3):
-        method, _ = build("REINFORCE", gradient_clip=clip)
-        sgd = torch.optim.SGD(method.learned(), lr=1e-9)
-        method.raw_optimisers = lambda sgd=sgd: [sgd]
-        method.update(batch)
-        norms.append(float(torch.stack([p.grad.norm() for p in method.learned()]).norm()))
-    assert norms[0] > 0.1
-    assert norms[1] == pytest.approx(1e-3, rel=1e-3)
 
 
 @pytest.mark.parametrize("network", ["separate", "shared"])

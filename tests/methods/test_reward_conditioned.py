@@ -51,15 +51,6 @@ def test_a_held_command_is_made_of_every_steps_return_to_go():
         build("RCP-R", command="anneal", target_labels="step")
 
 
-@pytest.mark.parametrize(
-    ("weight_by", "expected"), [("return_to_go", [3.0, 4.0, 4.0, 8.0]), ("episode_return", [7.0, 7.0, 7.0, 8.0])]
-)
-def test_weights_of_rcp_r_come_from_what_the_config_names(weight_by, expected):
-    batch = window_epoch([1.0, 2.0, 4.0], [8.0])
-    method = build("RCP-R", discount=0.5, weight_by=weight_by)
-    assert method.merit(method.label(batch)[0], batch.window).tolist() == expected
-
-
 @pytest.mark.parametrize(("truncated", "bootstrap", "expected"), [(False, True, 4.0), (True, True, 9.0), (True, False, 4.0)])
 def test_advantages_bootstrap_where_truncated(truncated, bootstrap, expected):
     """A critic that says 10 everywhere: the last step is worth its reward, and gamma * 10 if the episode goes on."""
@@ -85,25 +76,6 @@ def test_lambda_changes_the_label_from_one_step_to_monte_carlo():
     following = torch.cat([value[1:], torch.zeros(1)])
     torch.testing.assert_close(one_step, 1 + following - value)
     torch.testing.assert_close(monte_carlo, torch.tensor([3.0, 2.0, 1.0]) - value)
-
-
-def test_critic_and_policy_do_not_touch_each_other():
-    method = build("RCP-A")
-
-    def state(module):
-        return [p.clone() for p in module.parameters()]
-
-    def equal(a, b):
-        return all(torch.equal(p, q) for p, q in zip(a, b, strict=True))
-
-    obs, policy, critic = torch.randn(16, 4), state(method.policy), state(method.critic)
-    method.update_critic(obs, torch.randn(16))
-    assert equal(policy, state(method.policy))
-    assert not equal(critic, state(method.critic))
-    critic = state(method.critic)
-    method.update(obs, torch.randn(16, 1), torch.zeros(16, dtype=torch.int64), torch.ones(16))
-    assert equal(critic, state(method.critic))
-    assert not equal(policy, state(method.policy))
 
 
 def test_commands_of_rcp_a_are_standardised_and_clipped_unless_raw():
@@ -220,15 +192,6 @@ def test_annealed_commands_tell_what_is_left_to_collect():
     experience.collector.finish()
     (episode, *_) = experience.collector.collect(experience.requests(1), method.policy.state_dict(), 1)
     assert (np.diff(episode.command[:, 0]) == -1).all()  # CartPole pays 1 a step
-
-
-def test_updates_follow_the_steps_that_were_played():
-    method = build("RCP-A", steps_per_iter=100, n_updates_per_iter=50, n_critic_updates_per_iter=20)
-    experience, _ = make_loaders(method, 0)
-    batch = next(iter(experience))
-    assert len(batch.index["policy"]) == round(50 * batch.env_steps / 100)
-    assert len(batch.index["critic"]) == round(20 * batch.env_steps / 100)
-    assert int(batch.index["policy"].max()) < len(batch.window)
 
 
 @pytest.mark.parametrize("name", ["RCP-R", "RCP-A"])

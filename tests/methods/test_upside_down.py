@@ -56,28 +56,6 @@ def test_staleness_is_exactly_one_epoch_with_overlap_and_zero_without(overlap, n
     experience.collector.close()
 
 
-def test_commands_come_from_the_best_episodes():
-    _, experience = build(last_few=3, n_episodes_per_iter=6)
-    for _ in range(3):
-        next(iter(experience))
-    returns, lengths = experience.buffer.best(3)
-    low, high, horizon = experience._command_range()
-    assert low == pytest.approx(returns.mean())
-    assert high == pytest.approx(returns.mean() + returns.std())
-    assert horizon == round(lengths.mean())
-    experience.collector.finish()
-    assert all(low <= r.command[0] <= high and r.command[1] == horizon for r in experience.requests(9))
-
-
-def test_labels_are_what_really_happened():
-    _, experience = build(sample_by="episode", segments="trailing", batch_size=64)
-    batch = next(iter(experience))
-    assert batch.steps.obs.shape == (3, 64, 4)
-    # in CartPole every step pays 1: the return of a trailing segment is its length
-    assert torch.equal(batch.steps.command[..., 0], batch.steps.command[..., 1])
-    assert (batch.steps.command[..., 1] >= 1).all()
-
-
 def test_held_out_episodes_are_counted_apart_and_never_stored():
     _, experience = build(n_held_out_episodes_per_iter=2, replay_size=1000)
     seen = recorded(experience)
