@@ -149,7 +149,7 @@ class Trial:
         text = self.output()
         if code == _PASSED:
             return Verdict("survived", seconds, "")
-        failed = re.search(r"^FAILED (\S+)", text, re.MULTILINE)
+        failed = re.search(r"^(?:FAILED|ERROR) (\S+)", text, re.MULTILINE)
         if code == _FAILED and failed:
             return Verdict("killed", seconds, failed.group(1).rpartition("/")[2])
         if code < 0:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from helpers import same_episodes, toy_policy
 
+from lightning_rl.data.episodes import Player
 from lightning_rl.data.loaders import Collector, worker_died
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.types import Request, RolloutError
@@ -37,8 +38,10 @@ def test_episodes_do_not_depend_on_the_number_of_workers(gamename):
 def test_the_policy_is_frozen_and_stamped_while_a_collection_runs(num_workers):
     spec = env_spec("cartpole")
     policy = toy_policy(spec, seed=1)
-    c = collector(num_workers)
-    expected = c.collect(requests(6), policy.state_dict(), 7)
+    c = Collector(spec, toy_policy(spec, seed=2), num_workers, 3)
+    player = Player(spec, policy, torch.tensor(7))
+    expected = player.play(requests(6)[:3]) + player.play(requests(6)[3:])
+    assert same_episodes(expected, c.collect(requests(6), policy.state_dict(), 7))
     assert {e.policy_version for e in expected} == {7}
     c.start(requests(6), policy.state_dict(), 7)
     with torch.no_grad():
@@ -49,6 +52,23 @@ def test_the_policy_is_frozen_and_stamped_while_a_collection_runs(num_workers):
     assert {e.policy_version for e in moved} == {8}
     assert not same_episodes(expected, moved)
     c.close()
+
+
+def test_a_collector_plays_a_copy_and_leaves_the_policy_alone():
+    spec = env_spec("cartpole")
+    policy = toy_policy(spec, seed=1)
+    c, state = Collector(spec, policy, 0, 3), toy_policy(spec, seed=2).state_dict()
+    c.collect(requests(2), state, 0)
+    assert all(parameter.requires_grad for parameter in policy.parameters())
+    assert not any(torch.equal(parameter, state[name]) for name, parameter in policy.named_parameters())
+
+
+def test_what_has_no_episode_yet_is_outstanding():
+    c = collector(0)
+    c.start(requests(5), c.behaviour.state_dict(), 0)
+    assert c.outstanding == [request.name for request in requests(5)]
+    assert [e.request.name for e in c.finish()] == [request.name for request in requests(5)]
+    assert c.outstanding == []
 
 
 def test_one_collection_at_a_time_and_none_after_closing():

@@ -64,7 +64,7 @@ def play(envs, requests, rule=None, version=7):
 
 
 def asked(count, mode="sampled", command=None):
-    return [Request(f"toy {k}", 2**33 + k, mode, command) for k in range(count)]
+    return [Request(f"toy {k}", 2**33 + 5 + k, mode, command) for k in range(count)]
 
 
 def test_every_episode_is_what_its_environment_gave():
@@ -79,7 +79,7 @@ def test_every_episode_is_what_its_environment_gave():
     assert {e.policy_version for e in episodes} == {7}
     assert [e.request.name for e in episodes] == ["toy 0", "toy 1", "toy 2"]
     assert [e.command for e in episodes] == [None] * 3
-    assert [env.seeds for env in envs] == [[k] for k in range(3)]  # of 2^33 + k, what Gymnasium takes
+    assert [env.seeds for env in envs] == [[5], [6], [7]]  # of 2^33 + 5 and on, what Gymnasium takes
     assert [step[0] for step in witness.asked] == [[10, 20, 30], [11, 31], [12, 32], [33], [34]]  # who is over is not asked
 
 

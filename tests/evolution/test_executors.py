@@ -30,6 +30,7 @@ def asked():
 @pytest.mark.parametrize(("items", "count"), [(1, 3), (7, 3), (9, 3), (4, 1)])
 def test_shards_come_back_in_order(items, count):
     parts = shards(range(items), count)
+    assert len(parts) == min(items, count)
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
     assert unshard(parts) == list(range(items))
 

@@ -36,6 +36,14 @@ def test_time_limits_bootstrap_unless_faithful():
     assert discount_after(terminated, truncated, 0.9, faithful=True).tolist() == pytest.approx([0.9, 0, 0])
 
 
+def test_a_learned_continuation_is_the_discount_and_faithfully_none_at_a_time_limit():
+    continuation, cut = torch.tensor([1.1, 0.5, 0.5]), torch.tensor([False, False, True])
+    for terminated in (torch.ones(3) > 0, torch.ones(3) < 0):  # what it was thresholded to does not count
+        assert discount_after(terminated, cut, 0.9, continuation=continuation).tolist() == pytest.approx([0.99, 0.45, 0.45])
+        faithful = discount_after(terminated, cut, 0.9, faithful=True, continuation=continuation)
+        assert faithful.tolist() == pytest.approx([0.99, 0.45, 0])
+
+
 def test_dueling_mean_is_per_sample():
     value, advantage = torch.tensor([[[1.0], [2.0]]]), torch.tensor([[[1.0, 3.0], [0.0, 8.0]]])
     assert dueling_q(value, advantage).tolist() == [[[0, 2], [-2, 6]]]

@@ -136,9 +136,9 @@ def test_the_target_return_counts_once_a_hundred_episodes_are_in(episodes, targe
 
 
 def test_the_rate_falls_with_the_episodes_that_were_played():
-    """Of 100 episodes, from the half on: at 75 the rate has fallen to a half."""
+    """Of 100 episodes, from the half on: at 75 the rate has fallen to a half, at 80 to two fifths of the first one."""
     method = make("REINFORCE", max_episodes=100, anneal_from=0.5)
-    for episodes, rate in ((0, RATE), (50, RATE), (75, RATE / 2), (100, 0.0)):
+    for episodes, rate in ((0, RATE), (50, RATE), (75, RATE / 2), (80, 0.4 * RATE), (100, 0.0)):
         method.episodes.fill_(episodes)
         method.training_step(batch_of(), 0)
         assert method.raw_optimisers()[0].param_groups[0]["lr"] == pytest.approx(rate)
