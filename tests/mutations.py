@@ -253,7 +253,7 @@ _ENVS = [
         ("total + float(reward), terminated or truncated", "float(reward), terminated or truncated"),
         ("gymnasium.wrappers.ClipAction(gymnasium.wrappers.RescaleAction(env, np.float32(-1), np.float32(1)))",
          "gymnasium.wrappers.ClipAction(env)"),
-        ("max_episode_steps=spec.horizon", "max_episode_steps=spec.horizon + 1"),
+        ("CheckedEnv(env, spec.gamename, spec.horizon)", "CheckedEnv(env, spec.gamename, spec.horizon + 1)"),
     ),
     _area(
         "envs/batch.py", "envs/test_func_batch.py envs/test_batch.py",
@@ -347,15 +347,30 @@ _METHODS = [
         ("if cfg.exp_weights else torch.ones_like(label)", "if cfg.exp_weights else label"),
         ('"episode_return": window.episode_return}[self.cfg.weight_by]', '"episode_return": label}[self.cfg.weight_by]'),
         ("weight = self.weights(command, self.cfg.target_temperature)", "weight = self.weights(command, self.cfg.temperature)"),
-        ('"episode": batch.window.first}', '"episode": batch.window.last}'),
+        ("newest = batch.window.first[", "newest = batch.window.last["),
         ("torch.tensor([0.1, 0.9], device", "torch.tensor([0.9, 0.1], device"),
         ('scalars["eval_high/return_mean"] - scalars["eval_low/return_mean"]',
          'scalars["eval_low/return_mean"] - scalars["eval_high/return_mean"]'),
         ("self.raw_optimisers()[1], loss, self.cfg.critic_gradient_clip", "self.raw_optimisers()[1], loss, None"),
         ("policy.net.command_shift.fill_(float(label.mean()))", "pass"),
         ("standardise(merit, math.inf), temperature", "merit, temperature"),
-        ("draw_targets(self.aim, self.cfg.target_spread, noise)", "draw_targets(self.aim, 1.0, noise)"),
+        ("draw_targets(self.aim, spread, noise, ", "draw_targets(self.aim, 1.0, noise, "),
         ("lr=self.cfg.critic_learning_rate", "lr=self.cfg.learning_rate"),
+    ),
+    _area(
+        "methods/reward_conditioned.py", "methods/test_reward_conditioned.py::test_the_earlier_rcp_r_asks_for_the_best_return_of_the_newest_twenty_episodes "
+        "methods/test_reward_conditioned.py::test_the_earlier_rcp_a_asks_for_the_highest_advantage_of_a_minibatch_with_the_sd_of_that_one "
+        "methods/test_reward_conditioned.py::test_a_command_can_be_drawn_anew_at_every_step",
+        ("batch.window.first[-(self.cfg.target_episodes or 0) :]", "batch.window.first[: self.cfg.target_episodes]"),
+        ('"minibatch": command[batch.index["policy"]]', '"minibatch": command'),
+        ("spread = 0.0 if isinstance(self.policy, UnsteadyPolicy) else", "spread ="),
+    ),
+    _area(
+        "nets/policies.py", "methods/test_reward_conditioned.py::test_the_earlier_rcp_r_asks_for_the_best_return_of_the_newest_twenty_episodes "
+        "methods/test_reward_conditioned.py::test_the_earlier_rcp_a_asks_for_the_highest_advantage_of_a_minibatch_with_the_sd_of_that_one "
+        "methods/test_reward_conditioned.py::test_a_command_can_be_drawn_anew_at_every_step",
+        ("command + sd * noise[..., -1:]", "command + sd * noise[..., :1]"),
+        (".clamp(low, high) if sd", " if sd"),
     ),
     _area(
         "methods/window.py", "methods/test_reward_conditioned_updates.py",
@@ -687,6 +702,21 @@ _AGENTS = [
         ('"inner agent", self.generation, item.agent)', '"inner agent", self.generation, 0)'),
         ("agents = [k if s.shared_agents else n for n, (_, _, k) in enumerate(who)]", "agents = [k for n, (_, _, k) in enumerate(who)]"),
         ("Item(i, sign, s.center_agents + n, i + k)", "Item(i, sign, n, i + k)"),
+    ),
+    _area("functional/value_learning.py", "agents/test_reference_values.py", ("(-2, -1) if together else -1", "(-2, -1)")),
+    _area(
+        "functional/deterministic.py", "functional/test_deterministic.py",
+        ("torch.where(action == self.output.argmax(-1), 0.0, -torch.inf)", "torch.where(action == self.output.argmax(-1), -torch.inf, 0.0)"),
+        ("return self.output.tanh()", "return self.output"),
+        ("self.output.tanh()).all(-1)", "self.output.tanh()).any(-1)"),
+        ("return self.output.argmax(-1)", "return self.output.argmin(-1)"),
+    ),
+    _area(
+        "envs/batch.py", "envs/test_func_batch.py",
+        ("(self.length >= self.horizon) & ~step.terminated", "(self.length > self.horizon) & ~step.terminated"),
+        ("(self.length >= self.horizon) & ~step.terminated", "self.length >= self.horizon"),
+        ("self.env.step(self.state, action, self._step_noise.at(self._clock))", "self.env.step(self.state, action, self._step_noise.at(0))"),
+        ("self.length = self.length.masked_fill(where, 0)", "self.length = self.length + 0 * where"),
     ),
 ]  # fmt: skip
 
