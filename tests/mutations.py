@@ -648,7 +648,7 @@ _AGENTS = [
         ("threshold, right=True)", "threshold, right=False)"),
         ("return 2 * half, half * (1 - half)", "return 2 * half, 2 * half * (1 - half)"),
     ),
-    _area("functional/stopping.py", "functional/test_stopping.py", ("(count >= window)", "(count > window)")),
+    _area("functional/stopping.py", "agents/test_end_of_training.py", ("(count >= window)", "(count > window)")),
     _area("functional/stopping.py", "agents/test_end_of_training.py", (">= threshold", "> threshold")),
     _area(
         "functional/stopping.py", "functional/test_stopping.py agents/test_end_of_training.py",
@@ -657,7 +657,7 @@ _AGENTS = [
     ),
     _area("functional/distributions.py", "functional/test_distributions.py", ("-0.5 * z.square() - self.log_std", "-0.5 * z.square() + self.log_std")),
     _area(
-        "functional/bootstrap.py", "functional/test_bootstrap.py",
+        "functional/bootstrap.py", "functional/test_bootstrap.py functional/test_statistics_of_runs.py",
         ("< 2:", "< 3:"),
         ("np.mean(a, axis=axis) - np.mean(b, axis=axis)", "np.mean(b, axis=axis) - np.mean(a, axis=axis)"),
         ("[:, None] > np.asarray(thresholds)", "[:, None] >= np.asarray(thresholds)"),
@@ -677,7 +677,7 @@ _AGENTS = [
         ('params[:, self.net.columns("bias")] = 0', "pass"),
     ),
     _area(
-        "envs/synthetic.py", "envs/test_synthetic.py",
+        "envs/synthetic.py", "envs/test_synthetic.py envs/test_synthetic_actions.py",
         ("self._head(0, x), self._head(1, x).squeeze(-1), self._head(2, x).squeeze(-1)", "self._head(0, x), self._head(2, x).squeeze(-1), self._head(1, x).squeeze(-1)"),
         ("self.observe(state) if self.reencode else state", "state"),
         ("action.clamp(-1, 1) if self.continuous", "action if self.continuous"),
@@ -690,7 +690,7 @@ _AGENTS = [
         ('noise if self.model.noise_kind == "uniform" else standard_normal(noise)', "noise"),
     ),
     _area(
-        "methods/inner_loop.py", "methods/test_inner_loop.py",
+        "methods/inner_loop.py", "methods/test_inner_seeds.py methods/test_inner_loop.py",
         ("(facts.solved_return - facts.test_return).clamp(min=0)", "(facts.solved_return - facts.test_return)"),
         ("-facts.train_steps - facts.unsolved_penalty", "facts.train_steps - facts.unsolved_penalty"),
         ("threshold=self.solved_return, faithful", "threshold=0.0, faithful"),
