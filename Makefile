@@ -6,6 +6,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+BOHB := $(VENV)/.bohb
 
 .PHONY: train test lint slow fuzz mutants clean
 
