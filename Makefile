@@ -2,13 +2,14 @@
 # make test     install into .venv, check style and types, run the fast tests
 # make fuzz     hostile command lines and files, thousands of them (ARGS="--hypothesis-seed=7" for others)
 # make mutants  are the tests good? Hundreds of wrong formulas, one at a time, of which they must notice 95 % (ARGS="--only evolution/")
+# make crash    kills, crashes and full disks at every call of the system that writes, in short runs of each family: none may lose anything
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BOHB := $(VENV)/.bohb
 
-.PHONY: train test lint slow fuzz mutants clean
+.PHONY: train test lint slow fuzz mutants crash clean
 
 train: $(STAMP)
 	$(BIN)/python trainer.py --implementation UDRL --gamename lunarlander --resume $(ARGS)
@@ -28,6 +29,9 @@ fuzz: $(STAMP)
 
 mutants: $(STAMP)
 	$(BIN)/python tests/mutants.py $(ARGS)
+
+crash: $(STAMP)
+	$(BIN)/python tests/crash.py $(ARGS)
 
 $(STAMP): setup.cfg constraints.txt
 	$(PYTHON) -m venv $(VENV)

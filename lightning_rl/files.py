@@ -62,11 +62,20 @@ class System:
 system = System()
 
 
+def make_folder(path: Path, remedy: str = _REMEDY) -> None:
+    """Makes the folder and those above it, if need be, for good."""
+    with explained(path, remedy=remedy):
+        missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+        system.make_folder(path)
+        for folder in missing:
+            _sync_folder(folder.parent)
+
+
 def write_bytes(target: Path, content: bytes | memoryview, remedy: str = _REMEDY) -> None:
     """The file with this content, in place of an older one; its folder is made if need be. UserError if that is refused."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    make_folder(target.parent, remedy)
     with explained(target, remedy=remedy):
-        system.make_folder(target.parent)
         try:
             with _opened(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:
                 _write_all(descriptor, content)
@@ -208,8 +217,8 @@ class Appended:
 def appending(path: Path, header: str, remedy: str, force: bool = False) -> Iterator[Appended]:
     """The file, made if need be, held against other processes; UserError with the remedy where that cannot be."""
     with contextlib.ExitStack() as ours:
+        make_folder(path.parent)
         with explained(path):
-            system.make_folder(path.parent)
             descriptor = ours.enter_context(_opened(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK))
             _sync_folder(path.parent)
         about = os.fstat(descriptor)

@@ -12,7 +12,7 @@ from pathlib import Path
 import yaml
 
 from lightning_rl.config import read_yaml
-from lightning_rl.files import hold, sweep, write_text
+from lightning_rl.files import hold, make_folder, sweep, write_text
 from lightning_rl.types import UserError
 
 STATE, LOCK = "state.yaml", ".lock"
@@ -32,8 +32,8 @@ def owned(run_dir: Path) -> Iterator[Callable[[], None]]:
         begun = True
         write_state(run_dir, "running")
 
+    make_folder(run_dir, "choose another --logdir")
     try:
-        run_dir.mkdir(parents=True, exist_ok=True)
         if (run_dir / LOCK).exists() and not (run_dir / LOCK).is_file():  # opening a pipe waits for its other end
             raise UserError(f"'{run_dir / LOCK}' is not a file; remove it")
         lock = (run_dir / LOCK).open("w")
