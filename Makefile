@@ -2,7 +2,7 @@
 # make test     install into .venv, check style and types, run the fast tests
 # make fuzz     hostile command lines and files, thousands of them (ARGS="--hypothesis-seed=7" for others)
 # make mutants  are the tests good? Hundreds of wrong formulas, one at a time, of which they must notice 95 % (ARGS="--only evolution/")
-# make crash    kills, crashes and full disks at every call of the system that writes, in short runs of each family: none may lose anything
+# make crash    kills, crashes and full disks at every call that writes, in short runs of each family (ARGS="--replay 123" for one)
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin

@@ -32,11 +32,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import yaml
 from helpers import tiny_flags
+from pytorch_lightning.loggers import TensorBoardLogger
 
 from lightning_rl import config, files, run
 from lightning_rl.cli import main
@@ -221,10 +222,28 @@ FAMILIES: dict[str, Callable[[Path], int]] = {
 }
 
 
+class Logger(TensorBoardLogger):
+    """Known, so that the thread of a process that is gone ends as well."""
+
+    known: ClassVar[list[TensorBoardLogger]] = []
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.known.append(self)
+
+    @classmethod
+    def end(cls) -> None:
+        for logger in cls.known:
+            if logger._experiment is not None:
+                logger._experiment.close()
+        cls.known.clear()
+
+
 @contextlib.contextmanager
 def quick() -> Any:
     """Without the seconds that a thousand runs would spend on what is the same in each."""
     read, commit, system = config.read_yaml, run._git_commit, files.system
+    run.TensorBoardLogger = Logger
     ours = config.config_path("UDRL").parent
     kept = functools.cache(read)
     config.read_yaml = lambda path: kept(path) if path.parent == ours else read(path)
@@ -232,7 +251,7 @@ def quick() -> Any:
     try:
         yield
     finally:
-        config.read_yaml, run._git_commit, files.system = read, commit, system
+        config.read_yaml, run._git_commit, files.system, run.TensorBoardLogger = read, commit, system, TensorBoardLogger
 
 
 def attempt(family: str, folder: Path, disk: Disk, chance: random.Random) -> tuple[int | None, str]:
@@ -240,6 +259,7 @@ def attempt(family: str, folder: Path, disk: Disk, chance: random.Random) -> tup
     files.system, said, code = disk, io.StringIO(), None
     with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(Killed):
         code = FAMILIES[family](folder)
+    Logger.end()
     if disk.dead and disk.fault is not None and disk.fault.kind == "crash":
         disk.lose(chance)
     for path in folder.rglob(f".*.{os.getpid()}.tmp") if disk.dead else ():  # the next process has another number

@@ -10,7 +10,7 @@ from test_files import Killed
 
 from lightning_rl import files
 from lightning_rl.callbacks.best import MONITOR, scores
-from lightning_rl.callbacks.commits import committed, next_to, settle, waits, write_together
+from lightning_rl.callbacks.commits import committed, next_to, settle, write_together
 from lightning_rl.types import UserError
 
 
@@ -81,6 +81,10 @@ class KilledAt(files.System):
         if self.left < 0:
             raise Killed
         super().unlink(path)
+
+
+def waits(folder):
+    return any(folder.glob(".*.next"))
 
 
 def content(epoch):

@@ -51,7 +51,7 @@ class Recorded(files.System):
         self.calls = []
 
     def __getattribute__(self, name):
-        if name in ("open", "write", "fsync", "rename", "unlink", "truncate"):
+        if name in ("open", "write", "fsync", "rename", "unlink", "truncate", "make_folder"):
             self.calls.append(name)
         return object.__getattribute__(self, name)
 
@@ -59,7 +59,8 @@ class Recorded(files.System):
 def test_a_file_is_synced_before_it_gets_its_name_and_its_folder_after(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "system", Recorded())
     files.write_text(tmp_path / "a" / "b.txt", "text")
-    assert files.system.calls == ["open", "write", "fsync", "rename", "open", "fsync"]
+    of_folder = ["open", "fsync"]
+    assert files.system.calls == ["make_folder", *of_folder, "open", "write", "fsync", "rename", *of_folder]
     assert (tmp_path / "a" / "b.txt").read_text() == "text"
 
 

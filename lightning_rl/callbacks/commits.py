@@ -60,11 +60,6 @@ def settle(folders: Sequence[Path]) -> None:
                 remove(next_to(path))
 
 
-def waits(folder: Path) -> bool:
-    """Whether a checkpoint that is not yet renamed is in the folder."""
-    return any(folder.glob(f".*.ckpt{_PENDING}"))
-
-
 def _epoch(path: Path) -> int:
     content = read_plain(path, "checkpoint", "remove it")
     if not isinstance(content, dict) or not isinstance(epoch := content.get("epoch"), int):
