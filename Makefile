@@ -1,5 +1,6 @@
 # make train    install into .venv and train UDRL on LunarLander (ARGS adds flags)
 # make test     install into .venv, check style and types, run the fast tests
+# make test-cpus  the tests as on processors without AVX-512, then without AVX2 (ARGS="tests/nets tests/agents" for some)
 # make fuzz     hostile command lines and files, thousands of them (ARGS="--hypothesis-seed=7" for others)
 # make mutants  are the tests good? Hundreds of wrong formulas, one at a time, of which they must notice 95 % (ARGS="--only evolution/")
 # make crash    kills, crashes and full disks at every call that writes, in short runs of each family (ARGS="--replay 123" for one)
@@ -8,14 +9,23 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BOHB := $(VENV)/.bohb
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: train test lint slow fuzz mutants crash clean
+.PHONY: train test test-cpus test-avx2 lint slow fuzz mutants crash clean
 
 train: $(STAMP)
 	$(BIN)/python trainer.py --implementation UDRL --gamename lunarlander --resume $(ARGS)
 
-test: $(STAMP) $(BOHB) lint
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+# Types are checked beside the tests: half a minute on a fresh clone, most of it reading torch.
+test: $(STAMP) $(BOHB)
+	$(BIN)/ruff check .
+	$(BIN)/mypy & types=$$!; $(PYTEST) $(ARGS); tests=$$?; wait $$types && exit $$tests
+
+test-cpus: test-avx2
+	ATEN_CPU_CAPABILITY=default $(PYTEST) $(ARGS)
+
+test-avx2: $(STAMP) $(BOHB)
+	ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 $(PYTEST) $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

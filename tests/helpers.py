@@ -77,11 +77,11 @@ def fitting(names: Iterable[str] = IMPLEMENTATIONS, games: Iterable[str] = GAMES
 
 
 def covering() -> list[tuple[str, str]]:
-    """Every environment once, every implementation twice: a sample of ``fitting`` that takes a minute, not ten."""
+    """Every environment and every implementation once: a sample of ``fitting`` that takes half a minute, not ten."""
     pairs = [("UDRL", game) for game in GAMES]
     for number, name in enumerate(IMPLEMENTATIONS):
         games = [game for _, game in fitting([name])]
-        pairs += [(name, games[number % len(games)]), (name, games[(number + len(games) // 2) % len(games)])]
+        pairs.append((name, games[number % len(games)]))
     return list(dict.fromkeys(pairs))
 
 
