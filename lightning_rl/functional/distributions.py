@@ -36,6 +36,11 @@ class Distribution(ABC):
     def max_entropy(action_size: int) -> float:
         """The highest entropy (nats) that the distribution can have for ``A`` actions or action dimensions."""
 
+    @staticmethod
+    def executed(action: Tensor) -> Tensor:
+        """What the environment makes of samples."""
+        return action
+
     @abstractmethod
     def sample(self, noise: Tensor) -> Tensor:
         """An action for noise ``[..., A]``; the mode where the noise is zero."""
@@ -104,6 +109,10 @@ class Gaussian(Distribution):
     @staticmethod
     def max_entropy(action_size: int) -> float:
         return action_size * (Gaussian.LOG_STD_RANGE[1] + 0.5 * math.log(2 * math.pi * math.e))
+
+    @staticmethod
+    def executed(action: Tensor) -> Tensor:
+        return action.clamp(-1, 1)
 
     def sample(self, noise: Tensor) -> Tensor:
         return self.mean + self.log_std.exp() * noise

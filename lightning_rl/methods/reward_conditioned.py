@@ -141,7 +141,7 @@ class RCP(Method):
 
     def update(self, obs: Tensor, command: Tensor, action: Tensor, weight: Tensor) -> Tensor:
         """One Adam step on the weighted negative log-likelihood of the actions really taken; the loss, detached."""
-        loss = -(weight * self.learner.distribution(obs, command).log_prob(action)).mean()
+        loss = -(weight * self.learner.executed_log_prob(obs, command, action)).mean()
         loss = self.descend(self.raw_optimisers()[0], loss, self.cfg.gradient_clip)
         with torch.no_grad():
             torch._foreach_lerp_(list(self.policy.parameters()), list(self.learner.parameters()), 1 - self.cfg.averaging)

@@ -240,7 +240,7 @@ class UDRL(Method):
     def update(self, obs: Tensor, command: Tensor, action: Tensor) -> Tensor:
         """One Adam step on the negative log-likelihood of the actions really taken; the loss, detached."""
         (optimiser,) = self.raw_optimisers()
-        loss = -self.policy.distribution(obs, command).log_prob(action).mean()
+        loss = -self.policy.executed_log_prob(obs, command, action).mean()
         return self.descend(optimiser, loss, self.cfg.gradient_clip)
 
     @torch.no_grad()
@@ -251,7 +251,7 @@ class UDRL(Method):
             scalars["train/gate_saturation"] = saturation
         if batch.held_out is not None:
             held = batch.held_out
-            loss = -self.policy.distribution(held.obs, held.command).log_prob(held.action).mean()
+            loss = -self.policy.executed_log_prob(held.obs, held.command, held.action).mean()
             scalars["held_out/policy_loss"] = float(loss)
         scalars["time/held_out_env_steps"] = float(self.held_out_env_steps)
         return {**scalars, **self.speed_scalars(batch.env_steps)}

@@ -23,6 +23,14 @@ class Policy(nn.Module):
         """Distribution of the action for obs ``[..., O]`` and command ``[..., C]``."""
         return self.distribution_class(self.net(obs) if command is None else self.net(obs, command))
 
+    def executed_log_prob(self, obs: Tensor, command: Tensor | None, action: Tensor) -> Tensor:
+        """Log-probability (density) ``[...]`` of what the environment made of sampled actions: what is learned from.
+
+        A sample outside the box is an action on its edge. Learned as it was sampled, it would widen a distribution whose
+        mean cannot leave the box, the more the better that edge is.
+        """
+        return self.distribution(obs, command).log_prob(self.distribution_class.executed(action))
+
     def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
         """Actions for noise ``[..., A]``; zero noise gives the greedy action."""
         return self.distribution(obs, command).sample(noise)

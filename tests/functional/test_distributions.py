@@ -1,3 +1,4 @@
+import copy
 import math
 
 import numpy as np
@@ -5,6 +6,7 @@ import pytest
 import torch
 
 from lightning_rl.functional.distributions import Categorical, Gaussian
+from lightning_rl.nets.policies import Policy
 
 
 def test_categorical_by_hand():
@@ -47,3 +49,26 @@ def test_shapes_that_would_broadcast_are_refused():
         Categorical(torch.zeros(5, 3)).log_prob(torch.zeros(5, 1, dtype=torch.int64))
     with pytest.raises(ValueError, match="does not fit"):
         Gaussian(torch.zeros(5, 4)).log_prob(torch.zeros(5, 1))
+
+
+def test_a_sample_outside_the_box_is_learned_as_the_action_that_was_executed():
+    """The best actions are at the edge: their fit is narrow and near 1. Fitted to the samples, 1 and beyond, it would be wide."""
+    sample = 1 + torch.rand(500, 1, generator=torch.Generator().manual_seed(0))
+    net = torch.nn.Linear(1, 2)
+    policy, raw = Policy(net, Gaussian, 1), Policy(copy.deepcopy(net), Gaussian, 1)
+    obs = torch.ones(500, 1)
+    losses = {
+        policy: lambda: -policy.executed_log_prob(obs, None, sample).mean(),
+        raw: lambda: -raw.distribution(obs).log_prob(sample).mean(),
+    }
+    for each, loss in losses.items():
+        optimiser = torch.optim.Adam(each.parameters(), lr=0.05)
+        for _ in range(200):
+            optimiser.zero_grad()
+            loss().backward()
+            optimiser.step()
+    narrow, wide = (each.distribution(obs) for each in losses)
+    assert narrow.mean.min() > 0.97
+    assert narrow.log_std.exp().max() < 0.06
+    assert wide.log_std.exp().min() > 0.5
+    assert torch.equal(Categorical.executed(torch.tensor([0, 3])), torch.tensor([0, 3]))

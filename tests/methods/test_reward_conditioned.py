@@ -78,6 +78,22 @@ def test_lambda_changes_the_label_from_one_step_to_monte_carlo():
     torch.testing.assert_close(monte_carlo, torch.tensor([3.0, 2.0, 1.0]) - value)
 
 
+@pytest.mark.parametrize("name", ["RCP-R", "RCP-A", "UDRL"])
+def test_actions_are_learned_as_they_were_executed(name):
+    """Samples outside the box teach the same as its edge, to which the environment clips them."""
+    obs, weight = torch.randn(16, 3), () if name == "UDRL" else (torch.ones(16),)
+    command = torch.randn(16, 2 if name == "UDRL" else 1)
+    sample = torch.randn(16, 1, generator=torch.Generator().manual_seed(1)) * 3
+    assert (sample.abs() > 1).any()
+    trained = []
+    for action in (sample, sample.clamp(-1, 1)):
+        method = build(name, "pendulum")
+        loss = method.update(obs, command, action, *weight)
+        trained.append((loss, [p.clone() for p in method.policy.parameters()]))
+    assert torch.equal(trained[0][0], trained[1][0])
+    assert all(torch.equal(a, b) for a, b in zip(trained[0][1], trained[1][1], strict=True))
+
+
 def test_commands_of_rcp_a_are_standardised_and_clipped_unless_raw():
     label = torch.tensor([0.0, 0.0, 0.0, 100.0])
     z = build("RCP-A", command_limit=1.5).as_commands(label)
