@@ -18,7 +18,8 @@ from lightning_rl.methods import (
     reward_conditioned_configs,
     upside_down,
 )
-from lightning_rl.methods.base import Evaluation, Experience, Method, MethodConfig
+from lightning_rl.methods.base import Evaluation, Experience, Method
+from lightning_rl.methods.schema import MethodConfig
 from lightning_rl.types import UserError
 
 

@@ -37,8 +37,9 @@ from lightning_rl.data.loaders import Collector, worker_died
 from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.files import write_text
-from lightning_rl.methods.base import Evaluation, Experience, Method, MethodConfig
+from lightning_rl.methods.base import Evaluation, Experience, Method
 from lightning_rl.methods.footprint import require_memory
+from lightning_rl.methods.schema import MethodConfig
 from lightning_rl.registry import IMPLEMENTATIONS, implementation
 from lightning_rl.run_state import owned, refuse_second, write_state
 from lightning_rl.runtime import prepare_process
@@ -46,10 +47,9 @@ from lightning_rl.types import UserError
 
 _PACKAGES = ("lightning_rl", "torch", "pytorch-lightning", "gymnasium", "numpy", "tensorboard")
 _EVALUATIONS = {"sampled": "eval", "greedy": "eval_greedy"}
-_MAY_CHANGE_ON_RESUME = {
-    *("max_epochs", "max_env_steps", "max_episodes", "target_return"),
-    *("eval_interval", "eval_episodes", "checkpoint_interval"),
-}
+_MAY_CHANGE_ON_RESUME = frozenset(
+    ("max_epochs", "max_env_steps", "max_episodes", "target_return", "eval_interval", "eval_episodes", "checkpoint_interval")
+)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -56,3 +56,17 @@ def test_every_load_is_safe():
         assert "weights_only=False" not in text
         assert text.count("torch.load(") == text.count("weights_only=True)") or "torch.load(" not in text
         assert "pickle.load" not in text
+
+
+def test_the_workers_of_a_population_start_without_lightning():
+    """It doubles the seconds that each new process on a cluster needs before it evaluates anything."""
+    waiting, seen = {"lightning_rl.methods.inner_loop", "lightning_rl.evolution.executors"}, set()
+    while waiting:
+        seen.add(module := waiting.pop())
+        path = ROOT.joinpath(*module.split("."))
+        tree = ast.parse((path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text())
+        found = {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
+        assert not {name for name in found if name.startswith("pytorch_lightning")}, module
+        ours = {name for name in found if name.split(".")[0] == "lightning_rl"}
+        waiting |= (ours | {"lightning_rl", module.rpartition(".")[0]} - {""}) - seen
+    assert "lightning_rl.methods.schema" in seen

@@ -20,7 +20,7 @@ from lightning_rl.agents.td3 import TD3, DiscreteTD3, TD3Settings
 from lightning_rl.agents.variation import Variation, vary
 from lightning_rl.envs.grids import GRID_WORLDS
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.methods.base import STRICT, Batch, Layers, MethodConfig, Share, Width
+from lightning_rl.methods.schema import STRICT, Batch, Layers, MethodConfig, Share, Width
 from lightning_rl.nets.members import ActivationName, MemberMLP
 from lightning_rl.nets.values import DuelingNet
 from lightning_rl.seeding import derive_seed

@@ -16,8 +16,8 @@ from lightning_rl.functional.evolution import NEED_TWO, TRANSFORMS
 from lightning_rl.functional.reward_shaping import REWARD_FORMS
 from lightning_rl.limits import EPISODES, WIDTH
 from lightning_rl.methods.agent_configs import AGENTS
-from lightning_rl.methods.base import STRICT, Agents, Episodes, Layers, MethodConfig, Share
 from lightning_rl.methods.inner_loop import OBJECTIVES
+from lightning_rl.methods.schema import STRICT, Agents, Episodes, Layers, MethodConfig, Share
 from lightning_rl.nets.members import ActivationName
 from lightning_rl.types import UserError
 

@@ -10,7 +10,7 @@ from typing import Any
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.limits import shown
 from lightning_rl.methods.agent_configs import AGENTS
-from lightning_rl.methods.base import MethodConfig
+from lightning_rl.methods.schema import MethodConfig
 from lightning_rl.types import UserError
 
 _NUMBER = 4  # bytes

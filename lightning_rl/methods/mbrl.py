@@ -23,10 +23,11 @@ from lightning_rl.envs.proxies import SyntheticProxy, make_envs
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.envs.synthetic import DoneKind, SyntheticNet
 from lightning_rl.methods.agent_configs import AGENTS
-from lightning_rl.methods.base import STRICT, Agents, Batch, Evaluation, Layers, MethodConfig
+from lightning_rl.methods.base import Evaluation
 from lightning_rl.methods.bilevel import ProxyEvaluation, ProxyMethod
 from lightning_rl.methods.bilevel_configs import agent_configs
 from lightning_rl.methods.inner_loop import InnerLoop
+from lightning_rl.methods.schema import STRICT, Agents, Batch, Layers, MethodConfig
 from lightning_rl.nets.members import ActivationName
 from lightning_rl.seeding import derive_seed, generator
 from lightning_rl.types import UserError

@@ -21,7 +21,8 @@ from lightning_rl.data.loaders import Collector
 from lightning_rl.envs.adapters import func_env
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.methods.base import STRICT, Batch, Evaluation, MethodConfig, Share, Sizes, Width
+from lightning_rl.methods.base import Evaluation
+from lightning_rl.methods.schema import STRICT, Batch, MethodConfig, Share, Sizes, Width
 from lightning_rl.methods.stacked import Scores, StackedMethod
 from lightning_rl.nets.latents import CategoricalLatent, GaussianLatent
 from lightning_rl.nets.policies import Policy

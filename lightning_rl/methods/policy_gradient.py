@@ -33,8 +33,9 @@ from lightning_rl.functional.policy_gradient import (
     value_loss,
 )
 from lightning_rl.functional.returns import discounted_returns, lambda_returns
-from lightning_rl.methods.base import STRICT, Episodes, Evaluation, Method, MethodConfig, Share, Sizes
+from lightning_rl.methods.base import Evaluation, Method
 from lightning_rl.methods.on_policy import RUNNING_EPISODES, OnPolicyExperience
+from lightning_rl.methods.schema import STRICT, Episodes, MethodConfig, Share, Sizes
 from lightning_rl.nets.actor_critic import ACTOR_CRITICS, ValueNet, actor
 from lightning_rl.nets.policies import Policy
 from lightning_rl.seeding import seed_torch

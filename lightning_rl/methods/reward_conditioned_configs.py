@@ -8,7 +8,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_
 from pydantic.dataclasses import dataclass as config_dataclass
 
 from lightning_rl.functional.schedules import ramp
-from lightning_rl.methods.base import STRICT, Share, Sizes
+from lightning_rl.methods.schema import STRICT, Share, Sizes
 from lightning_rl.methods.window import WindowConfig
 
 

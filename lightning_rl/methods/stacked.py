@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.methods.base import Method, MethodConfig, return_scalars
+from lightning_rl.methods.base import Method, return_scalars
+from lightning_rl.methods.schema import MethodConfig
 from lightning_rl.nets.policies import Policy
 from lightning_rl.types import Episode, UserError
 

@@ -30,8 +30,9 @@ from lightning_rl.functional.distributions import distribution_for
 from lightning_rl.functional.returns import returns_to_go
 from lightning_rl.functional.upside_down import SEGMENTS, CommandRange, command_range, draw_commands, next_command
 from lightning_rl.limits import EPISODES
-from lightning_rl.methods.base import STRICT, Batch, Episodes, Evaluation, Method, MethodConfig, Sizes, episode_scalars
+from lightning_rl.methods.base import Evaluation, Method, episode_scalars
 from lightning_rl.methods.experience import RolloutExperience, training_requests, warm_up_requests
+from lightning_rl.methods.schema import STRICT, Batch, Episodes, MethodConfig, Sizes
 from lightning_rl.nets.command import COMMAND_NETS
 from lightning_rl.nets.policies import Policy
 from lightning_rl.seeding import generator, seed_torch

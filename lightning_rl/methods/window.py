@@ -18,8 +18,9 @@ from lightning_rl.contents import Number
 from lightning_rl.data.loaders import Collector
 from lightning_rl.data.replay import EpisodeWindow, FlatEpisodes
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.methods.base import STRICT, Batch, Episodes, MethodConfig, episode_scalars
+from lightning_rl.methods.base import episode_scalars
 from lightning_rl.methods.experience import RolloutExperience, training_requests, warm_up_requests
+from lightning_rl.methods.schema import STRICT, Batch, Episodes, MethodConfig
 from lightning_rl.nets.policies import Policy
 from lightning_rl.seeding import generator
 from lightning_rl.types import Episode, Request

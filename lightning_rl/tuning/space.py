@@ -13,7 +13,7 @@ from pydantic import PositiveInt
 from pydantic.dataclasses import dataclass as config_dataclass
 
 from lightning_rl.config import build_config, config_path, read_yaml
-from lightning_rl.methods.base import STRICT
+from lightning_rl.methods.schema import STRICT
 from lightning_rl.types import UserError
 
 

@@ -12,6 +12,7 @@ from lightning_rl.cli import main
 from lightning_rl.figures.runs import read_scalar
 from lightning_rl.run import RunOptions, train
 from lightning_rl.tuning.results import Trial, best_trial, read_search, read_trials, state_of
+from lightning_rl.tuning.search import NEEDS
 from lightning_rl.tuning.space import load_tune_config
 from lightning_rl.tuning.trial import Plan, read_reports, run_trial
 from lightning_rl.types import UserError
@@ -115,10 +116,11 @@ def test_a_search_from_the_command_line(tmp_path, capsys, ray_cluster):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("algorithm", "needs"), [("asha", "ray"), ("optuna", "optuna"), ("bohb", "hpbandster")])
-def test_a_killed_search_goes_on(tmp_path, algorithm, needs):
+@pytest.mark.parametrize("algorithm", NEEDS)
+def test_a_killed_search_goes_on(tmp_path, algorithm):
     """kill -9 once the first reports are there, then --resume: all trials end, the reports from before are kept."""
-    pytest.importorskip(needs)
+    for package in NEEDS[algorithm]:
+        pytest.importorskip(package)
     flags = [f"--set={key}={value}" for key, value in tiny_settings("UDRL").items()]
     flags += [f"--tune={setting}" for setting in (f"algorithm={algorithm}", "trials=4", "seeds=2", "reports=3")]
     flags += ["--tune=budget={max_env_steps: 900}", "--tune=search={learning_rate: {log: [1.0e-4, 1.0e-2]}}"]
