@@ -230,12 +230,16 @@ class Memory:
 
     @staticmethod
     def key(tests: Sequence[str], mutation: Mutation | None) -> str:
-        """A change of the snippet, its file or its tests asks for a new verdict; that of the area, of any file of the package."""
+        """A change of the snippet, its file, its tests or what they import of ours asks for a new verdict; of an area without a
+        mutation, that of any file of the package.
+        """
         sources = sorted(PACKAGE.rglob("*.py")) if mutation is None else [PACKAGE / mutation.path]
-        files = [*sources, *(TESTS / test.partition("::")[0] for test in tests), *sorted(TESTS.glob("*helpers.py"))]
-        parts = [file.read_bytes() for file in files]
+        asked = [TESTS / test.partition("::")[0] for test in tests]
+        imported = {name for file in asked for name in re.findall(r"^from (\w+) import", file.read_text(), re.MULTILINE)}
+        helpers = [file for name in sorted(imported) if (file := TESTS / f"{name}.py").exists()]
         words = [*tests, *(() if mutation is None else (mutation.path, mutation.old, mutation.new))]
-        return hashlib.sha256(b"\0".join([*parts, *(word.encode() for word in words)])).hexdigest()[:20]
+        parts = [*(file.read_bytes() for file in [*sources, *asked, *helpers]), *(word.encode() for word in words)]
+        return hashlib.sha256(b"\0".join(parts)).hexdigest()[:20]
 
 
 def time_left(seconds: float) -> str:
