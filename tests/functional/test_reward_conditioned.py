@@ -98,6 +98,12 @@ def test_commands_stay_among_labels_that_were_seen(name, spread):
     assert target.mean > float(z.mean())
 
 
+def test_draws_hand_worked():
+    target, noise = Target(1.0, 2.0, -1.5, 3.0), torch.tensor([-1.0, 0.0, 0.5, 9.0, -9.0])
+    assert draw_targets(target, 0.5, noise).tolist() == [0.0, 1.0, 1.5, 3.0, -1.5]
+    assert draw_targets(target, 0.0, noise).tolist() == [1.0] * 5
+
+
 def test_annealed_hand_worked():
     command, reward = np.array([[10.0], [4.0]], np.float32), np.array([1.0, -2.0], np.float32)
     assert annealed(command, reward, 1.0).tolist() == [[9.0], [6.0]]
