@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +54,17 @@ def whole(low: int, high: int) -> Callable[[str], int]:
         return value
 
     return convert
+
+
+def number(text: str) -> float:
+    """The type of a finite number."""
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"invalid number: '{shorten(text)}'") from error
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{value} is not finite")
+    return value
 
 
 count = whole(1, WHOLE)

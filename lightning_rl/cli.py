@@ -267,6 +267,9 @@ def _search(arguments: argparse.Namespace) -> int:
     options = run_options(arguments)
     settings = parse_settings(arguments.tune_settings, "--tune", "trials=20")
     config = load_tune_config(options.implementation, options.gamename, settings)
+    for key in options.settings:
+        if key in (*config.budget, *config.settings, *config.search):
+            raise UserError(f"--set {key} (or its flag): the search sets it itself; leave it out, or say it with --tune")
     fixed = dataclasses.replace(options, settings={**options.settings, **config.settings})
     config = load_tune_config(options.implementation, options.gamename, settings, load_config(fixed).unread())
     trials = dataclasses.replace(options, logdir=options.logdir.resolve(), ray_address=None)

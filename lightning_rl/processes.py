@@ -62,4 +62,6 @@ def _train_one(options: RunOptions) -> None:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         code = 2
+    except KeyboardInterrupt:  # a second Ctrl-C
+        code = 130
     sys.exit(code)

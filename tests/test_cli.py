@@ -266,6 +266,10 @@ def test_a_flag_of_training_is_refused_where_a_checkpoint_is_evaluated(flags, ca
         (["--implementation", "RCP-A", "--no_expo_weighting", "--set", "exp_weights=true"],
          "--no_expo_weighting contradicts --set exp_weights=True"),
         (["--set", "batch_size=2", "--set", "batch_size=3"], "--set batch_size is given twice, 2 and 3; leave one out"),
+        (["--use_tune", "--max_epochs", "3", "--tune", "budget={max_epochs: 2}"], "max_epochs (or its flag): the search sets it"),
+        (["--use_tune", "--set", "batch_size=3", "--tune", "search={batch_size: {choice: [1, 2]}}"], "--set batch_size"),
+        (["--use_tune", "--tune", "search={gradient_clip: {uniform: [.nan, 1]}}"], "tune search 'gradient_clip': uniform needs"),
+        (["--use_tune", "--tune", "trials=1000000"], "key 'trials': Input should be less than or equal to 100000, got 1000000"),
         (["--num_processes", "2"], "--num_processes 2: more than the 1 seed(s) of --num_seeds"),
     ],
 )  # fmt: skip

@@ -1,6 +1,8 @@
 """What is refused before anything is made or changed: limits of sizes, a second run, budgets below what is done, numbers."""
 
+import os
 import shutil
+import signal
 
 import numpy as np
 import pytest
@@ -158,6 +160,23 @@ def test_divergence_names_a_remedy_that_the_method_has():
             method.check_finite("loss", float(np.nan))
         assert ("--reload" in str(error.value)) is kept
         assert "from before that" not in str(error.value)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_leaves_at_once_with_its_sentence(number, tmp_path, capsys, monkeypatch):
+    before = signal.getsignal(signal.SIGINT)
+
+    def twice(*_):
+        os.kill(os.getpid(), number)
+        os.kill(os.getpid(), number)
+
+    monkeypatch.setattr("lightning_rl.methods.upside_down.UDRL.training_step", twice)
+    assert run_cli(tmp_path, "--max_epochs", "3") == 130
+    err = capsys.readouterr().err
+    assert "finishing this epoch and writing last.ckpt; once more to leave at once" in err
+    assert err.splitlines()[-1].startswith("left at once; what is written is whole")
+    assert read_state(run_dir(tmp_path)) == ("interrupted", "")
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_what_is_refused_before_it_begins_leaves_no_folder(tmp_path, capsys, monkeypatch):

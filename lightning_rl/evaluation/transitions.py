@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lightning_rl.arguments import Tool, count
+from lightning_rl.arguments import Tool, count, number
 from lightning_rl.envs.grids import GRID_WORLDS
 from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.evaluation.agents import (
@@ -123,7 +123,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agent", default="DDQN", metavar="NAME", help="default DDQN")
     add_agent_arguments(parser, "varied", tests=10)
     parser.add_argument("--steps", type=count, metavar="N", help="train N steps instead of until the paper's stop rule holds")
-    parser.add_argument("--bin", type=float, default=BIN, metavar="WIDTH", help=f"of the histograms (default {BIN})")
+    parser.add_argument("--bin", type=number, default=BIN, metavar="WIDTH", help=f"of the histograms (default {BIN})")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from rich.table import Table
 
-from lightning_rl.arguments import Tool
+from lightning_rl.arguments import Tool, number
 from lightning_rl.console import put
 from lightning_rl.figures import style
 from lightning_rl.figures.curves import Reference, read_reference
@@ -61,7 +61,7 @@ def _short(mark: float) -> str:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of ``marks``."""
     style.add_sources(parser, "written as OUT-marks.csv; OUT.csv with the ending stays as it is")
-    parser.add_argument("--at", type=float, nargs="+", required=True, metavar="X", help="points of the axis")
+    parser.add_argument("--at", type=number, nargs="+", required=True, metavar="X", help="points of the axis")
     parser.add_argument("--window", type=positive, required=True, metavar="WIDTH", help="average over so much around each")
     parser.add_argument("--tag", default="rollout/return_mean", help="scalar (default rollout/return_mean)")
     parser.add_argument("--x", choices=tuple(AXES), default="env_steps", help="horizontal axis (default env_steps)")

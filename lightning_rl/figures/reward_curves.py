@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from lightning_rl.arguments import Tool
+from lightning_rl.arguments import Tool, number
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.figures import style
 from lightning_rl.figures.evaluations import numbers, ordered, read_evaluations
@@ -85,8 +85,8 @@ def lines_text(table: pd.DataFrame, rewards: Sequence[str]) -> str:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of ``reward-curves``."""
     style.add_sources(parser)
-    parser.add_argument("--threshold", type=float, metavar="RETURN", help="drawn across (default: what solves the task)")
-    parser.add_argument("--low", type=float, metavar="RETURN", help="lower end of the vertical axis")
+    parser.add_argument("--threshold", type=number, metavar="RETURN", help="drawn across (default: what solves the task)")
+    parser.add_argument("--low", type=number, metavar="RETURN", help="lower end of the vertical axis")
     parser.add_argument("--markdown", action="store_true", help="print a table for a README instead of writing OUT")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from rich.table import Table
 
-from lightning_rl.arguments import Tool
+from lightning_rl.arguments import Tool, number
 from lightning_rl.console import put
 from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.figures import style
@@ -130,7 +130,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_threshold(parser: argparse.ArgumentParser) -> None:
     """``--threshold``."""
-    parser.add_argument("--threshold", type=float, metavar="RETURN", help="default: what solves the environment, if known")
+    parser.add_argument("--threshold", type=number, metavar="RETURN", help="default: what solves the environment, if known")
 
 
 def draw(arguments: argparse.Namespace) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from lightning_rl.arguments import Tool
+from lightning_rl.arguments import Tool, count, number
 from lightning_rl.figures import style
 from lightning_rl.figures.csv_files import read_csv
 from lightning_rl.figures.groups import label_groups
@@ -75,7 +75,7 @@ def _of_run(run: Run, keys: Sequence[str]) -> pd.DataFrame:
 
 def add_limit(parser: argparse.ArgumentParser) -> None:
     """``--threshold``."""
-    parser.add_argument("--threshold", type=float, metavar="FITNESS", help="solved above it (default: what solves the task)")
+    parser.add_argument("--threshold", type=number, metavar="FITNESS", help="solved above it (default: what solves the task)")
 
 
 def limit_of(game: str, table: pd.DataFrame, asked: float | None) -> float:
@@ -137,7 +137,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     style.add_sources(parser)
     parser.add_argument("--group", action="append", metavar="KEY", help="as of curves, e.g. score_transform; repeatable")
     add_limit(parser)
-    parser.add_argument("--until", type=int, metavar="N", help="generations to show (default: all)")
+    parser.add_argument("--until", type=count, metavar="N", help="generations to show (default: all)")
 
 
 def draw(arguments: argparse.Namespace) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from rich.table import Table
 
-from lightning_rl.arguments import Tool, count
+from lightning_rl.arguments import Tool, count, number
 from lightning_rl.console import put
 from lightning_rl.figures import style
 from lightning_rl.figures.runs import Curve, attempt, find_runs, read_scalar
@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("sources", type=Path, nargs="+", metavar="SOURCE", help="run directory, or folder above some")
     parser.add_argument("--tag", action="append", help=f"scalar; repeatable (default {', '.join(DEFAULT_TAGS)})")
     parser.add_argument("--last", type=count, default=20, metavar="N", help="how many values (20)")
-    parser.add_argument("--until", type=float, default=float("inf"), metavar="STEPS", help="only up to here")
+    parser.add_argument("--until", type=number, default=float("inf"), metavar="STEPS", help="only up to here")
 
 
 def draw(arguments: argparse.Namespace) -> None:

@@ -6,14 +6,15 @@ import json
 import math
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import PositiveInt
+from pydantic import Field, PositiveInt
 from pydantic.dataclasses import dataclass as config_dataclass
 
 from lightning_rl.config import build_config, config_path, read_yaml
-from lightning_rl.methods.schema import STRICT
+from lightning_rl.limits import SEEDS, WHOLE
+from lightning_rl.methods.schema import STRICT, Agents
 from lightning_rl.types import UserError
 
 
@@ -22,18 +23,20 @@ class TuneConfig:
     """Keys of a ``tune:`` block; ``configs/UDRL.yaml`` explains them."""
 
     algorithm: Literal["asha", "bohb", "optuna"]
-    trials: PositiveInt
-    seeds: PositiveInt
+    trials: Agents
+    seeds: Annotated[int, Field(gt=0, le=SEEDS)]
     metric: str
     mode: Literal["max", "min"]
     budget: dict[str, PositiveInt]
-    reports: PositiveInt
+    reports: Agents
     settings: dict[str, Any]
     search: dict[str, dict[str, Any]]
 
     def __post_init__(self) -> None:
         if len(self.budget) != 1:
             raise ValueError(f"tune budget {self.budget}: expected one key of the config, e.g. {{max_env_steps: 500000}}")
+        if both := {*self.budget, *self.settings} & self.search.keys():
+            raise ValueError(f"tune search '{min(both)}' is in the budget or the settings of the search, too; leave one out")
         if not self.search:
             raise ValueError("tune search is empty: name the keys to search, e.g. {learning_rate: {log: [1.0e-4, 1.0e-2]}}")
 
@@ -115,7 +118,7 @@ def _space(key: str, description: Mapping[str, Any]) -> Space:
     if not isinstance(values, list) or len(values) < (1 if form == "choice" else 2):
         raise UserError(f"tune search '{key}': {form} needs {FORMS[form]}, got {values!r}")
     if form != "choice":
-        numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+        numbers = all(isinstance(v, int | float) and not isinstance(v, bool) and abs(v) <= WHOLE for v in values)
         if not numbers or len(values) != 2 or values[0] >= values[1] or ("log" in form and values[0] <= 0):
             limit = " with 0 < low < high" if "log" in form else " with low < high"
             raise UserError(f"tune search '{key}': {form} needs {FORMS[form]}{limit}, got {values!r}")
