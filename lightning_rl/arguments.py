@@ -71,7 +71,7 @@ count = whole(1, WHOLE)
 non_negative = whole(0, WHOLE)
 
 
-def path(text: str) -> Path:
+def checked_path(text: str) -> Path:
     """The path of a file or folder that the system can have."""
     parts = [part.encode() for part in text.split("/")]
     if not text or not text.isprintable() or max(map(len, parts)) > NAME_BYTES or sum(map(len, parts)) + len(parts) > PATH_BYTES:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from lightning_rl import __version__
-from lightning_rl.arguments import Parser, add_force, check_folder_name, count, non_negative, path, whole
+from lightning_rl.arguments import Parser, add_force, check_folder_name, checked_path, count, non_negative, whole
 from lightning_rl.config import has_key, parse_settings, read_settings
 from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.evaluate import evaluate, parse_sweep, print_report, print_sweep, sweep
@@ -86,12 +86,12 @@ def build_parser() -> Parser:
         help="override a key of the config; repeatable",
     )
     run.add_argument(
-        "--config", type=path, metavar="YAML", help="keys of the config from a run's config.yaml or a search's best.yaml"
+        "--config", type=checked_path, metavar="YAML", help="keys of the config from a run's config.yaml or a search's best.yaml"
     )
     run.add_argument("--no_expo_weighting", action="store_true", help="same as --set exp_weights=false (RCP-R and RCP-A)")
     place = parser.add_argument_group("where and how")
     place.add_argument(
-        "--logdir", type=path, default=Path("exp_dir"), metavar="DIR", help="root of all results (default exp_dir)"
+        "--logdir", type=checked_path, default=Path("exp_dir"), metavar="DIR", help="root of all results (default exp_dir)"
     )
     place.add_argument(
         "--num_workers",
@@ -124,7 +124,7 @@ def build_parser() -> Parser:
     keep.add_argument(
         "--resume", action="store_true", help="go on from last.ckpt in the run directory, or start if there is none"
     )
-    keep.add_argument("--reload", type=path, metavar="CKPT", help="start a new run from the weights of a checkpoint")
+    keep.add_argument("--reload", type=checked_path, metavar="CKPT", help="start a new run from the weights of a checkpoint")
     keep.add_argument("--no_checkpoint", action="store_true", help="write no checkpoints")
     keep.add_argument(
         "--recording_epoch_interval",
@@ -149,7 +149,7 @@ def build_parser() -> Parser:
     )
     test = parser.add_argument_group("evaluation")
     test.add_argument(
-        "--eval_agent", type=path, metavar="CKPT", help="evaluate a checkpoint: table, evaluation.json and a film beside it"
+        "--eval_agent", type=checked_path, metavar="CKPT", help="evaluate a checkpoint: table, evaluation.json and a film with it"
     )
     test.add_argument(
         "--eval_episodes",

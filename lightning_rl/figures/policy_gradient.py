@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from lightning_rl.arguments import Tool, count
+from lightning_rl.arguments import Tool, checked_path, count
 from lightning_rl.figures import style
 from lightning_rl.figures.csv_files import read_csv as read_any_csv
 from lightning_rl.figures.runs import Floats, attempt, find_runs, read_scalar
@@ -156,7 +156,7 @@ def read_sources(sources: Sequence[str]) -> list[Run]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of ``policy-gradient``."""
     style.add_sources(parser)
-    parser.add_argument("--reference", type=Path, action="append", default=[], metavar="CSV", help="dashed; repeatable")
+    parser.add_argument("--reference", type=checked_path, action="append", default=[], metavar="CSV", help="dashed; repeatable")
     parser.add_argument("--every", type=count, default=1, metavar="EPISODES", help="thin out to one point per so many (1: all)")
 
 

@@ -267,8 +267,7 @@ def read_results(path: Path, label: str | None, tag: str, axis: str) -> pd.DataF
     methods = [table[name].astype(str) for name in ("implementation", "group", "method") if name in table]
     seeds = table["seed"] if "seed" in table else table.get("run", pd.Series("0", table.index)).astype(str)
     identity = {
-        "gamename": table.get("gamename", ""),
-        "exp_name": table.get("exp_name", ""),
+        **{name: table[name].fillna("").astype(str) if name in table else "" for name in ("gamename", "exp_name")},
         "implementation": label or (methods[0] if methods else path.stem),
         "seed": seeds.astype(str).str.removeprefix("seed_"),
     }

@@ -22,6 +22,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, NullFormatter
 
+from lightning_rl.arguments import checked_path
 from lightning_rl.outputs import File, Out, owned_numbers, owned_picture, owned_table, picture_metadata
 
 # Okabe and Ito's colours, told apart by all readers; grey and black are for published curves.
@@ -144,7 +145,7 @@ def _plain(value: Any) -> Any:
 
 def add_out(parser: argparse.ArgumentParser, written: str = "written as OUT.png, OUT.svg and OUT.csv") -> None:
     """The argument OUT."""
-    parser.add_argument("out", type=Path, metavar="OUT", help=written)
+    parser.add_argument("out", type=checked_path, metavar="OUT", help=written)
 
 
 def add_sources(parser: argparse.ArgumentParser, written: str = "written as OUT.png, OUT.svg and OUT.csv") -> None:

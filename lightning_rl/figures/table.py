@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from rich.table import Table
 
-from lightning_rl.arguments import Tool, count, number
+from lightning_rl.arguments import Tool, checked_path, count, number
 from lightning_rl.console import put
 from lightning_rl.figures import style
 from lightning_rl.figures.runs import Curve, attempt, find_runs, read_scalar
@@ -74,7 +74,7 @@ def _cells(values: Sequence[float]) -> list[str]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of ``table``."""
     style.add_out(parser, "written as OUT-table.csv; OUT.csv with the ending stays as it is")
-    parser.add_argument("sources", type=Path, nargs="+", metavar="SOURCE", help="run directory, or folder above some")
+    parser.add_argument("sources", type=checked_path, nargs="+", metavar="SOURCE", help="run directory, or folder above some")
     parser.add_argument("--tag", action="append", help=f"scalar; repeatable (default {', '.join(DEFAULT_TAGS)})")
     parser.add_argument("--last", type=count, default=20, metavar="N", help="how many values (20)")
     parser.add_argument("--until", type=number, default=float("inf"), metavar="STEPS", help="only up to here")

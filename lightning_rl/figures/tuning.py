@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
-from lightning_rl.arguments import Tool
+from lightning_rl.arguments import Tool, checked_path
 from lightning_rl.figures import style
 from lightning_rl.outputs import Out
 from lightning_rl.tuning.results import Trial, plain, ranked, read_search, read_trials
@@ -71,7 +70,7 @@ def _scatter(axes: Axes, key: str, scored: Sequence[Trial]) -> None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of ``tune``."""
     style.add_out(parser)
-    parser.add_argument("folder", type=Path, metavar="TUNE_DIR", help="the tune/ folder of a search, running or done")
+    parser.add_argument("folder", type=checked_path, metavar="TUNE_DIR", help="the tune/ folder of a search, running or done")
 
 
 def draw(arguments: argparse.Namespace) -> None:

@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from lightning_rl.arguments import checked_path
 from lightning_rl.files import read_text, write_text
 
 _BLOCK = re.compile(r"^(<!-- made by: lightning-rl (?P<words>.*?) -->\n)(?:.+\n)*", re.MULTILINE)
@@ -32,7 +33,7 @@ def refreshed(text: str, run: Callable[[Sequence[str]], None]) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of ``docs``."""
-    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="Markdown file")
+    parser.add_argument("files", type=checked_path, nargs="+", metavar="FILE", help="Markdown file")
 
 
 def refresh(files: Sequence[Path], run: Callable[[Sequence[str]], None]) -> None:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from lightning_rl.arguments import Tool, add_force
+from lightning_rl.arguments import Tool, add_force, checked_path
 from lightning_rl.console import put
 from lightning_rl.figures import style
 from lightning_rl.figures.runs import Curve, Run, find_runs, read_scalar
@@ -79,12 +79,12 @@ def list_runs(folders: Sequence[Path], sort: Sequence[str] = (), reverse: bool =
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of ``runs``."""
-    parser.add_argument("folders", type=Path, nargs="+", metavar="DIR", help="run directory, or folder above some")
+    parser.add_argument("folders", type=checked_path, nargs="+", metavar="DIR", help="run directory, or folder above some")
     parser.add_argument(
         "--sort", action="append", default=[], choices=COLUMNS, metavar="COLUMN", help=f"one of {', '.join(COLUMNS)}"
     )
     parser.add_argument("--reverse", action="store_true", help="highest first")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the table there, too")
+    parser.add_argument("--csv", type=checked_path, metavar="FILE", help="write the table there, too")
     add_force(parser, "--csv FILE")
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 from PIL import Image
 
 from lightning_rl import __version__
-from lightning_rl.arguments import Tool, add_force
+from lightning_rl.arguments import Tool, add_force, checked_path
 from lightning_rl.figures import style
 from lightning_rl.figures.curves import Look, curves_figure
 from lightning_rl.figures.groups import LABELS, groups_of
@@ -177,8 +177,8 @@ def _where(runs: Sequence[Run]) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of ``report``."""
-    parser.add_argument("folders", type=Path, nargs="+", metavar="DIR", help="run directory, or folder above some")
-    parser.add_argument("-o", "--out", type=Path, default=Path("report.html"), metavar="FILE", help="default: report.html")
+    parser.add_argument("folders", type=checked_path, nargs="+", metavar="DIR", help="run directory, or folder above some")
+    parser.add_argument("-o", "--out", type=checked_path, default=Path("report.html"), metavar="FILE", help="(report.html)")
     add_force(parser)
     parser.add_argument("--tag", action="append", help=f"scalar to draw; repeatable (default {', '.join(TAGS)})")
     parser.add_argument("--group", action="append", metavar="KEY", help="as of lightning-rl figures curves; repeatable")

@@ -11,7 +11,7 @@ import shutil
 import signal
 
 import pytest
-from helpers import make_episode, run_cli, run_dir
+from helpers import fitting, make_episode, run_cli, run_dir
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
@@ -25,7 +25,7 @@ from lightning_rl.registry import ALIASES, IMPLEMENTATIONS
 from lightning_rl.tuning.space import FORMS, TuneConfig
 from lightning_rl.types import UserError
 
-CPU_S, WALL_S = 30.0, 240.0
+CPU_S, WALL_S = 30.0, 60.0
 BOMB = "[" + ", ".join(f"&a{n} [" + ", ".join([f"*a{n - 1}"] * 9 if n else "x") + "]" for n in range(9)) + "]"
 NUMBERS = (
     *("0", "1", "2", "7", "-1", "100", "3.5", "1e-3", "1e400", "-1e400", "nan", ".nan", "inf", "-.inf", "1e308", "1e-320"),
@@ -50,12 +50,14 @@ TEXTS = (
 FILES = (
     *("@fifo", "@folder", "@missing", "@empty", "@binary", "@text.csv", "@table.csv", "@hostile.yaml", "@plain.yaml"),
     *("@short.ckpt", "@good.ckpt", "@closed", "@run", "@broken", "@dangling", "@notes.md", "@new", "@new.csv"),
-    *("@run/config.yaml", "@huge.yaml"),
+    *("@run/config.yaml", "@huge.yaml", "@nameless.csv"),
 )
 
 texts = st.one_of(st.sampled_from(TEXTS), st.text(max_size=12), st.sampled_from(FILES))
 values = st.one_of(st.sampled_from(NUMBERS), st.sampled_from(YAMLS), texts, st.integers().map(str), st.floats().map(str))
 names = st.sampled_from((*IMPLEMENTATIONS, *ALIASES, "SE", "DDQN", "UDRL"))
+_GIVEN = {"--figure", "--eval_agent", "--imagine", "--implementation", "--gamename", "--preset", "--ray_address"}
+FITTING = [(name, game) for name, game in fitting() if name != "UDRL"] + [("UDRL", "cartpole")] * 9
 games = st.sampled_from((*ENV_SPECS, "panflute-3", "procmaze-2", "cartpole", "cartpole"))
 
 
@@ -63,11 +65,14 @@ def keys_of(name):
     return [field.name for field in dataclasses.fields(IMPLEMENTATIONS[ALIASES.get(name, name)].config)]
 
 
+def mostly(ordinary, hostile, draw):
+    return ordinary if draw(st.integers(0, 3)) else hostile
+
+
 @st.composite
 def settings_of(draw, keys):
     odd = st.one_of(st.sampled_from(["agent.DDQN.hidden", "hidden.0", "agent.x.y", "."]), texts)
-    key = draw(st.one_of(*[st.sampled_from(keys)] * 5, odd))
-    return f"{key}={draw(st.one_of(st.sampled_from(PLAIN), values))}"
+    return f"{draw(mostly(st.sampled_from(keys), odd, draw))}={draw(mostly(st.sampled_from(PLAIN), values, draw))}"
 
 
 @st.composite
@@ -84,23 +89,24 @@ def flags(draw, chosen, name):
         space = searched.map(lambda drawn: f"search={{{drawn[0]}: {{{drawn[1]}: {drawn[2]}}}}}")
         return [chosen, draw(st.one_of(space, settings_of(keys)))]
     known = {"--implementation": names, "--gamename": games, **dict.fromkeys(("--config", "--reload"), st.sampled_from(FILES))}
-    ordinary = st.sampled_from(action.choices) if action.choices else known.get(chosen, st.sampled_from(("1", "2", "a")))
-    return [chosen, draw(st.one_of(ordinary, values))]
+    ordinary = st.sampled_from(action.choices) if action.choices else known.get(chosen, st.just("1"))
+    return [chosen, draw(mostly(ordinary, values, draw))]
 
 
 @st.composite
 def training_lines(draw):
     """A command line of the trainer, ordinary but for one to four flags."""
-    name, game = draw(names), draw(games)
+    name, game = draw(mostly(st.sampled_from(FITTING), st.tuples(names, games), draw))
     mode = draw(st.sampled_from([*["training"] * 7, "--use_tune", "--use_tune", "--eval_agent", "--imagine"]))
     if mode in ("--eval_agent", "--imagine"):
         words = ["--eval_agent", "@good.ckpt", *(["--imagine"] if mode == "--imagine" else [])]
     else:
         words = ["--implementation", name, "--gamename", game, *(["--use_tune"] if mode == "--use_tune" else [])]
-    fitting = st.sampled_from(sorted(MODES[mode] - {"--figure", "--eval_agent", "--imagine", "--implementation", "--gamename"}))
+    fitting_flags = st.sampled_from(sorted(MODES[mode] - _GIVEN))
     anything = st.sampled_from(sorted(set().union(*MODES.values()) - {"--figure"}))
-    settings = st.just("--eval_command" if mode == "--eval_agent" else "--set")
-    for chosen in draw(st.lists(st.one_of(*[fitting] * 6, *[settings] * 4, anything), min_size=1, max_size=3, unique=True)):
+    usual = st.just({"--eval_agent": "--eval_command", "--imagine": "--eval_episodes"}.get(mode, "--set"))
+    for _ in range(draw(st.integers(1, 3))):
+        chosen = draw(mostly(usual, mostly(fitting_flags, anything, draw), draw))
         words += draw(flags(chosen, name))
     return words
 
@@ -161,6 +167,7 @@ def desk(tmp_path_factory):
     for name, content in {
         "good.ckpt": good, "short.ckpt": good[: len(good) // 2], "empty": b"", "binary": bytes(range(256)) * 40,
         "text.csv": b"not a table, of mine\n", "table.csv": b"run,seed,env_steps,value\nseed_1,1,10,1.5\nseed_1,1,20,nan\n",
+        "nameless.csv": b"run,gamename,seed,env_steps,value\nseed_1,,1,10,1.5\n",
         "hostile.yaml": BOMB.encode(), "plain.yaml": b"batch_size: 8\n", "huge.yaml": b"a: [" + b"1, " * 10**6 + b"1]",
         "closed": b"mine", "notes.md": b"<!-- made by: lightning-rl config [/] -->\nmine\n",
         "broken/config.yaml": BOMB.encode(),
@@ -187,7 +194,7 @@ def desk(tmp_path_factory):
     patch.setattr("lightning_rl.evaluate._Checkpoint.play", played)
     patch.setattr("lightning_rl.evaluate.record_episode", lambda *_: None)
     patch.setattr("lightning_rl.figures.commands.draw_sweep", lambda *_: None)
-    patch.setattr(footprint, "memory", lambda: 10**8)
+    patch.setattr(footprint, "memory", lambda: 5 * 10**8)
     yield root
     patch.undo()
 
@@ -230,6 +237,7 @@ def test_the_trainer_takes_whatever_is_typed(desk, words):
 
 @given(tool_lines())
 @example(["runs", "@broken", "@fifo", "--csv", "@text.csv"])
+@example(["figures", "scores", "@new", "@nameless.csv"])
 @example(["report", "@broken", "-o", "@run/config.yaml"])
 def test_tools_take_whatever_is_typed(desk, words):
     use(desk, words)
