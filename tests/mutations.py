@@ -382,7 +382,7 @@ _METHODS = [
     _area(
         "methods/upside_down.py", "methods/test_upside_down_updates.py methods/test_upside_down.py::test_commanded_steps_by_hand",
         ("torch.tensor([batch.command_range.low, ", "torch.tensor([batch.command_range.high, "),
-        ("log_prob(action).mean()\n        return self.descend(", "log_prob(action).sum()\n        return self.descend("),
+        ("log_prob(obs, command, action).mean()", "log_prob(obs, command, action).sum()"),
         ("return self.descend(optimiser, loss, self.cfg.gradient_clip)", "return self.descend(optimiser, loss, None)"),
         ("end = SEGMENTS[self.cfg.segments](start, self.buffer.length(slot), rng.random(shape))", "end = self.buffer.length(slot)"),
         ("np.stack([achieved, steps], axis=-1", "np.stack([steps, achieved], axis=-1"),
