@@ -139,3 +139,24 @@ def test_a_killed_trial_goes_on_from_its_checkpoint(tmp_path, capsys, ray_cluste
     assert main(flags(tmp_path, "--executor", executor, "--num_workers", "2")) == 0, capsys.readouterr().err
     assert killer.killed
     assert_scores_of_one_process(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_population_of_a_trial_may_be_on_several_machines_of_a_cluster(tmp_path, capsys):
+    """--ray_address of a cluster of two nodes with one CPU each."""
+    import ray
+    from ray.cluster_utils import Cluster
+
+    ray.shutdown()
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        cluster.add_node(num_cpus=1)
+        address = ["--ray_address", cluster.address]
+        assert main(flags(tmp_path, "--executor", "ray", "--num_workers", "2", *address)) == 0, capsys.readouterr().err
+        assert_scores_of_one_process(tmp_path)
+        assert main(flags(tmp_path / "serial", "--num_workers", "2", *address)) == 2
+        assert "--num_workers: a trial takes 2 CPUs on one machine, the cluster has 1;" in capsys.readouterr().err
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
