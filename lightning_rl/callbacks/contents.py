@@ -69,7 +69,13 @@ def require_weights(weights: Any, method: Method, path: Path, remedy: str, prefi
 
 def weights_layout(method: Method) -> dict[str, Any]:
     """What the ``state_dict`` of a checkpoint of this method may look like: counters are no lower than 0."""
-    return {name: like(value) for name, value in method.state_dict().items()}
+    weights = method.state_dict()
+    return {name: like(value) if isinstance(value, torch.Tensor) else _extra(method, name) for name, value in weights.items()}
+
+
+def _extra(method: Method, name: str) -> Any:
+    """The layout of what the module that has the name saves beside tensors."""
+    return method.get_submodule(name.rpartition(".")[0]).extra_layout()  # type: ignore[operator]
 
 
 def resume_layout(method: Method, experience: Experience, epoch: int) -> Any:

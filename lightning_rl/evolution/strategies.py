@@ -16,6 +16,7 @@ import torch
 from cmaes import CMA  # type: ignore[import-untyped]
 from torch import Tensor, nn
 
+from lightning_rl.contents import Count, Number
 from lightning_rl.functional import evolution as es
 from lightning_rl.seeding import derive_seed
 
@@ -284,7 +285,14 @@ class CMAES(Strategy):
 
     def get_extra_state(self) -> dict[str, Any]:
         """The search as plain data."""
-        return {key: _plain(value) for key, value in self.search.__getstate__().items()}
+        state = {key: _plain(value) for key, value in self.search.__getstate__().items()}
+        # The library leaves what it has not used yet of this memory as it finds it.
+        return {**state, "_funhist_values": state["_funhist_values"].nan_to_num(0.0, 0.0, 0.0)}
+
+    def extra_layout(self) -> dict[str, Any]:
+        """What a saved search may look like: one of these sizes and settings, in any generation."""
+        plain = {key: Number() if isinstance(value, float) else value for key, value in self.get_extra_state().items()}
+        return {**plain, "_g": Count()}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         self.search.__setstate__({key: v.numpy().copy() if isinstance(v, Tensor) else v for key, v in state.items()})
