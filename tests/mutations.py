@@ -596,7 +596,7 @@ _AGENTS = [
         ('derive_seed(seed, "test", k)', 'derive_seed(seed, "test", 0)'),
     ),
     _area(
-        "agents/training.py", "agents/test_chain.py::test_q_learning_finds_the_values_of_the_best_policy_while_it_explores",
+        "agents/training.py", "agents/test_training.py::test_q_learning_by_hand_on_the_smallest_room",
         ("self.obs = step.obs", "self.obs = self.obs"),
         ("Transition(self.obs, action, step.reward, discount, step.obs)", "Transition(step.obs, action, step.reward, discount, step.obs)"),
     ),
