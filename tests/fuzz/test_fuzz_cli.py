@@ -184,6 +184,9 @@ def desk(tmp_path_factory):
     def no_cluster(*_):
         raise UserError("no cluster in a test")
 
+    def no_step(*_):
+        raise UserError("nothing is played in a test")
+
     def played(self, asked, episodes):
         return [[make_episode([1.0, 2.0])] for _ in asked]
 
@@ -194,6 +197,8 @@ def desk(tmp_path_factory):
     patch.setattr("lightning_rl.evaluate._Checkpoint.play", played)
     patch.setattr("lightning_rl.evaluate.record_episode", lambda *_: None)
     patch.setattr("lightning_rl.figures.commands.draw_sweep", lambda *_: None)
+    for batch in ("FuncBatch", "GymBatch"):
+        patch.setattr(f"lightning_rl.envs.batch.{batch}.step", no_step)  # evaluations of proxies
     patch.setattr(footprint, "memory", lambda: 5 * 10**8)
     yield root
     patch.undo()
