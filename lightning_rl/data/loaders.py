@@ -65,8 +65,11 @@ class Collector:
         chunk_size: int,
         next_command: CommandRule | None = None,
     ):
-        self.behaviour = copy.deepcopy(policy).cpu().requires_grad_(False).share_memory()
-        self.version = torch.full((), -1, dtype=torch.int64).share_memory_()
+        self.behaviour = copy.deepcopy(policy).cpu().requires_grad_(False)
+        self.version = torch.full((), -1, dtype=torch.int64)
+        if num_workers:  # each shared tensor holds a file descriptor
+            self.behaviour.share_memory()
+            self.version.share_memory_()
         self.chunk_size = chunk_size
         self.player = Player(spec, self.behaviour, self.version, next_command)
         self._sampler = _ChunkSampler()

@@ -127,3 +127,9 @@ def test_a_worker_that_died_between_collections_is_reported_too():
     assert not c.busy
     assert "epoch 9, episode 0 .. epoch 9, episode 2 (3 requests)" in str(worker_died(death.value, [c]))
     c.close()
+
+
+def test_without_workers_nothing_is_shared():
+    """Each shared tensor holds a file descriptor, of which a process that trains many runs has not enough."""
+    assert not any(tensor.is_shared() for tensor in collector(0).behaviour.state_dict().values())
+    assert all(tensor.is_shared() for tensor in collector(1).behaviour.state_dict().values())
