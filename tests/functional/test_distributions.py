@@ -55,6 +55,8 @@ def test_a_sample_outside_the_box_is_learned_as_the_action_that_was_executed():
     """The best actions are at the edge: their fit is narrow and near 1. Fitted to the samples, 1 and beyond, it would be wide."""
     sample = 1 + torch.rand(500, 1, generator=torch.Generator().manual_seed(0))
     net = torch.nn.Linear(1, 2)
+    for parameter in net.parameters():
+        torch.nn.init.zeros_(parameter)  # at random, the deviation may start where it is clamped and has no gradient
     policy, raw = Policy(net, Gaussian, 1), Policy(copy.deepcopy(net), Gaussian, 1)
     obs = torch.ones(500, 1)
     losses = {
