@@ -11,7 +11,7 @@ from pytorch_lightning import Callback, LightningModule, Trainer
 from pytorch_lightning.callbacks import Checkpoint
 
 from lightning_rl.callbacks.contents import EXPERIENCE, HPARAMS, require, require_weights, resume_layout
-from lightning_rl.contents import Count
+from lightning_rl.contents import Count, Optional
 from lightning_rl.files import read_plain, remove, write_plain
 from lightning_rl.limits import shorten
 from lightning_rl.methods.base import Experience, Method
@@ -44,8 +44,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         if isinstance(callbacks := content.get("callbacks"), dict):  # of earlier versions; nothing of it is used
             ours = {name: state for name, state in callbacks.items() if not str(name).startswith("ModelCheckpoint")}
             content["callbacks"] = ours
-        require(content.get("epoch"), Count(), path, ANOTHER, "epoch")
-        require(content, resume_layout(method, experience, content["epoch"]), path, ANOTHER)
+        require(content, resume_layout(method, experience, content.get("epoch", 0)), path, ANOTHER)
         try:
             experience.restore(content["callbacks"].pop(EXPERIENCE, {}))
         except (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError) as error:
@@ -66,12 +65,13 @@ class AtomicCheckpointIO(TorchCheckpointIO):
 def read_checkpoint(path: Path) -> dict[str, Any]:
     """The checkpoint at ``path`` on the CPU; UserError if it is missing, damaged, foreign or not plain data.
 
-    Its ``hyper_parameters`` are checked, and ``state_dict`` is there; what that holds is not checked yet.
+    Its ``hyper_parameters`` and ``epoch`` are checked, and ``state_dict`` is there; what that holds is not checked yet.
     """
     checkpoint = read_plain(path, "checkpoint", "give the path of a last.ckpt or epoch=<k>.ckpt")
     if not isinstance(checkpoint, dict) or not {"hyper_parameters", "state_dict"} <= checkpoint.keys():
         raise UserError(f"checkpoint '{path}' was not written by lightning_rl: it lacks hyper_parameters; use another")
     require(checkpoint["hyper_parameters"], {"hparams": HPARAMS}, path, ANOTHER, "hyper_parameters")
+    require({key: checkpoint[key] for key in ("epoch",) if key in checkpoint}, {"epoch": Optional(Count())}, path, ANOTHER)
     return dict(checkpoint)
 
 
