@@ -47,6 +47,8 @@ def _read(source: str, columns: Sequence[str], evaluation: str, kind: str) -> pd
         raise UserError("it has no whole row")
     if not read_bytes(path, "CSV", TABLE_BYTES).endswith(b"\n"):
         print_skipped(path, "its last row is not whole (an evaluation was killed there); the others count")
+    texts = [name for name in columns if name not in (*_NUMBERS, *_LISTS)]
+    table[texts] = table[texts].fillna("").astype(str)
     if label is not None:
         several = table[kind].nunique() > 1
         table[kind] = f"{label} " + table[kind].astype(str) if several else label

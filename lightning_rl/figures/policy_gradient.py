@@ -65,7 +65,7 @@ def labels(run_dirs: Sequence[Path]) -> list[str]:
 
 def read_csv(path: Path) -> list[Run]:
     """The runs of a CSV that this command has written."""
-    table = read_any_csv(path, ("episode",))
+    table = read_any_csv(path, ("episode", "mean_return"))
     table = table.assign(**{name: pd.to_numeric(table[name], errors="coerce") for name in PANELS if name in table})
     if table.empty or not {"method", "seed", "episode", *PANELS} <= set(table):
         raise UserError(f"'{path}': expected a CSV with columns method, seed, episode, {', '.join(PANELS)}")
