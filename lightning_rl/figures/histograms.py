@@ -55,7 +55,8 @@ def draw(arguments: argparse.Namespace) -> None:
     for axes, name in zip(panels, names, strict=True):
         for index, sample in enumerate(samples):
             own = bins[(bins["component"] == name) & (bins["sample"] == sample)]
-            draw_histogram(axes, own, style.colour(index), sample)
+            if not own.empty:
+                draw_histogram(axes, own, style.colour(index), sample)
         mine = bins[bins["component"] == name]
         label = name if name in ("reward", "done") else f"next {name}"
         axes.set(xlabel=label, ylabel="share of transitions per bin", yscale="log")
