@@ -37,7 +37,6 @@ from lightning_rl.data.loaders import Collector, worker_died
 from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.files import write_text
-from lightning_rl.limits import shown
 from lightning_rl.methods.base import Evaluation, Experience, Method
 from lightning_rl.methods.footprint import require_memory
 from lightning_rl.methods.schema import MethodConfig
@@ -197,7 +196,7 @@ def _resume_from(options: RunOptions, last: Path, hparams: dict[str, Any], confi
     for key, value in hparams["config"].items():
         if key not in _MAY_CHANGE_ON_RESUME and before["config"].get(key) != value:
             raise UserError(
-                f"--resume: {key} is {shown(value)} now but {shown(before['config'].get(key))} in '{last}'; "
+                f"--resume: {key} is {value!r} now but {before['config'].get(key)!r} in '{last}'; "
                 "use the same settings, or another --exp_name for a new run"
             )
     if (done := checkpoint.get("epoch", -1) + 1) > config.epoch_budget:
