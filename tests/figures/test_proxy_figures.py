@@ -219,15 +219,15 @@ def test_success_and_step_sizes_of_csvs(tmp_path, capsys):
 def test_success_of_runs(tmp_path):
     agent = "{QL: {train_episodes: 3}}"
     for seed in ("1", "2"):
-        flags = ("--seed", seed, "--max_epochs", "3", f"--set=agent={agent}", "--set=stop_when_solved=false")
-        assert run_cli(tmp_path, *flags, gamename="emptyroom22", implementation="SE") == 0
+        flags = ("--seed", seed, "--max_epochs", "3", "--set=stop_when_solved=false")
+        assert run_cli(tmp_path, *flags, gamename="emptyroom22", implementation="SE", agent=agent) == 0
     table = drawn(tmp_path, "proxy-success", tmp_path / "emptyroom22", flags=("--group", "step_size", "--until", "2"))
     single = table.query("quantity == 'fitness' and run != 'mean'")
     assert single["generation"].tolist() == [1, 2, 1, 2]
 
 
 def test_supervised_model(tmp_path, capsys):
-    assert run_cli(tmp_path, "--max_epochs", "3", "--set=eval_interval=9", implementation="MBRL", gamename="cartpole-v0") == 0
+    assert run_cli(tmp_path, "--max_epochs", "3", implementation="MBRL", gamename="cartpole-v0", eval_interval=9) == 0
     transfer_table().assign(trained_on="MBRL").to_csv(tmp_path / "t.csv", index=False)
     table = drawn(tmp_path, "supervised-model", tmp_path / "cartpole-v0", tmp_path / "t.csv")
     losses = table[table["quantity"] == "loss"]
