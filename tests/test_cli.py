@@ -194,7 +194,7 @@ def test_reload_of_another_environment_or_size(trained, capsys, tmp_path):
     line = refused(capsys, run_cli(tmp_path, "--reload", str(trained), gamename="acrobot"))
     assert "its gamename is 'cartpole', this run's is 'acrobot'" in line
     line = refused(capsys, run_cli(tmp_path, "--reload", str(trained), hidden=[8, 16]))
-    assert "its network has other sizes" in line
+    assert "body.0.weight: float32 [8, 8], expected float32 [16, 8]; use another, or the config that it was trained with" in line
 
 
 def test_resume_of_another_method_or_other_settings(trained, capsys, tmp_path):

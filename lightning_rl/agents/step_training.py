@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lightning_rl.agents.model_based import ModelBasedDQN
-from lightning_rl.contents import rows_like
+from lightning_rl.contents import Count, rows_like
 from lightning_rl.envs.batch import PooledBatch
 from lightning_rl.nets.world_models import RealSteps
 from lightning_rl.seeding import MemberNoise
@@ -75,11 +75,11 @@ class StepTraining:
             "envs": self.envs.snapshot(), "memory": self.agent.memory.snapshot(),
         }  # fmt: skip
 
-    def layout(self, done_steps: int) -> dict[str, Any]:
-        """What ``snapshot`` may look like after ``done_steps`` steps."""
+    def layout(self, most_steps: int) -> dict[str, Any]:
+        """What ``snapshot`` may look like after ``most_steps`` steps, or fewer: a budget may end within an epoch."""
         agent, everyone = self.agent, len(self.agent.seeds)
         return {
-            "step": done_steps, "members": torch.arange(everyone), "results": {},
+            "step": Count(0, most_steps), "members": torch.arange(everyone), "results": {},
             "agent": agent.layout(everyone, agent.env.action_size),
             "loop": rows_like({name: getattr(self, name) for name in _LOOP}, everyone),
             "envs": self.envs.layout(everyone), "memory": agent.memory_layout(),

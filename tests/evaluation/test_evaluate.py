@@ -223,7 +223,7 @@ def test_generations_are_those_of_a_run(tmp_path, capsys):
 
 def test_drawn_values_differ_from_run_to_run_and_come_again(tmp_path):
     out = tmp_path / "e.csv"
-    words = ["evaluate", "generations", str(out), "--runs", "2", *TINY, "--set=max_epochs=1"]
+    words = ["evaluate", "generations", str(out), "--runs", "2", "--set=max_epochs=1", *TINY[1:]]
     words += ["--draw", "step_size={log: [0.01, 10]}", "--draw", "score_transform={choice: [nes, linear]}"]
     assert main(words) == 0
     rows = table(out)

@@ -164,7 +164,7 @@ def test_what_cannot_be_searched_is_refused(tmp_path, capsys, monkeypatch):
         assert words in capsys.readouterr().err
     (tmp_path / "other.yaml").write_text("implementation: UDRL\nconfig: {}\n")
     assert main([*base, "--config", str(tmp_path / "other.yaml")]) == 2
-    assert "is of UDRL, this run's implementation is DDQN" in capsys.readouterr().err
+    assert "is of 'UDRL', this run's implementation is DDQN" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "ConfigSpace", None)  # as if it were not installed
     assert main([*base, "--use_tune", "--tune", "algorithm=bohb"]) == 2
     message = capsys.readouterr().err
