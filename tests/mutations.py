@@ -64,6 +64,8 @@ _FUNCTIONAL = [
         ("(self.output + noise).argmax(-1)", "self.output.argmax(-1)"),
         ("self.mean + self.log_std.exp() * noise", "self.mean + self.log_std * noise"),
         ("z = (action - self.mean) / self.log_std.exp()", "z = action - self.mean"),
+        ("return action.clamp(-1, 1)", "return action"),
+        ("return action.clamp(-1, 1)", "return action.clamp(0, 1)"),
         ("(-0.5 * z.square() - self.log_std - 0.5 * math.log(2 * math.pi)).sum(-1)",
          "(-0.5 * z.square() - self.log_std - 0.5 * math.log(2 * math.pi)).mean(-1)"),
         ("(self.log_std + 0.5 * math.log(2 * math.pi * math.e)).sum(-1)", "(self.log_std + 0.5 * math.log(2 * math.pi)).sum(-1)"),

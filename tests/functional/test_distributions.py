@@ -74,3 +74,4 @@ def test_a_sample_outside_the_box_is_learned_as_the_action_that_was_executed():
     assert narrow.log_std.exp().max() < 0.06
     assert wide.log_std.exp().min() > 0.5
     assert torch.equal(Categorical.executed(torch.tensor([0, 3])), torch.tensor([0, 3]))
+    assert Gaussian.executed(torch.tensor([-1.5, -0.5, 0.25, 1.5])).tolist() == [-1.0, -0.5, 0.25, 1.0]
