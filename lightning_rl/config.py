@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import difflib
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -94,6 +96,18 @@ def config_path(implementation: str) -> Path:
     return Path(__file__).resolve().parent / "configs" / f"{implementation}.yaml"
 
 
+def method_yaml(implementation: str) -> dict[str, Any]:
+    """What is in the YAML of an implementation, which a process reads once: parsing takes longer than all checks together."""
+    path = config_path(implementation)
+    return copy.deepcopy(_parsed(path, path.stat().st_mtime_ns if path.is_file() else 0))
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(path: Path, changed_ns: int) -> Any:
+    del changed_ns  # part of the key: a file that was edited is read again
+    return read_yaml(path)
+
+
 def parse_setting(setting: str, flag: str = "--set", example: str = "learning_rate=1e-3") -> tuple[str, Any]:
     """``key=value`` of ``--set``, the value read as YAML."""
     key, equals, value = setting.partition("=")
@@ -150,8 +164,7 @@ def base_name(gamename: str) -> str:
 def merged_values(implementation: str, gamename: str, preset: str | None = None) -> list[tuple[str, dict[str, Any]]]:
     """(where, values) of the blocks ``default``, gamename and ``presets: <preset>``, in rising order of precedence."""
     games = list(dict.fromkeys((base_name(gamename), gamename)))
-    path = config_path(implementation)
-    document = read_yaml(path)
+    path, document = config_path(implementation), method_yaml(implementation)
     presets = document.get("presets") or {}
     if preset is not None and preset not in presets:
         raise UserError(f"--preset '{shorten(preset)}' is not in {path.name}; it has: {', '.join(presets) or 'none'}")
