@@ -76,17 +76,29 @@ def parse_yaml(text: str, where: str) -> Any:
 
 
 def read_yaml(path: Path) -> Any:
-    """The plain data of a YAML file; UserError, naming ``path``, where it is no file, too long, or no YAML."""
+    """The plain data of a YAML file; UserError, naming ``path``, where it is no file, too long, or no YAML.
+
+    A process parses a file once, until it changes: parsing takes longer than all checks of a config together.
+    """
     try:
         if not path.is_file():
             raise UserError(f"'{path}' cannot be read, it is not a file; give the path of a YAML file")
+        about = path.stat()
+        return copy.deepcopy(_parsed(path, (about.st_ino, about.st_mtime_ns, about.st_size)))
+    except OSError as error:
+        raise UserError(f"'{path}' cannot be read: {error.strerror}; give the path of a YAML file") from error
+
+
+@functools.lru_cache(maxsize=1024)
+def _parsed(path: Path, version: tuple[int, ...]) -> Any:
+    """What is in a file; version: part of the key, so that a file that has changed is read again."""
+    del version
+    try:
         with path.open("rb") as file:
             content = file.read(YAML_BYTES + 1)
         if len(content) > YAML_BYTES:
             raise UserError(f"'{path}' is longer than the {YAML_BYTES:,} bytes that are taken, as no config is; give another")
         return parse_yaml(content.decode(), f"'{path}' is damaged")
-    except OSError as error:
-        raise UserError(f"'{path}' cannot be read: {error.strerror}; give the path of a YAML file") from error
     except ValueError as error:
         raise UserError(f"'{path}' is damaged: {error}; give the path of a YAML file") from error
 
@@ -94,18 +106,6 @@ def read_yaml(path: Path) -> Any:
 def config_path(implementation: str) -> Path:
     """The YAML of an implementation; in a checkout the package's ``configs`` is a link to the top-level folder."""
     return Path(__file__).resolve().parent / "configs" / f"{implementation}.yaml"
-
-
-def method_yaml(implementation: str) -> dict[str, Any]:
-    """What is in the YAML of an implementation, which a process reads once: parsing takes longer than all checks together."""
-    path = config_path(implementation)
-    return copy.deepcopy(_parsed(path, path.stat().st_mtime_ns if path.is_file() else 0))
-
-
-@functools.lru_cache(maxsize=64)
-def _parsed(path: Path, changed_ns: int) -> Any:
-    del changed_ns  # part of the key: a file that was edited is read again
-    return read_yaml(path)
 
 
 def parse_setting(setting: str, flag: str = "--set", example: str = "learning_rate=1e-3") -> tuple[str, Any]:
@@ -164,7 +164,8 @@ def base_name(gamename: str) -> str:
 def merged_values(implementation: str, gamename: str, preset: str | None = None) -> list[tuple[str, dict[str, Any]]]:
     """(where, values) of the blocks ``default``, gamename and ``presets: <preset>``, in rising order of precedence."""
     games = list(dict.fromkeys((base_name(gamename), gamename)))
-    path, document = config_path(implementation), method_yaml(implementation)
+    path = config_path(implementation)
+    document = read_yaml(path)
     presets = document.get("presets") or {}
     if preset is not None and preset not in presets:
         raise UserError(f"--preset '{shorten(preset)}' is not in {path.name}; it has: {', '.join(presets) or 'none'}")

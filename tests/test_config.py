@@ -7,16 +7,7 @@ import pytest
 import yaml
 from helpers import ROOT, fitting
 
-from lightning_rl.config import (
-    build_config,
-    config_path,
-    merged_values,
-    method_yaml,
-    parse_setting,
-    parse_settings,
-    parse_yaml,
-    read_yaml,
-)
+from lightning_rl.config import build_config, config_path, merged_values, parse_setting, parse_settings, parse_yaml, read_yaml
 from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.methods.bilevel_configs import SEConfig
 from lightning_rl.methods.reward_conditioned_configs import RCPRConfig
@@ -199,12 +190,13 @@ def test_long_values_are_cut_in_messages():
         build_config(UDRLConfig, layers(batch_size="x" * 5000))
 
 
-def test_a_method_s_yaml_is_parsed_once_until_it_is_edited(tmp_path, monkeypatch):
-    path = tmp_path / "A.yaml"
-    path.write_text("default: {hidden: [8]}")
-    monkeypatch.setattr("lightning_rl.config.config_path", lambda name: path)
-    method_yaml("A")["default"]["hidden"].append(9)  # what is handed out is the reader's own
-    monkeypatch.setattr("lightning_rl.config.read_yaml", lambda path: {"default": {"hidden": [7]}})
-    assert method_yaml("A") == {"default": {"hidden": [8]}}
+def test_a_file_of_yaml_is_parsed_once_until_it_changes(tmp_path, monkeypatch):
+    path, parsed = tmp_path / "a.yaml", []
+    path.write_text("hidden: [8]")
+    monkeypatch.setattr("lightning_rl.config.parse_yaml", lambda text, where: parsed.append(text) or parse_yaml(text, where))
+    read_yaml(path)["hidden"].append(9)  # what is handed out is the reader's own
+    assert read_yaml(path) == {"hidden": [8]}
+    assert len(parsed) == 1
     os.utime(path, ns=(1, 1))
-    assert method_yaml("A") == {"default": {"hidden": [7]}}
+    assert read_yaml(path) == {"hidden": [8]}
+    assert len(parsed) == 2

@@ -27,6 +27,7 @@ from lightning_rl.figures.runs import (
 )
 from lightning_rl.figures.scores import threshold_of
 from lightning_rl.functional.bootstrap import bootstrap_interval, mean
+from lightning_rl.limits import GENERATIONS, shown
 from lightning_rl.types import UserError
 
 TAG = "es/fitness_mean"
@@ -56,6 +57,9 @@ def _of_csv(path: Path, label: str | None, keys: Sequence[str]) -> pd.DataFrame:
     table = read_csv(path, ("generation", "fitness_mean"))
     if missing := [name for name in (*NEEDED, *keys) if name not in table]:
         raise UserError(f"it lacks the column {', '.join(missing)}; its columns: {', '.join(map(str, table.columns))}")
+    for row, generation in enumerate(table["generation"], 1):
+        if not 0 <= generation < GENERATIONS or generation != int(generation):
+            raise UserError(f"row {row}: generation {shown(generation)} is not a whole number from 0 to {GENERATIONS - 1:,}")
     settings = table["settings"].fillna("").astype(str) if "settings" in table else pd.Series("", table.index)
     method = pd.Series(label or path.stem, table.index)
     if label is None and "implementation" in table:

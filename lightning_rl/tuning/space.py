@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field, PositiveInt
 from pydantic.dataclasses import dataclass as config_dataclass
 
-from lightning_rl.config import build_config, config_path, method_yaml
+from lightning_rl.config import build_config, config_path, read_yaml
 from lightning_rl.limits import SEEDS, WHOLE
 from lightning_rl.methods.schema import STRICT, Agents
 from lightning_rl.types import UserError
@@ -48,7 +48,8 @@ def load_tune_config(
 
     unread: keys that make no difference; the YAML's spaces of these are left out.
     """
-    path, block = config_path(implementation), method_yaml(implementation).get("tune")
+    path = config_path(implementation)
+    block = read_yaml(path).get("tune")
     if block is None:
         raise UserError(f"--use_tune: {path.name} has no tune: block; add one, UDRL.yaml explains its keys")
     blocks = {name: dict(block.get(name) or {}) for name in ("default", gamename)}

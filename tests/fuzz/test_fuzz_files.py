@@ -71,7 +71,7 @@ def changed(content, path, change):
 
 def one_number(value, place, number):
     """A copy of a tensor with another number somewhere; other things stay."""
-    if not isinstance(value, torch.Tensor) or not value.numel():
+    if not isinstance(value, torch.Tensor) or not value.numel() or value.layout != torch.strided or value.is_meta:
         return number
     value = value.clone()
     value.view(-1)[place % value.numel()] = torch.tensor(number).to(value.dtype)
