@@ -20,7 +20,8 @@ from lightning_rl.config import has_key, parse_settings, read_settings
 from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.evaluate import evaluate, parse_sweep, print_report, print_sweep, sweep
 from lightning_rl.evolution.executors import EXECUTORS
-from lightning_rl.failures import disk_full, explained
+from lightning_rl.failures import explained
+from lightning_rl.files import disk_full
 from lightning_rl.imagine import imagine, print_imagination
 from lightning_rl.limits import EPISODES, SEED, SEEDS, WHOLE
 from lightning_rl.modes import mode_of, resumable, with_flags

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import errno
-
+from lightning_rl.files import disk_full
 from lightning_rl.limits import one_line, shorten
 from lightning_rl.types import UserError
 
 _NO_MEMORY = ("allocate memory", "not enough memory", "out of memory", "Storage size calculation overflowed")
-
-
-def disk_full(error: object) -> bool:
-    """Whether an error says that there is no room on a disk."""
-    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def explained(error: Exception, resumable: bool) -> str | None:

@@ -135,13 +135,18 @@ def _abandoned(path: Path, pid: int) -> bool:
     return False
 
 
+def disk_full(error: object) -> bool:
+    """Whether an error says that there is no room on a disk."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
 @contextlib.contextmanager
 def explained(path: Path, verb: str = "write to", remedy: str = _REMEDY) -> Iterator[None]:
     """Turns what the operating system refuses into one line about the file."""
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if disk_full(error):
             raise UserError(
                 f"the disk is full: cannot {verb} '{path}'; files that are there are intact: free space, then start again "
                 "(a training run with --resume)"

@@ -65,11 +65,6 @@ def details(summary: str, content: str) -> str:
     return f"<details><summary>{html.escape(summary)}</summary>{content}</details>"
 
 
-def preformatted(text: str) -> str:
-    """Text as it is, e.g. YAML."""
-    return f"<pre>{html.escape(text)}</pre>"
-
-
 def data(content: bytes, kind: str) -> str:
     """A data URI. kind: the media type."""
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
