@@ -27,7 +27,7 @@ def environment(cfg: Any, spec: EnvSpec) -> Env:
 
 def _first_updates(cfg: Any, spec: EnvSpec) -> int:
     """Decisions before learning starts."""
-    return max(cfg.init_episodes * spec.horizon // cfg.action_repeat, cfg.batch_size)
+    return max(cfg.learning_starts * spec.horizon // cfg.action_repeat, cfg.batch_size)
 
 
 def _net(cfg: Any) -> dict[str, Any]:
@@ -50,8 +50,8 @@ def ppo(cfg: Any, spec: EnvSpec, seed: int) -> BaseAlgorithm:
     """Its orthogonal initialisation, which ours lacks, stays on."""
     return PPO(
         "MlpPolicy", environment(cfg, spec), learning_rate=cfg.learning_rate, n_steps=cfg.rollout_steps,
-        batch_size=cfg.batch_size or cfg.rollout_steps, n_epochs=cfg.epochs, gamma=cfg.gamma, gae_lambda=cfg.trace,
-        clip_range=cfg.clip, ent_coef=cfg.entropy_coef, vf_coef=cfg.value_coef, max_grad_norm=cfg.max_norm,
+        batch_size=cfg.batch_size or cfg.rollout_steps, n_epochs=cfg.epochs, gamma=cfg.gamma, gae_lambda=cfg.gae_lambda,
+        clip_range=cfg.clip, ent_coef=cfg.entropy_coef, vf_coef=cfg.value_coef, max_grad_norm=cfg.max_grad_norm,
         policy_kwargs=_net(cfg), seed=seed, device="cpu",
     )  # fmt: skip
 

@@ -22,15 +22,15 @@ from rich.console import Console
 from rich.table import Table
 
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.methods import agent as methods
-from lightning_rl.registry import implementation
-from lightning_rl.run import RunOptions, load_config
-from lightning_rl.runtime import keep_freed_memory
+from lightning_rl.methods import agents as methods
+from lightning_rl.methods.registry import implementation
+from lightning_rl.run.runtime import keep_freed_memory
+from lightning_rl.run.train import RunOptions, load_config
 
 # implementation: gamename, settings, decisions measured at a time
 CASES: dict[str, tuple[str, dict[str, Any], int]] = {
     "DDQN": ("cartpole-v0", {}, 100),
-    "TD3": ("pendulum", {"init_episodes": 1, "replay_size": 100_000}, 60),
+    "TD3": ("pendulum", {"learning_starts": 1, "replay_size": 100_000}, 60),
     "PPO": ("cartpole", {}, 2048),
 }
 

@@ -17,9 +17,9 @@ import time
 
 import torch
 
-from lightning_rl.config import build_config, merged_values
-from lightning_rl.methods.bilevel import SE
-from lightning_rl.methods.bilevel_configs import SEConfig
+from lightning_rl.core.config import build_config, merged_values
+from lightning_rl.methods.proxy_search import SE
+from lightning_rl.methods.proxy_search_configs import SEConfig
 
 REFERENCE_SECONDS = 440.0
 

@@ -28,7 +28,7 @@ from lightning_rl.agents.training import MemberTraining, evaluate_agents
 from lightning_rl.envs.adapters import FUNC_ENVS
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.nets.members import MemberMLP
-from lightning_rl.runtime import keep_freed_memory
+from lightning_rl.run.runtime import keep_freed_memory
 
 OBS, ACTIONS, HIDDEN, BATCH, REPLAY = 4, 2, 57, 199, 100_000
 NET = MemberMLP(OBS, (HIDDEN,), ACTIONS, "tanh")

@@ -23,10 +23,10 @@ from rich.console import Console
 from rich.table import Table
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from lightning_rl.config import parse_settings
+from lightning_rl.core.config import parse_settings
 from lightning_rl.envs.gym import make_env
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.run import RunOptions, train
+from lightning_rl.run.train import RunOptions, train
 
 SETTINGS = {"learning_rate": 1e-9, "eval_interval": 10**6, "checkpoint_interval": 10**6}
 SKIP = 3  # first epochs: start of the workers

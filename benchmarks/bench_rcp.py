@@ -23,10 +23,10 @@ from rich.console import Console
 from rich.table import Table
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from lightning_rl.config import build_config, merged_values, parse_settings
+from lightning_rl.core.config import build_config, merged_values, parse_settings
 from lightning_rl.methods.reward_conditioned import RCPA
 from lightning_rl.methods.reward_conditioned_configs import RCPAConfig
-from lightning_rl.run import RunOptions, train
+from lightning_rl.run.train import RunOptions, train
 
 SKIP = 10  # first epochs: warm-up, start of the workers
 

@@ -27,12 +27,13 @@ from rich.console import Console
 from rich.table import Table
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from lightning_rl.config import parse_settings
+from lightning_rl.core.config import parse_settings
 from lightning_rl.envs.spec import ENV_SPECS
-from lightning_rl.run import RunOptions, train
+from lightning_rl.run.train import RunOptions, train
 
 GAMENAME = "lunarlander-chained"
-PUBLISHED = {"n_episodes_per_iter": 20, "n_updates_per_iter": 100, "batch_size": 768, "replay_size": 500, "eval_interval": 10**6}
+PUBLISHED = {"num_episodes_per_iter": 20, "num_updates_per_iter": 100, "batch_size": 768, "replay_size": 500,
+             "eval_interval": 10**6}  # fmt: skip
 SKIP = 3  # first epochs: warm-up, start of the workers
 
 
@@ -102,7 +103,7 @@ def main() -> None:
             rows.append((num_workers, overlap, *loop_speed(num_workers, arguments.epochs, {**settings, "overlap": overlap})))
     after = simulator_speed(cores)
     bare = (before + after) / 2
-    table = Table(title=f"UDRL, {settings['n_episodes_per_iter']} episodes of 500 steps, {cores} cores")
+    table = Table(title=f"UDRL, {settings['num_episodes_per_iter']} episodes of 500 steps, {cores} cores")
     for heading in ("num_workers", "overlap", "s / epoch", "env steps / s", "ratio to bare"):
         table.add_column(heading, justify="right")
     for num_workers, overlap, seconds, rate in rows:

@@ -22,13 +22,13 @@ from typing import Any
 import torch
 
 from lightning_rl.agents.training import MemberTraining, evaluate_agents
+from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.proxies import make_envs
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.methods import agent as methods
-from lightning_rl.registry import implementation
-from lightning_rl.run import RunOptions, load_config
-from lightning_rl.runtime import keep_freed_memory
-from lightning_rl.seeding import derive_seed
+from lightning_rl.methods import agents as methods
+from lightning_rl.methods.registry import implementation
+from lightning_rl.run.runtime import keep_freed_memory
+from lightning_rl.run.train import RunOptions, load_config
 
 FILE = Path(__file__).resolve().parent.parent / "results" / "members" / "learning.csv"
 COLUMNS = ("task", "agent", "library", "seed", "decisions", "return_mean", "cpu_seconds")
@@ -55,7 +55,7 @@ class Task:
 TASKS = {
     "pendulum": Task("TD3", "pendulum", 14_000, 4),
     "mountaincar": Task("TD3", "mountaincar-continuous", 50_000, 3),
-    "halfcheetah": Task("TD3", "halfcheetah", 40_000, 3, tests=5, points=8, settings={"init_episodes": 5}),
+    "halfcheetah": Task("TD3", "halfcheetah", 40_000, 3, tests=5, points=8, settings={"learning_starts": 5}),
     "cartpole": Task("PPO", "cartpole", 60_000, 4),
     "lunarlander": Task("PPO", "lunarlander", 102_400, 3, points=10),
 }

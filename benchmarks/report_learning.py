@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lightning_rl.figures.style import big_numbers, caption, colour, panels
+from lightning_rl.lab.figures.style import big_numbers, caption, colour, panels
 
 FOLDER = Path(__file__).resolve().parent.parent / "results" / "members"
 NAMES = {"ours": "ours, stacked", "sb3": "Stable-Baselines3"}

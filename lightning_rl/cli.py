@@ -15,20 +15,20 @@ from pathlib import Path
 from typing import NoReturn
 
 from lightning_rl import __version__
-from lightning_rl.arguments import Parser, add_force, check_folder_name, checked_path, count, non_negative, whole
-from lightning_rl.config import has_key, parse_settings, read_settings
+from lightning_rl.core.arguments import Parser, add_force, check_folder_name, checked_path, count, non_negative, whole
+from lightning_rl.core.config import has_key, parse_settings, read_settings
+from lightning_rl.core.failures import explained
+from lightning_rl.core.files import disk_full
+from lightning_rl.core.limits import EPISODES, SEED, SEEDS, WHOLE
+from lightning_rl.core.types import UserError
 from lightning_rl.envs.spec import ENV_SPECS
-from lightning_rl.evaluate import evaluate, parse_sweep, print_report, print_sweep, sweep
 from lightning_rl.evolution.executors import EXECUTORS
-from lightning_rl.failures import explained
-from lightning_rl.files import disk_full
-from lightning_rl.imagine import imagine, print_imagination
-from lightning_rl.limits import EPISODES, SEED, SEEDS, WHOLE
+from lightning_rl.lab.evaluate import evaluate, parse_sweep, print_report, print_sweep, sweep
+from lightning_rl.lab.imagine import imagine, print_imagination
+from lightning_rl.methods.registry import ALIASES, IMPLEMENTATIONS, canonical, implementation
 from lightning_rl.modes import mode_of, resumable, with_flags
-from lightning_rl.processes import train_groups
-from lightning_rl.registry import ALIASES, IMPLEMENTATIONS, canonical, implementation
-from lightning_rl.run import RunOptions, load_config, train
-from lightning_rl.types import UserError
+from lightning_rl.run.processes import train_groups
+from lightning_rl.run.train import RunOptions, load_config, train
 
 FINAL_EVAL_EPISODES = 100
 IMAGINED_EPISODES = 200
@@ -261,9 +261,9 @@ def _main(argv: Sequence[str]) -> int:
 
 
 def _search(arguments: argparse.Namespace) -> int:
-    from lightning_rl.tuning.search import tune
-    from lightning_rl.tuning.space import load_tune_config
-    from lightning_rl.tuning.trial import Plan
+    from lightning_rl.lab.tuning.search import tune
+    from lightning_rl.lab.tuning.space import load_tune_config
+    from lightning_rl.lab.tuning.trial import Plan
 
     options = run_options(arguments)
     settings = parse_settings(arguments.tune_settings, "--tune", "trials=20")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lightning_rl.limits import shown
-from lightning_rl.types import UserError
+from lightning_rl.core.limits import shown
+from lightning_rl.core.types import UserError
 
 _RUN = {
     *("--implementation", "--gamename", "--exp_name", "--seed", "--preset", "--max_epochs", "--set", "--config"),

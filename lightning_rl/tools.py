@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 
-from lightning_rl.arguments import Tool, run_tool
-from lightning_rl.evaluation.registry import EVALUATIONS
-from lightning_rl.figures.registry import FIGURES
-from lightning_rl.reports import docs
-from lightning_rl.reports.compare import COMPARE
-from lightning_rl.reports.config_table import CONFIG
-from lightning_rl.reports.listing import RUNS
-from lightning_rl.reports.page import REPORT
+from lightning_rl.core.arguments import Tool, run_tool
+from lightning_rl.lab.figures.registry import FIGURES
+from lightning_rl.lab.protocols.registry import EVALUATIONS
+from lightning_rl.lab.reports import docs
+from lightning_rl.lab.reports.compare import COMPARE
+from lightning_rl.lab.reports.config_table import CONFIG
+from lightning_rl.lab.reports.listing import RUNS
+from lightning_rl.lab.reports.page import REPORT
 
 
 def _group(name: str, summary: str, tools: Mapping[str, Tool]) -> Tool:

@@ -12,8 +12,8 @@ after three steps: without a bootstrap there, staying in 0 is worth at most 0.15
 
 import torch
 
+from lightning_rl.core.types import Episode, Request
 from lightning_rl.envs.func_env import FuncEnv, Step
-from lightning_rl.types import Episode, Request
 
 GAMMA, HORIZON, EYE = 0.8, 3, torch.eye(3)
 Q = torch.tensor([[0.75, -0.2], [0.64, 0.8], [0.8, 1.0]])  # stay, on

@@ -1,6 +1,6 @@
 """The crash simulator: short runs on a disk that fails, at every call and in every way, must end as if nothing had happened.
 
-Everything that the package writes goes through ``lightning_rl.files.system``. Here that is a ``Disk``, which fails in one call:
+Everything that the package writes goes through ``lightning_rl.core.files.system``, here a ``Disk`` that fails in one call:
 
 * ``kill``: the process is gone before the call; ``torn``: after it, or after half of what it was to write;
 * ``crash``: as torn, and the machine goes down: what was not synced is lost, wholly or in part, names and folders, too;
@@ -39,9 +39,10 @@ import yaml
 from helpers import tiny_flags
 from pytorch_lightning.loggers import TensorBoardLogger
 
-from lightning_rl import config, files, run
 from lightning_rl.cli import main
-from lightning_rl.evaluation.results import open_results
+from lightning_rl.core import config, files
+from lightning_rl.lab.protocols.results import open_results
+from lightning_rl.run import train as run
 
 KINDS = ("kill", "torn", "crash", "full", "error")
 SEED = 0
@@ -213,8 +214,8 @@ def _evaluate(folder: Path) -> int:
 
 
 FAMILIES: dict[str, Callable[[Path], int]] = {
-    "RCP-A": _train("RCP-A", "--max_epochs", "3", n_warm_up_episodes=2, steps_per_iter=20),
-    "REINFORCE": _train("REINFORCE", "--max_epochs", "4", n_episodes_per_iter=1),
+    "RCP-A": _train("RCP-A", "--max_epochs", "3", learning_starts=2, steps_per_iter=20),
+    "REINFORCE": _train("REINFORCE", "--max_epochs", "4", num_episodes_per_iter=1),
     "DDQN, 2 seeds": _train("DDQN", "--max_epochs", "3", "--num_seeds", "2", steps_per_epoch=10, learning_rate=0.05),
     "SE": _train("SE", "--max_epochs", "3", eval_agents=1, center_agents=1, max_train_steps=20),
     "simple-model": _train("simple-model", "--max_epochs", "3", gamename="procmaze-3"),

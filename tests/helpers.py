@@ -11,23 +11,23 @@ import pytest
 import torch
 
 from lightning_rl.cli import main
+from lightning_rl.core.types import Episode, Request
 from lightning_rl.envs.grids import GRID_WORLDS
 from lightning_rl.envs.spec import ENV_SPECS, EnvSpec
 from lightning_rl.functional.distributions import distribution_for
+from lightning_rl.methods.registry import ALIASES, IMPLEMENTATIONS, canonical
 from lightning_rl.nets.command import GatedNet
 from lightning_rl.nets.policies import Policy
-from lightning_rl.registry import ALIASES, IMPLEMENTATIONS, canonical
-from lightning_rl.types import Episode, Request
 
 ROOT = Path(__file__).resolve().parent.parent
 
 _EVERY = {"hidden": [8, 8], "chunk_size": 2, "batch_size": 16, "eval_interval": 2, "eval_episodes": 2, "checkpoint_interval": 2}
 _UDRL = {
-    "n_warm_up_episodes": 4, "n_episodes_per_iter": 4, "n_updates_per_iter": 3, "batch_size": 16, "replay_size": 10,
+    "learning_starts": 4, "num_episodes_per_iter": 4, "num_updates_per_iter": 3, "batch_size": 16, "replay_size": 10,
     "last_few": 3,
 }  # fmt: skip
-_RCP = {"n_warm_up_episodes": 4, "steps_per_iter": 60, "n_updates_per_iter": 3, "batch_size": 16, "window_steps": 200}
-_POLICY_GRADIENT = {"n_episodes_per_iter": 4}
+_RCP = {"learning_starts": 4, "steps_per_iter": 60, "num_updates_per_iter": 3, "batch_size": 16, "window_steps": 200}
+_POLICY_GRADIENT = {"num_episodes_per_iter": 4}
 _AGENT = {"steps_per_epoch": 40}
 _INNER = {"train_episodes": 2, "rollout_steps": 16, "batch_size": 16, "epochs": 1, "hidden": [8]}
 _BILEVEL = {
@@ -39,11 +39,11 @@ _IMAGINATION = {**_MODEL_BASED, "rollout_length": 3, "batch_size": 4}
 TINY: dict[str, dict[str, Any]] = {
     "UDRL": _UDRL,
     "RCP-R": _RCP,
-    "RCP-A": {**_RCP, "n_critic_updates_per_iter": 2, "critic_hidden": [8]},
+    "RCP-A": {**_RCP, "num_critic_updates_per_iter": 2, "critic_hidden": [8]},
     **dict.fromkeys(("QL", "SARSA"), _AGENT),
     "DDQN": {**_AGENT, "replay_size": 200},
     "DuelingDDQN": {**_AGENT, "replay_size": 200, "feature_size": 8},
-    **{name: {**_AGENT, "replay_size": 200, "init_episodes": 1} for name in ("TD3", "TD3-discrete")},
+    **{name: {**_AGENT, "replay_size": 200, "learning_starts": 1} for name in ("TD3", "TD3-discrete")},
     "SE": {**_BILEVEL, "stop_rule": "plateau", "proxy_horizon": 20},
     "MBRL": {"data_agents": 2, "data_steps": 30, "max_train_steps": 40, "eval_agents": 2, "vary": False, "hidden": [8]},
     "RN": {**_BILEVEL, "stop_rule": "none", "reward": "additive"},

@@ -76,7 +76,7 @@ def make_td3(name, seeds):
 def make_ppo(name, seeds):
     continuous, paper = "continuous" in name, "paper" in name
     batch, norm, kind = (None, None, "returns") if paper else (32, 0.5, "advantages")
-    settings = PPOSettings(0.5, 0.02, 64, 8, batch, 0.2, 0.5, 0.0, kind, max_norm=norm)
+    settings = PPOSettings(0.5, 0.02, 64, 8, batch, 0.2, 0.5, 0.0, kind, max_grad_norm=norm)
     size = 1 if continuous else 3
     return PPO(
         MemberMLP(3, (16,), size, "tanh"), MemberMLP(3, (16,), 1, "tanh"), continuous, settings, seeds,
@@ -106,10 +106,10 @@ def env_for(name):
     return MatchContinuous() if name in ("td3", "td3-icm") or "continuous" in name else Match()
 
 
-def train(name, seeds, episodes=12, stop=None, init_episodes=3, agent=None):
+def train(name, seeds, episodes=12, stop=None, learning_starts=3, agent=None):
     """An agent of this kind after training on its identity task, and the training."""
     agent = agent or AGENTS[name](seeds)
-    init = 0 if name.startswith("ppo") else init_episodes
+    init = 0 if name.startswith("ppo") else learning_starts
     training = MemberTraining(agent, FuncBatch(env_for(name), HORIZON, seeds), episodes, 0.5, init, stop)
     return agent, training
 

@@ -32,15 +32,15 @@ _FUNCTIONAL = [
         ("np.cumsum(reward[::-1], dtype=np.float64)[::-1]", "np.cumsum(reward, dtype=np.float64)"),
         ("x[..., :-stride] + decay[..., :-stride] * x[..., stride:]", "x[..., :-stride] - decay[..., :-stride] * x[..., stride:]"),
         ("decay = torch.cat([decay[..., :-stride] * decay[..., stride:]", "decay = torch.cat([decay[..., :-stride]"),
-        ("trace = trace_decay * (~last).to(reward.dtype)", "trace = torch.full_like(reward, trace_decay)"),
-        ("reward + discount * (1 - trace) * next_value", "reward + discount * (1 - trace_decay) * next_value"),
+        ("trace = gae_lambda * (~last).to(reward.dtype)", "trace = torch.full_like(reward, gae_lambda)"),
+        ("reward + discount * (1 - trace) * next_value", "reward + discount * (1 - gae_lambda) * next_value"),
         ("torch.full_like(reward, gamma), nothing, last", "torch.full_like(reward, gamma), reward, last"),
         ("while stride < length:", "while stride <= length:", "the further pass adds nothing: all of the sum is there already"),
     ),
     _area(
         "functional/ppo.py", "functional/test_ppo.py",
         ("reward + discount * next_value - value", "reward + next_value - value"),
-        ("(trace * discount).masked_fill(over, 0)", "trace * discount"),
+        ("(gae_lambda * discount).masked_fill(over, 0)", "gae_lambda * discount"),
         ("ratio.clamp(1 - clip, 1 + clip)", "ratio.clamp(max=1 + clip)"),
         ("torch.minimum(ratio", "torch.maximum(ratio"),
         ("(x.std(-1, keepdim=True) + eps)", "(x.var(-1, keepdim=True) + eps)"),
@@ -146,7 +146,7 @@ _FUNCTIONAL = [
     _area(
         "functional/stopping.py", "functional/test_stopping.py",
         ("reached & (count >= window)", "reached & (count >= window - 1)"),
-        ("(count > init_episodes + window)", "(count >= init_episodes + window)"),
+        ("(count > learning_starts + window)", "(count >= learning_starts + window)"),
         ("(now - before).abs() / (before.abs() + 1e-9)", "(now - before) / (before.abs() + 1e-9)"),
         ("(column < end.unsqueeze(1))", "(column <= end.unsqueeze(1))"),
     ),
@@ -178,7 +178,7 @@ _FUNCTIONAL = [
 
 _DATA = [
     _area(
-        "data/episodes.py", "data/test_rollouts_by_hand.py",
+        "rollouts/player.py", "rollouts/test_rollouts_by_hand.py",
         ("if position == 0:", "if step == 0:"),
         ('if request.mode != "greedy"', "if request.name"),
         ("Philox(request.seed)", "Philox(0)"),
@@ -194,16 +194,16 @@ _DATA = [
         ('if requests[0].mode == "uniform":', 'if requests[0].mode == "greedy":'),
     ),
     _area(
-        "data/loaders.py", "data/test_loaders.py::test_the_policy_is_frozen_and_stamped_while_a_collection_runs[0] "
-        "data/test_loaders.py::test_a_collector_plays_a_copy_and_leaves_the_policy_alone "
-        "data/test_loaders.py::test_what_has_no_episode_yet_is_outstanding",
+        "rollouts/collector.py", "rollouts/test_loaders.py::test_the_policy_is_frozen_and_stamped_while_a_collection_runs[0] "
+        "rollouts/test_loaders.py::test_a_collector_plays_a_copy_and_leaves_the_policy_alone "
+        "rollouts/test_loaders.py::test_what_has_no_episode_yet_is_outstanding",
         ("self.behaviour.load_state_dict(policy)", "pass"),
         ("self.version.fill_(version)", "pass"),
         ("copy.deepcopy(policy).cpu()", "policy.cpu()"),
         ("self._waiting = self._waiting[1:]", "pass"),
     ),
     _area(
-        "data/replay.py", "data/test_replay.py data/test_window.py",
+        "rollouts/episode_buffer.py", "rollouts/test_replay.py rollouts/test_window.py",
         ("episode.ret >= self._return[self._order[-1]]", "episode.ret > self._return[self._order[-1]]"),
         ('-episode.ret, side="left")', '-episode.ret, side="right")'),
         ("self.capacity + self._newest % self.recent", "self.capacity"),
@@ -221,20 +221,20 @@ _DATA = [
         ('"first": end - length', '"first": end - 1'),
     ),
     _area(
-        "data/steps.py", "methods/test_policy_gradient_data.py::test_step_batch_by_hand "
+        "rollouts/steps.py", "methods/test_policy_gradient_data.py::test_step_batch_by_hand "
         "methods/test_policy_gradient_data.py::test_an_end_that_is_both_is_a_termination",
         ("episode.truncated and not episode.terminated for", "episode.truncated for"),
         ("np.stack([episode.obs[-1] for", "np.stack([episode.obs[-2] for"),
         ("last[torch.from_numpy(ends - 1)] = True", "last[-1] = True"),
     ),
     _area(
-        "data/member_ring.py", "data/test_member_replay.py",
+        "agents/ring.py", "rollouts/test_member_replay.py",
         ("self._first + self._written % self.capacity", "self._first"),
         ("(noise * len(self)).long()", "(noise * self.capacity).long()"),
         ("+ self._first[members].unsqueeze(1)", "+ self._first[:1].unsqueeze(1)"),
     ),
     _area(
-        "seeding.py", "test_fresh_noise.py test_seeding.py",
+        "core/seeding.py", "test_fresh_noise.py test_seeding.py",
         ("zlib.crc32(purpose.encode()), *index]", "zlib.crc32(purpose.encode())]"),
         ("[run_seed, zlib.crc32(purpose.encode()), *index]", "[run_seed, *index]"),
         ("generator(seed, self.purpose, number) for", "generator(seed, self.purpose, 0) for"),
@@ -334,11 +334,11 @@ _METHODS = [
     _area(
         "methods/reward_conditioned.py", "methods/test_reward_conditioned_updates.py",
         ("loss = -(weight * self.learner", "loss = -(self.learner"),
-        ("list(self.learner.parameters()), 1 - self.cfg.averaging)", "list(self.learner.parameters()), self.cfg.averaging)"),
+        ("list(self.learner.parameters()), self.cfg.tau)", "list(self.learner.parameters()), 1 - self.cfg.tau)"),
         ("""        value_loss = self.fit("train/value_loss", self.update_critic, examples)
-        values, trace_decay = self._values(window), cfg.advantage_trace_decay_at(int(self.env_steps))
+        values, value_lambda = self._values(window), cfg.gae_lambda_at(int(self.env_steps))
 """,
-         """        values, trace_decay = self._values(window), cfg.advantage_trace_decay_at(int(self.env_steps))
+         """        values, value_lambda = self._values(window), cfg.gae_lambda_at(int(self.env_steps))
         value_loss = self.fit("train/value_loss", self.update_critic, examples)
 """),
         ("return returns - value, {**scalars", "return returns, {**scalars"),
@@ -353,7 +353,7 @@ _METHODS = [
         ("torch.tensor([0.1, 0.9], device", "torch.tensor([0.9, 0.1], device"),
         ('scalars["eval_high/return_mean"] - scalars["eval_low/return_mean"]',
          'scalars["eval_low/return_mean"] - scalars["eval_high/return_mean"]'),
-        ("self.raw_optimisers()[1], loss, self.cfg.critic_gradient_clip", "self.raw_optimisers()[1], loss, None"),
+        ("self.raw_optimisers()[1], loss, self.cfg.critic_max_grad_norm", "self.raw_optimisers()[1], loss, None"),
         ("policy.net.command_shift.fill_(float(label.mean()))", "pass"),
         ("standardise(merit, math.inf), temperature", "merit, temperature"),
         ("draw_targets(self.aim, spread, noise, ", "draw_targets(self.aim, 1.0, noise, "),
@@ -385,11 +385,11 @@ _METHODS = [
         "methods/upside_down.py", "methods/test_upside_down_updates.py methods/test_upside_down.py::test_commanded_steps_by_hand",
         ("torch.tensor([batch.command_range.low, ", "torch.tensor([batch.command_range.high, "),
         ("log_prob(obs, command, action).mean()", "log_prob(obs, command, action).sum()"),
-        ("return self.descend(optimiser, loss, self.cfg.gradient_clip)", "return self.descend(optimiser, loss, None)"),
+        ("return self.descend(optimiser, loss, self.cfg.max_grad_norm)", "return self.descend(optimiser, loss, None)"),
         ("end = SEGMENTS[self.cfg.segments](start, self.buffer.length(slot), rng.random(shape))", "end = self.buffer.length(slot)"),
         ("np.stack([achieved, steps], axis=-1", "np.stack([steps, achieved], axis=-1"),
         ("self.buffer.best(self.cfg.last_few)", "self.buffer.best(len(self.buffer))"),
-        ("self.cfg.n_held_out_episodes_per_iter if epoch else 0", "self.cfg.n_held_out_episodes_per_iter"),
+        ("self.cfg.num_held_out_episodes_per_iter if epoch else 0", "self.cfg.num_held_out_episodes_per_iter"),
         ("self.buffer.add(fresh)", "self.buffer.add(episodes)"),
         ('generator(self.run_seed, "minibatch", epoch)', 'generator(self.run_seed, "minibatch", 0)'),
         ("left = [np.arange(episode.length, 0, -1)", "left = [np.arange(episode.length)"),
@@ -398,12 +398,12 @@ _METHODS = [
         "methods/policy_gradient.py", "methods/test_policy_gradient_updates.py",
         ("normalised(weight) if self.cfg.normalise_weights else weight", "weight"),
         ("returns - baseline) + Loss", "returns) + Loss"),
-        ("self.max_entropy, self.cfg.entropy_beta)", "self.max_entropy, -self.cfg.entropy_beta)"),
+        ("self.max_entropy, self.cfg.entropy_coef)", "self.max_entropy, -self.cfg.entropy_coef)"),
         ("advantage = target - value.detach()", "advantage = target"),
         ("value_loss(value, target, self.cfg.value_delta)", "value_loss(value, target, 1.0)"),
-        ("range(self.cfg.n_critic_updates - 1)", "range(self.cfg.n_critic_updates)"),
+        ("range(self.cfg.num_critic_updates - 1)", "range(self.cfg.num_critic_updates)"),
         ("batch.truncated & self.cfg.bootstrap_truncated", "~batch.truncated & self.cfg.bootstrap_truncated"),
-        ("batch.last, self.cfg.trace_decay)", "batch.last, 1.0)"),
+        ("batch.last, self.cfg.gae_lambda)", "batch.last, 1.0)"),
         ("self.targets(batch, value.detach()), delta=1.0)", "self.targets(batch, value.detach()), delta=self.cfg.value_delta)"),
         ("int(self.episodes) >= RUNNING_EPISODES", "int(self.episodes) > 0"),
         ("int(self.episodes) / self.cfg.max_episodes", "int(self.env_steps) / self.cfg.max_episodes"),
@@ -411,9 +411,9 @@ _METHODS = [
         ("discounted_returns(batch.reward, self.cfg.gamma, batch.last)", "discounted_returns(batch.reward, 1.0, batch.last)"),
     ),
     _area(
-        "methods/base.py", "methods/test_policy_gradient_updates.py methods/test_upside_down_updates.py data/test_rollouts_by_hand.py",
+        "methods/base.py", "methods/test_policy_gradient_updates.py methods/test_upside_down_updates.py rollouts/test_rollouts_by_hand.py",
         ("optimiser.zero_grad()", "pass"),
-        ("if gradient_clip is not None:", "if gradient_clip is None:"),
+        ("if max_grad_norm is not None:", "if max_grad_norm is None:"),
         ("(1 - ramp(progress, start, 1.0))", "ramp(progress, start, 1.0)"),
         ('group.setdefault("initial_lr", group["lr"])', 'group["lr"]'),
         ("version=epoch + 1", "version=epoch"),
@@ -423,7 +423,7 @@ _METHODS = [
         ("self.num_updates += len(losses)", "self.num_updates += 1"),
     ),
     _area(
-        "methods/experience.py", "data/test_rollouts_by_hand.py",
+        "rollouts/experience.py", "rollouts/test_rollouts_by_hand.py",
         ("version = max(epoch - self.overlap, 0)", "version = epoch"),
         ('derive_seed(run_seed, "rollout", epoch, i)', 'derive_seed(run_seed, "rollout", epoch)'),
         ('derive_seed(run_seed, "rollout", epoch, i)', 'derive_seed(run_seed, "rollout", 0, i)'),
@@ -441,7 +441,7 @@ _METHODS = [
         ('"past": list(self.past)}', '"past": []}'),
     ),
     _area(
-        "methods/bilevel.py", "methods/test_generations_by_hand.py",
+        "methods/proxy_search.py", "methods/test_generations_by_hand.py",
         ("sum(outcome.train_steps for outcome in outcomes)", "sum(outcome.test_steps for outcome in outcomes)"),
         ("max(outcome.score for outcome in outcomes)", "max(outcome.test_return for outcome in outcomes)"),
         ("if generation.kept:", "if not generation.kept:"),
@@ -453,7 +453,7 @@ _METHODS = [
         ("sum(o.solved for o in outcomes) / count", "sum(o.failed for o in outcomes)"),
     ),
     _area(
-        "methods/mbrl.py", "methods/test_generations_by_hand.py methods/test_mbrl.py::test_losses_by_hand_and_the_swapped_inputs_of_the_published_form",
+        "methods/supervised_model.py", "methods/test_generations_by_hand.py methods/test_mbrl.py::test_losses_by_hand_and_the_swapped_inputs_of_the_published_form",
         ("(data.obs, data.act) if published else (data.act, data.obs)", "(data.act, data.obs)"),
         ("(discount.squeeze(1) == 0).float()", "(discount.squeeze(1) != 0).float()"),
         ("train = (~held_out).nonzero().squeeze(1)", "train = torch.arange(len(data.reward))"),
@@ -472,7 +472,7 @@ _METHODS = [
         ("step=counters[0])", "step=int(self.env_steps))"),
     ),
     _area(
-        "methods/agent.py", "methods/test_generations_by_hand.py",
+        "methods/agents.py", "methods/test_generations_by_hand.py",
         ("slice(int(before[member]), int(r.episodes[member]))", "slice(0, int(r.episodes[member]))"),
         ("episodes[n * each[prefix] : (n + 1) * each[prefix]]", "episodes[: each[prefix]]"),
         ("float(returns.std(correction=0))", "float(returns.std())"),
@@ -529,7 +529,7 @@ _AGENTS = [
         ("self.critic.first(self.critic_params, obs", "self.critic.first(self.critic_target, obs"),
         ("return action.clamp(-1, 1)", "return action"),
         ("self.weight.unsqueeze(1)).sum(1)", "self.weight.unsqueeze(1)).mean(1)"),
-        ("(episode < self.settings.init_episodes)", "(episode <= self.settings.init_episodes)"),
+        ("(episode < self.settings.learning_starts)", "(episode <= self.settings.learning_starts)"),
         ("action + self.settings.action_std * self._explore.at(step)", "action + self._explore.at(step)"),
         ("return 2 * noise - 1", "return noise"),
         ("annealed(self.actor_adam.num_steps", "annealed(self.critic_adam.num_steps"),
@@ -540,15 +540,15 @@ _AGENTS = [
     _area("agents/td3.py", "agents/test_reference_values.py agents/test_chain.py::test_td3_finds_the_values", ("track(self.critic_target, self.critic_params, self.settings.tau, active)", "pass")),
     _area(
         "agents/ppo.py", "agents/test_reference_ppo.py",
-        ("self.over, value, next_value, s.trace)", "self.over, next_value, value, s.trace)"),
+        ("self.over, value, next_value, s.gae_lambda)", "self.over, next_value, value, s.gae_lambda)"),
         ("generalised_advantage(reward, self.discount, self.over,", "generalised_advantage(reward, self.discount, torch.zeros_like(self.over),"),
-        ("value, next_value, s.trace)", "value, next_value, s.gamma)"),
+        ("value, next_value, s.gae_lambda)", "value, next_value, s.gamma)"),
         ("goal - value.detach() if gain", "goal - value if gain"),
         ("- s.entropy_coef * entropy.mean(-1)", "+ s.entropy_coef * entropy.mean(-1)"),
         ("standardised(advantage[member, rows], 1e-8)", "advantage[member, rows]"),
         ("self._minibatches(number * s.epochs + epoch)", "self._minibatches(number)"),
         ("= over, self._last_log_prob", "= over, 0 * self._last_log_prob"),
-        ("max_norm=settings.max_norm", "max_norm=None"),
+        ("max_grad_norm=settings.max_grad_norm", "max_grad_norm=None"),
         ("discounted_returns(reward, s.gamma, self.over)", "discounted_returns(reward, s.gamma, torch.zeros_like(self.over))"),
         ("action = out + log_std.exp() * noise", "action = out + noise"),
         ("policy + s.value_coef * F.mse_loss", "policy + 0.5 * s.value_coef * F.mse_loss"),
@@ -588,8 +588,8 @@ _AGENTS = [
     ),
     _area(
         "agents/training.py", "agents/test_end_of_training.py",
-        ("(self._episode.cpu() > self.init_episodes)", "(self._episode.cpu() >= self.init_episodes)"),
-        ("self._episode >= self.init_episodes)", "self._episode > self.init_episodes)"),
+        ("(self._episode.cpu() > self.learning_starts)", "(self._episode.cpu() >= self.learning_starts)"),
+        ("self._episode >= self.learning_starts)", "self._episode > self.learning_starts)"),
         ("(r.episodes[self.members] >= self.max_episodes)", "(r.episodes[self.members] >= self.max_episodes - 1)"),
     ),
     _area(

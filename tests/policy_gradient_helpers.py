@@ -5,11 +5,11 @@ import dataclasses
 import torch
 from helpers import tiny_settings
 
-from lightning_rl.config import build_config, merged_values
-from lightning_rl.data.steps import step_batch
+from lightning_rl.core.config import build_config, merged_values
+from lightning_rl.core.types import Episode
 from lightning_rl.methods.policy_gradient import make_loaders
-from lightning_rl.registry import ALIASES, IMPLEMENTATIONS
-from lightning_rl.types import Episode
+from lightning_rl.methods.registry import ALIASES, IMPLEMENTATIONS
+from lightning_rl.rollouts.steps import step_batch
 
 METHODS = list(ALIASES.values())
 

@@ -10,9 +10,9 @@ import torch
 from helpers import run_cli, run_dir
 
 from lightning_rl.cli import build_parser, main
+from lightning_rl.methods.registry import ALIASES, IMPLEMENTATIONS
 from lightning_rl.modes import MODES, mode_of, with_flags
-from lightning_rl.registry import ALIASES, IMPLEMENTATIONS
-from lightning_rl.run import RunOptions, accelerator_of
+from lightning_rl.run.train import RunOptions, accelerator_of
 
 
 def refused(capsys, code: int) -> str:
@@ -60,7 +60,7 @@ def refused(capsys, code: int) -> str:
         (["--preset", "paper"], ["--preset 'paper' is not in UDRL.yaml; it has: none"]),
         (["--implementation", "RCP-A", "--preset", "originl"], ["'originl' is not in RCP-A.yaml", "original"]),
         (["--implementation", "RCP-A", "--set", "target=mean"], ["key 'target'", "'tilted', 'quantile' or 'max'"]),
-        (["--implementation", "RCP-A", "--set", "trace_decay=1.5"], ["key 'trace_decay'", "less than or equal to 1"]),
+        (["--implementation", "RCP-A", "--set", "gae_lambda=1.5"], ["key 'gae_lambda'", "less than or equal to 1"]),
         (["--seeds", "3"], ["unrecognized arguments: --seeds 3", "see --help"]),
         (["--exp_name", "x" * 5000], ["--exp_name 'xxxx", "(5,000 characters)", "at most 255 bytes"]),
         (["--exp_name", "é" * 200], ["is not a folder name", "at most 255 bytes"]),
@@ -268,7 +268,7 @@ def test_a_flag_of_training_is_refused_where_a_checkpoint_is_evaluated(flags, ca
         (["--set", "batch_size=2", "--set", "batch_size=3"], "--set batch_size is given twice, 2 and 3; leave one out"),
         (["--use_tune", "--max_epochs", "3", "--tune", "budget={max_epochs: 2}"], "max_epochs (or its flag): the search sets it"),
         (["--use_tune", "--set", "batch_size=3", "--tune", "search={batch_size: {choice: [1, 2]}}"], "--set batch_size"),
-        (["--use_tune", "--tune", "search={gradient_clip: {uniform: [.nan, 1]}}"], "tune search 'gradient_clip': uniform needs"),
+        (["--use_tune", "--tune", "search={max_grad_norm: {uniform: [.nan, 1]}}"], "tune search 'max_grad_norm': uniform needs"),
         (["--use_tune", "--tune", "trials=1000000"], "key 'trials': Input should be less than or equal to 100000, got 1000000"),
         (["--num_processes", "2"], "--num_processes 2: more than the 1 seed(s) of --num_seeds"),
     ],

@@ -7,13 +7,21 @@ import pytest
 import yaml
 from helpers import ROOT, fitting
 
-from lightning_rl.config import build_config, config_path, merged_values, parse_setting, parse_settings, parse_yaml, read_yaml
+from lightning_rl.core.config import (
+    build_config,
+    config_path,
+    merged_values,
+    parse_setting,
+    parse_settings,
+    parse_yaml,
+    read_yaml,
+)
+from lightning_rl.core.types import UserError
 from lightning_rl.envs.spec import ENV_SPECS
-from lightning_rl.methods.bilevel_configs import SEConfig
+from lightning_rl.methods.proxy_search_configs import SEConfig
+from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.methods.reward_conditioned_configs import RCPRConfig
 from lightning_rl.methods.upside_down import UDRLConfig
-from lightning_rl.registry import IMPLEMENTATIONS
-from lightning_rl.types import UserError
 
 
 def layers(**values):
@@ -91,7 +99,7 @@ def test_every_implementation_has_a_config_and_the_other_way_round():
 def test_presets_come_between_gamename_and_settings(tmp_path, monkeypatch):
     path = tmp_path / "UDRL.yaml"
     path.write_text("default: {a: 1, b: 1}\ncartpole: {a: 2, b: 2}\npresets:\n  paper: {b: 3}\n")
-    monkeypatch.setattr("lightning_rl.config.config_path", lambda implementation: path)
+    monkeypatch.setattr("lightning_rl.core.config.config_path", lambda implementation: path)
     where, values = zip(*merged_values("UDRL", "cartpole", "paper"), strict=True)
     assert values == ({"a": 1, "b": 1}, {"a": 2, "b": 2}, {"b": 3})
     assert "preset 'paper'" in where[2]
@@ -103,7 +111,7 @@ def test_dots_reach_into_mappings():
     changes = {"agent.QL.gamma": 0.5, "agent.DDQN.tau": 0.1}
     config = build_config(SEConfig, [*merged_values("SE", "emptyroom22"), ("--set", changes)])
     assert config.agent["QL"]["gamma"] == 0.5
-    assert config.agent["QL"]["init_episodes"] == 5
+    assert config.agent["QL"]["learning_starts"] == 5
     assert config.agent["DDQN"] == {"tau": 0.1}
     config = build_config(SEConfig, [*merged_values("SE", "cartpole"), ("--set", {"agent.PPO.clip": 0.3})])
     assert config.agent == {"PPO": {"clip": 0.3}}
@@ -193,7 +201,7 @@ def test_long_values_are_cut_in_messages():
 def test_a_file_of_yaml_is_parsed_once_until_it_changes(tmp_path, monkeypatch):
     path, parsed = tmp_path / "a.yaml", []
     path.write_text("hidden: [8]")
-    monkeypatch.setattr("lightning_rl.config.parse_yaml", lambda text, where: parsed.append(text) or parse_yaml(text, where))
+    monkeypatch.setattr("lightning_rl.core.config.parse_yaml", lambda text, where: parsed.append(text) or parse_yaml(text, where))
     read_yaml(path)["hidden"].append(9)  # what is handed out is the reader's own
     assert read_yaml(path) == {"hidden": [8]}
     assert len(parsed) == 1

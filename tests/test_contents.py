@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from lightning_rl.contents import (
+from lightning_rl.core.contents import (
     Also,
     Count,
     Flag,

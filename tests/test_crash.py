@@ -8,8 +8,9 @@ import crash
 import pytest
 from crash import KINDS, Disk, Fault, Killed, points, simulate
 
-from lightning_rl import files, run_state
-from lightning_rl.callbacks import member_checkpoints
+from lightning_rl.core import files
+from lightning_rl.run import member_checkpoints
+from lightning_rl.run import state as run_state
 
 
 @pytest.fixture(autouse=True)

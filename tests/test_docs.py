@@ -6,10 +6,10 @@ import pytest
 from helpers import ROOT
 
 from lightning_rl.cli import main
-from lightning_rl.config import config_path
-from lightning_rl.registry import IMPLEMENTATIONS
-from lightning_rl.reports.config_table import config_rows
-from lightning_rl.reports.docs import refreshed
+from lightning_rl.core.config import config_path
+from lightning_rl.lab.reports.config_table import config_rows
+from lightning_rl.lab.reports.docs import refreshed
+from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.tools import use
 
 PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]

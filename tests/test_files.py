@@ -11,12 +11,12 @@ import pytest
 import torch
 from helpers import ROOT
 
-from lightning_rl import files
-from lightning_rl.types import UserError
+from lightning_rl.core import files
+from lightning_rl.core.types import UserError
 
 EXCEPTIONS = {
-    "files.py": "the layer itself",
-    "run_state.py": "the lock, which has no content",
+    "core/files.py": "the layer itself",
+    "run/state.py": "the lock, which has no content",
 }
 CHANGES = {
     *("write_text", "write_bytes", "savefig", "save", "mkdir", "unlink", "rename", "touch", "rmdir", "rmtree", "symlink_to"),

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from lightning_rl.data.episodes import ActionNoise, Player
+from lightning_rl.core.seeding import NOISE, MemberNoise
+from lightning_rl.core.types import Request
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.functional.distributions import distribution_for
 from lightning_rl.nets.policies import Policy
-from lightning_rl.seeding import NOISE, MemberNoise
-from lightning_rl.types import Request
+from lightning_rl.rollouts.player import ActionNoise, Player
 
 
 @pytest.mark.parametrize("kind", NOISE)

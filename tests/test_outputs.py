@@ -8,9 +8,9 @@ from helpers import run_cli, run_dir
 from PIL import Image
 
 from lightning_rl.cli import main
-from lightning_rl.evaluation.results import open_results
-from lightning_rl.run_state import owned, read_state
-from lightning_rl.types import UserError
+from lightning_rl.core.types import UserError
+from lightning_rl.lab.protocols.results import open_results
+from lightning_rl.run.state import owned, read_state
 
 CURVE = "seed,env_steps,value\n" + "".join(f"{seed},{step},{step / 10 + seed}\n" for seed in (1, 2) for step in (100, 200, 300))
 SWEEP = "run,command,commanded,obtained_mean,obtained_sd\na,return,0,1,1\na,return,10,9,1\n"
@@ -152,7 +152,7 @@ def test_an_evaluation_leaves_foreign_files_beside_the_checkpoint(tmp_path, caps
 
 def test_a_folder_that_cannot_be_written_is_said_before_the_work(sources, monkeypatch, capsys):
     monkeypatch.chdir(sources)
-    monkeypatch.setattr("lightning_rl.outputs.os.access", lambda folder, mode: False)
+    monkeypatch.setattr("lightning_rl.core.outputs.os.access", lambda folder, mode: False)
     before = files(sources)
     refused(capsys, *CURVES, "out", "b.csv", says=f"cannot write 'out.csv': '{sources}' is not writable for this user")
     refused(capsys, "report", "b.csv", says="cannot write 'report.html'")

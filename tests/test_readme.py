@@ -13,7 +13,7 @@ from helpers import ROOT, tiny_flags
 
 from lightning_rl.cli import main
 from lightning_rl.envs.spec import ENV_SPECS
-from lightning_rl.registry import IMPLEMENTATIONS
+from lightning_rl.methods.registry import IMPLEMENTATIONS
 
 README = (ROOT / "README.md").read_text()
 COMMANDS = [line for block in re.findall(r"```bash\n(.*?)```", README, re.S) for line in block.strip().splitlines()]

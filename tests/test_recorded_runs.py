@@ -14,11 +14,11 @@ import pytest
 import torch
 from helpers import ROOT, run_cli, run_dir
 
+from lightning_rl.core.types import UserError
 from lightning_rl.envs.proxies import proxy_path, read_proxy
-from lightning_rl.evaluate import load_method
-from lightning_rl.figures.runs import read_scalar
-from lightning_rl.registry import IMPLEMENTATIONS
-from lightning_rl.types import UserError
+from lightning_rl.lab.evaluate import load_method
+from lightning_rl.lab.figures.runs import read_scalar
+from lightning_rl.methods.registry import IMPLEMENTATIONS
 
 RECORD = ROOT / "tests" / "data_files" / "recorded_runs.json"
 COUNTERS = ("env_steps", "num_updates", "episodes", "eval_env_steps")
@@ -40,7 +40,7 @@ PRESETS = {
     ("AAC", "beresheet"): ("exact", "tuned"),
     ("SE", "cartpole-v0"): ("bandit",), ("ER", "panflute-2"): ("low-data",), ("DDQN", "cartpole-v0"): ("transfer",),
 }  # fmt: skip
-SETTINGS = {name: {"init_episodes": 0} for name in ("DuelingDDQN", "TD3")}  # episodes of 200 steps and more: learn in the first
+SETTINGS = {name: {"learning_starts": 0} for name in ("DuelingDDQN", "TD3")}  # episodes of 200 steps and more: learn in the first
 CASES = [(name, game, None) for name, games in GAMES.items() for game in games]
 CASES += [(name, game, preset) for (name, game), presets in PRESETS.items() for preset in presets]
 

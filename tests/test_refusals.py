@@ -10,13 +10,13 @@ import yaml
 from helpers import run_cli, run_dir, tiny_flags
 
 from lightning_rl.cli import main
-from lightning_rl.config import build_config, merged_values
+from lightning_rl.core.config import build_config, merged_values
+from lightning_rl.core.types import UserError
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.evaluate import parse_command, parse_sweep
-from lightning_rl.methods import footprint
-from lightning_rl.registry import IMPLEMENTATIONS
-from lightning_rl.run_state import read_state
-from lightning_rl.types import UserError
+from lightning_rl.lab.evaluate import parse_command, parse_sweep
+from lightning_rl.methods.registry import IMPLEMENTATIONS
+from lightning_rl.run import footprint
+from lightning_rl.run.state import read_state
 
 
 def contents(folder):
@@ -43,12 +43,12 @@ def copied(finished, tmp_path):
         ([], "already holds a run; go on with --resume"),
         (["--resume", "--max_epochs", "2"], "has done 3 epochs, more than the 2 that are asked for; ask for 3 or more"),
         (["--resume", "--set=learning_rate=0.5"], "learning_rate is 0.5 now but 0.001"),
-        (["--resume", "--max_epochs", "5", "--set=n_updates_per_iter=1000000000"], "of memory"),
+        (["--resume", "--max_epochs", "5", "--set=num_updates_per_iter=1000000000"], "of memory"),
     ],
 )
 def test_a_refused_run_changes_nothing_of_the_one_that_is_there(flags, words, copied, capsys):
     before = contents(copied)
-    settings = [flag for flag in tiny_flags() if "n_updates" not in flag or "memory" not in words]
+    settings = [flag for flag in tiny_flags() if "num_updates" not in flag or "memory" not in words]
     assert main(["--gamename", "cartpole", "--logdir", str(copied), "--num_workers", "0", *settings, *flags]) == 2
     assert words in capsys.readouterr().err
     assert contents(copied) == before
@@ -74,12 +74,12 @@ def test_a_run_with_nothing_left_to_do_stays_finished(copied, capsys):
 
 SIZES = {
     "UDRL": ["hidden=[1000000,1000000]", "hidden=[60000,60000,60000]", f"hidden={[1] * 65}", "batch_size=1000000000000",
-             "batch_size=16000000", "replay_size=10000000000000000", "replay_size=100000000", "n_episodes_per_iter=100001",
-             "n_warm_up_episodes=999999999", "n_updates_per_iter=100000000", "eval_episodes=1000000"],
+             "batch_size=16000000", "replay_size=10000000000000000", "replay_size=100000000", "num_episodes_per_iter=100001",
+             "learning_starts=999999999", "num_updates_per_iter=100000000", "eval_episodes=1000000"],
     "DDQN": ["replay_size=10000000000", "hidden=[65537]", "icm_hidden_size=100000", "batch_size=99999999"],
     "PPO": ["rollout_steps=100000000000"],
     "RCP-A": ["window_steps=1000000000000", "critic_hidden=[65000,65000,65000]"],
-    "REINFORCE": ["n_episodes_per_iter=10000000"],
+    "REINFORCE": ["num_episodes_per_iter=10000000"],
     "SE": ["population=1000000", "population=99999", "center_agents=1000000", "test_episodes=1000000", "latent_size=100000"],
     "MBRL": ["data_steps=1000000000000", "data_agents=100001"],
 }  # fmt: skip
@@ -183,7 +183,7 @@ def test_what_is_refused_before_it_begins_leaves_no_folder(tmp_path, capsys, mon
     def refuse(*_):
         raise UserError("not here")
 
-    monkeypatch.setattr("lightning_rl.run.settle", refuse)
+    monkeypatch.setattr("lightning_rl.run.train.settle", refuse)
     assert run_cli(tmp_path, "--max_epochs", "1") == 2
     assert "not here" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

@@ -18,10 +18,10 @@ from helpers import covering, fitting, run_cli, run_dir, tiny_flags
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lightning_rl.cli import main
+from lightning_rl.core.types import UserError
 from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import ENV_SPECS
-from lightning_rl.evaluate import parse_sweep
-from lightning_rl.types import UserError
+from lightning_rl.lab.evaluate import parse_sweep
 
 
 def weights(path: Path) -> dict[str, torch.Tensor]:
@@ -67,7 +67,7 @@ def test_run_directory_is_as_documented(tmp_path, capsys):
 @pytest.mark.parametrize(("implementation", "gamename"), covering())
 def test_every_environment_trains_resumes_and_is_evaluated(tmp_path, monkeypatch, gamename, implementation):
     films = can_film(ENV_SPECS[gamename]) and gamename != "halfcheetah"  # a thousand frames in software take two minutes
-    monkeypatch.setattr("lightning_rl.evaluate.can_film", lambda spec: films)
+    monkeypatch.setattr("lightning_rl.lab.evaluate.can_film", lambda spec: films)
     for epochs in ("2", "4"):
         flags = ("--max_epochs", epochs, "--resume")
         assert run_cli(tmp_path, *flags, gamename=gamename, implementation=implementation) == 0
@@ -78,7 +78,7 @@ def test_every_environment_trains_resumes_and_is_evaluated(tmp_path, monkeypatch
 
 
 def test_scalars_over_env_steps_and_the_hparams_tab(tmp_path):
-    assert run_cli(tmp_path, "--max_epochs", "4", n_held_out_episodes_per_iter=1) == 0
+    assert run_cli(tmp_path, "--max_epochs", "4", num_held_out_episodes_per_iter=1) == 0
     events = scalars(run_dir(tmp_path))
     tags = set(events.Tags()["scalars"])
     promised = {f"rollout/{k}" for k in ("return_mean", "return_std", "return_min", "return_max", "length_mean")}
@@ -217,7 +217,7 @@ def test_kill_nine_leaves_a_loadable_last(tmp_path):
 
 
 def test_a_dead_worker_ends_the_run_with_an_error_and_leaves_the_checkpoint(tmp_path):
-    process = start(tmp_path, "--num_workers", "1", checkpoint_interval=1, n_episodes_per_iter=50)
+    process = start(tmp_path, "--num_workers", "1", checkpoint_interval=1, num_episodes_per_iter=50)
     wait_for(lambda: (run_dir(tmp_path) / "last.ckpt").exists())
     children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
     os.kill(int(children[0]), signal.SIGKILL)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from lightning_rl.seeding import NOISE, MemberNoise, derive_seed, generator, seed_torch
+from lightning_rl.core.seeding import NOISE, MemberNoise, derive_seed, generator, seed_torch
 
 
 def test_numbers_depend_on_seed_purpose_and_index_only():

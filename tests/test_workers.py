@@ -10,13 +10,13 @@ import pytest
 import torch
 from helpers import toy_policy
 
-import lightning_rl.workers
-from lightning_rl.data.loaders import Collector
+import lightning_rl.core.workers
+from lightning_rl.core.types import Request
+from lightning_rl.core.workers import begin_worker, finish_epoch, leave_with_parent
 from lightning_rl.envs.batch import GymBatch
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.evolution.executors import SerialExecutor
-from lightning_rl.types import Request
-from lightning_rl.workers import begin_worker, finish_epoch, leave_with_parent
+from lightning_rl.rollouts.collector import Collector
 
 FORK = multiprocessing.get_context("fork")
 
@@ -91,7 +91,7 @@ def test_workers_leave_when_their_parent_is_killed(parent):
 
 def test_a_worker_outlives_sigterm_by_the_grace_only(monkeypatch):
     """The parent may be finishing its epoch; one that does not get to an end holds no worker for ever."""
-    monkeypatch.setattr(lightning_rl.workers, "GRACE_S", 1)
+    monkeypatch.setattr(lightning_rl.core.workers, "GRACE_S", 1)
     ready = FORK.Event()
 
     def work():

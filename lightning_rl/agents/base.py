@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from lightning_rl.agents.optim import learners_only
-from lightning_rl.data.member_replay import MemberReplay, Transition
+from lightning_rl.agents.replay import MemberReplay, Transition
+from lightning_rl.core.seeding import MemberNoise, derive_seed
 from lightning_rl.nets.stacked import Stacked
-from lightning_rl.seeding import MemberNoise, derive_seed
 
 
 class Agent(Stacked, ABC):

@@ -16,7 +16,7 @@ from lightning_rl.agents.base import track
 from lightning_rl.agents.icm import ICM
 from lightning_rl.agents.off_policy import OffPolicyAgent, OffPolicySettings
 from lightning_rl.agents.optim import MemberAdam
-from lightning_rl.data.member_replay import Transition
+from lightning_rl.agents.replay import Transition
 from lightning_rl.functional.value_learning import double_q_target, epsilon_after, epsilon_greedy
 from lightning_rl.nets.values import MemberNet
 

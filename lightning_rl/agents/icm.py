@@ -15,7 +15,7 @@ from torch import Tensor
 
 from lightning_rl.agents.base import value_and_grad
 from lightning_rl.agents.optim import MemberAdam
-from lightning_rl.data.member_replay import Transition
+from lightning_rl.agents.replay import Transition
 from lightning_rl.functional.curiosity import forward_error, inverse_loss
 from lightning_rl.nets.members import MemberMLP
 from lightning_rl.nets.stacked import Stacked

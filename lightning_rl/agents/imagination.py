@@ -14,8 +14,8 @@ from torch import Tensor
 
 from lightning_rl.agents.model_based import CoreSettings, Experience, ModelBasedDQN
 from lightning_rl.agents.optim import LockstepAdam
-from lightning_rl.contents import Also
-from lightning_rl.data.member_ring import Column
+from lightning_rl.agents.ring import Column
+from lightning_rl.core.contents import Also
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.functional.world_model import imagined_weights
 from lightning_rl.nets.trunks import RecordedPass, TrunkNet

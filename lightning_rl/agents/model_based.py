@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 from lightning_rl.agents.optim import LockstepAdam
-from lightning_rl.data.member_ring import Column, MemberRing
+from lightning_rl.agents.ring import Column, MemberRing
+from lightning_rl.core.seeding import MemberNoise, derive_seed
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.functional.value_learning import double_q_target, q_learning_target
 from lightning_rl.nets.stacked import Stacked
 from lightning_rl.nets.trunks import RecordedPass, TrunkNet
 from lightning_rl.nets.world_models import RealSteps, WorldModel
-from lightning_rl.seeding import MemberNoise, derive_seed
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lightning_rl.agents.base import Agent, batch_weights, per_member
 from lightning_rl.agents.icm import ICM
-from lightning_rl.data.member_replay import MemberReplay, Transition
+from lightning_rl.agents.replay import MemberReplay, Transition
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ class MemberAdam(Stacked):
 
     learning_rate ``[N]``; each member counts its own steps. Inactive members keep parameters, moments and count,
     whatever their gradient, nan included.
-    max_norm: each member's gradient is scaled down to this 2-norm, as ``torch.nn.utils.clip_grad_norm_`` does.
+    max_grad_norm: each member's gradient is scaled down to this 2-norm, as ``torch.nn.utils.clip_grad_norm_`` does.
     Moments are rounded as ``torch.optim.Adam`` rounds them; parameters may differ by one unit in the last place, as the
     step size is single precision here.
     """
@@ -27,12 +27,12 @@ class MemberAdam(Stacked):
 
     def __init__(
         self, params: Tensor, learning_rate: Tensor, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-        max_norm: float | None = None,
+        max_grad_norm: float | None = None,
     ):  # fmt: skip
         if learning_rate.shape != params.shape[:1]:
             raise ValueError(f"learning_rate must be [N] = {list(params.shape[:1])}, got {list(learning_rate.shape)}")
         self.learning_rate = learning_rate.to(torch.float64)
-        self.betas, self.eps, self.max_norm = betas, eps, max_norm
+        self.betas, self.eps, self.max_grad_norm = betas, eps, max_grad_norm
         self.exp_avg, self.exp_avg_sq = torch.zeros_like(params), torch.zeros_like(params)
         self.num_steps = torch.zeros(len(params), dtype=torch.int64, device=params.device)
 
@@ -40,9 +40,9 @@ class MemberAdam(Stacked):
     def step(self, params: Tensor, grad: Tensor, active: Tensor) -> None:
         """Updates ``params`` ``[N, D]`` in place along ``-grad`` ``[N, D]`` for the members in ``active`` ``[N]`` bool."""
         grad = learners_only(grad, active)
-        if self.max_norm is not None:
+        if self.max_grad_norm is not None:
             norm = torch.linalg.vector_norm(grad, dim=1, keepdim=True)
-            grad = grad * (self.max_norm / (norm + 1e-6)).clamp(max=1)
+            grad = grad * (self.max_grad_norm / (norm + 1e-6)).clamp(max=1)
         beta1, beta2 = self.betas
         # Everything that depends on the member alone is [N, 1], in double precision, and rounded once.
         on = active.to(torch.float64).unsqueeze(1)

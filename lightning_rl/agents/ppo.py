@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from lightning_rl.agents.base import Agent, per_member, value_and_grad
 from lightning_rl.agents.icm import ICM
 from lightning_rl.agents.optim import MemberAdam
-from lightning_rl.contents import like
-from lightning_rl.data.member_replay import Transition
+from lightning_rl.agents.replay import Transition
+from lightning_rl.core.contents import like
 from lightning_rl.functional.distributions import Categorical, Distribution, FreeGaussian
 from lightning_rl.functional.ppo import clipped_surrogate, generalised_advantage, standardised
 from lightning_rl.functional.returns import discounted_returns
@@ -32,7 +32,7 @@ from lightning_rl.nets.members import MemberMLP
 class PPOSettings:
     """rollout_steps: decisions of each member between updates. batch_size: of minibatches, None for full batches.
 
-    trace: lambda of the generalised advantage. std_init: of Gaussian policies. max_norm: of the gradient.
+    gae_lambda: of the generalised advantage. std_init: of Gaussian policies. max_grad_norm: of the gradient.
     """
 
     gamma: float
@@ -44,9 +44,9 @@ class PPOSettings:
     value_coef: float
     entropy_coef: float
     standardise: Literal["advantages", "returns"]
-    trace: float = 0.95
+    gae_lambda: float = 0.95
     std_init: float = 0.5
-    max_norm: float | None = None
+    max_grad_norm: float | None = None
 
 
 class MeanAndStd(nn.Module):
@@ -85,7 +85,8 @@ class PPO(Agent):
         log_std = torch.full((count, size if continuous else 0), math.log(settings.std_init))
         self.params = torch.cat([*blocks, log_std], dim=1).to(device)
         self._sizes = [actor.size, critic.size, log_std.shape[1]]
-        self.adam = MemberAdam(self.params, per_member(settings.learning_rate, count, device), max_norm=settings.max_norm)
+        rates = per_member(settings.learning_rate, count, device)
+        self.adam = MemberAdam(self.params, rates, max_grad_norm=settings.max_grad_norm)
         self.obs, self.next_obs = torch.zeros(2, count, steps, actor.in_size, device=device)
         kind = torch.float32 if continuous else torch.int64
         self.action = torch.zeros(count, steps, *([size] if continuous else []), dtype=kind, device=device)
@@ -153,7 +154,7 @@ class PPO(Agent):
                 target, advantage = standardised(discounted_returns(reward, s.gamma, self.over)), None
             else:
                 value, next_value = self._value(self.params, self.obs), self._value(self.params, self.next_obs)
-                advantage = generalised_advantage(reward, self.discount, self.over, value, next_value, s.trace)
+                advantage = generalised_advantage(reward, self.discount, self.over, value, next_value, s.gae_lambda)
                 target = advantage + value
         for epoch in range(s.epochs):
             for rows in self._minibatches(number * s.epochs + epoch):

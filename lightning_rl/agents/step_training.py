@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from lightning_rl.agents.model_based import ModelBasedDQN
-from lightning_rl.contents import Count, rows_like
+from lightning_rl.core.contents import Count, rows_like
+from lightning_rl.core.seeding import MemberNoise
 from lightning_rl.envs.batch import PooledBatch
 from lightning_rl.nets.world_models import RealSteps
-from lightning_rl.seeding import MemberNoise
 
 _LOOP = ("obs", "_return", "_length")
 

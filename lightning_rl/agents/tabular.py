@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from lightning_rl.agents.base import Agent, per_member
-from lightning_rl.data.member_replay import Transition
+from lightning_rl.agents.replay import Transition
 from lightning_rl.functional.curiosity import count_bonus
 from lightning_rl.functional.value_learning import epsilon_after, epsilon_greedy, q_learning_target, sarsa_target
 

@@ -18,7 +18,7 @@ from lightning_rl.agents.base import track, value_and_grad
 from lightning_rl.agents.icm import ICM
 from lightning_rl.agents.off_policy import OffPolicyAgent, OffPolicySettings
 from lightning_rl.agents.optim import MemberAdam
-from lightning_rl.data.member_replay import Transition
+from lightning_rl.agents.replay import Transition
 from lightning_rl.functional.value_learning import (
     annealed,
     gumbel_softmax,
@@ -35,13 +35,13 @@ _MIN_TEMPERATURE = 0.05
 
 @dataclass(frozen=True)
 class TD3Settings(OffPolicySettings):
-    """Noise and clip in units of the action box [-1, 1]. init_episodes: episodes of uniform actions."""
+    """Noise and clip in units of the action box [-1, 1]. learning_starts: episodes of uniform actions."""
 
     policy_delay: int
     action_std: float
     target_std: float
     target_clip: float
-    init_episodes: int
+    learning_starts: int
 
 
 class TD3(OffPolicyAgent):
@@ -87,7 +87,7 @@ class TD3(OffPolicyAgent):
     def act(self, obs: Tensor, episode: Tensor, step: int) -> Tensor:
         action = self.policy(self.actor_params, obs.unsqueeze(1), "act", step).squeeze(1)
         explored = self._clip(action + self.settings.action_std * self._explore.at(step))
-        first = (episode < self.settings.init_episodes).unsqueeze(-1)
+        first = (episode < self.settings.learning_starts).unsqueeze(-1)
         return torch.where(first, self._random(self._uniform.at(step)), explored)
 
     @torch.no_grad()

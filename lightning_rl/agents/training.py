@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from lightning_rl.agents.base import Agent
-from lightning_rl.contents import Also, Count, OneOf, TensorOf, rows_like
-from lightning_rl.data.member_replay import Transition
+from lightning_rl.agents.replay import Transition
+from lightning_rl.core.contents import Also, Count, OneOf, TensorOf, rows_like
+from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.batch import EnvBatch
 from lightning_rl.functional.value_learning import discount_after
-from lightning_rl.seeding import derive_seed
 
 StopRule = Callable[[Tensor, Tensor], Tensor]
 """(returns ``[N, E]``, how many are there ``[N]``) -> whose training ends, ``[N]`` bool. See ``functional.stopping``."""
@@ -52,16 +52,16 @@ class MemberTraining:
     Members that are done leave the stack, so that they cost nothing; ``results`` and ``state`` keep them all.
 
     score: judge the members by this, e.g. by test episodes on the real environment, instead of by their training returns.
-    init_episodes: episodes without learning (and of uniform actions, for agents that start so).
+    learning_starts: episodes without learning (and of uniform actions, for agents that start so).
     faithful_time_limits: see ``discount_after``.
     """
 
     def __init__(
-        self, agent: Agent, envs: EnvBatch, max_episodes: int, gamma: float, init_episodes: int = 0,
+        self, agent: Agent, envs: EnvBatch, max_episodes: int, gamma: float, learning_starts: int = 0,
         stop: StopRule | None = None, score: Score | None = None, faithful_time_limits: bool = False,
     ):  # fmt: skip
         self.agent, self.envs, self.stop, self.score = agent, envs, stop, score
-        self.max_episodes, self.init_episodes, self.gamma = max_episodes, init_episodes, gamma
+        self.max_episodes, self.learning_starts, self.gamma = max_episodes, learning_starts, gamma
         self.faithful_time_limits = faithful_time_limits
         n, self._seeds = agent.num_members, list(agent.seeds)
         self.step = 0
@@ -166,7 +166,7 @@ class MemberTraining:
         over = step.terminated | step.truncated
         discount = discount_after(step.terminated, step.truncated, self.gamma, self.faithful_time_limits, step.continuation)
         transition = Transition(self.obs, action, step.reward, discount, step.obs)
-        agent.learn(transition, over, self.step, self._episode >= self.init_episodes)
+        agent.learn(transition, over, self.step, self._episode >= self.learning_starts)
         self._return += step.reward
         self._length += step.length
         self.step += 1
@@ -185,7 +185,7 @@ class MemberTraining:
         r.episodes[self.members] = self._episode.cpu()
         self._return.masked_fill_(over, 0)
         self._length.masked_fill_(over, 0)
-        learned = over.cpu() & (self._episode.cpu() > self.init_episodes)
+        learned = over.cpu() & (self._episode.cpu() > self.learning_starts)
         if self.stop is not None:
             left = self.members
             r.stopped[left] |= self.stop(r.scores[left], r.episodes[left]) & learned

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
+from lightning_rl.core.seeding import generator
 from lightning_rl.nets.members import MemberMLP, varied_params
-from lightning_rl.seeding import generator
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import torch
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from lightning_rl.core.types import Array, FloatArray
 from lightning_rl.envs.buttongrid import ButtonGrid
 from lightning_rl.envs.classic import Acrobot, CartPole, MountainCarContinuous, Pendulum
 from lightning_rl.envs.func_env import FuncEnv
@@ -22,7 +23,6 @@ from lightning_rl.envs.grids import GRID_WORLDS, Bandit
 from lightning_rl.envs.panflute import PanFlute
 from lightning_rl.envs.procmaze import ProcMaze
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.types import Array, FloatArray
 
 FUNC_ENVS: dict[str, Callable[..., FuncEnv]] = {
     "cartpole": CartPole,

@@ -14,14 +14,14 @@ import torch
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from torch import Tensor
 
-from lightning_rl.contents import Also, TensorOf, like, rows_like
+from lightning_rl.core.contents import Also, TensorOf, like, rows_like
+from lightning_rl.core.limits import WHOLE
+from lightning_rl.core.seeding import MemberNoise, derive_seed
+from lightning_rl.core.types import Array
+from lightning_rl.core.workers import leave_with_parent
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.envs.gym import Env, RepeatAction, make_env
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.limits import WHOLE
-from lightning_rl.seeding import MemberNoise, derive_seed
-from lightning_rl.types import Array
-from lightning_rl.workers import leave_with_parent
 
 
 class BatchStep(NamedTuple):

@@ -20,8 +20,8 @@ from typing import Any, SupportsFloat
 import gymnasium
 import numpy as np
 
-from lightning_rl.limits import shorten, shown
-from lightning_rl.types import RolloutError
+from lightning_rl.core.limits import shorten, shown
+from lightning_rl.core.types import RolloutError
 
 _STEP = "(obs, reward, terminated, truncated, info)"
 _PATIENCE_S = 20.0

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lightning_rl.core.seeding import derive_seed
+from lightning_rl.core.types import Array, UserError
 from lightning_rl.envs.batch import BatchStep, EnvBatch
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.seeding import derive_seed
-from lightning_rl.types import Array, UserError
 
 
 def _envpool() -> ModuleType:

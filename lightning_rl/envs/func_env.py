@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from lightning_rl.types import Array
+from lightning_rl.core.types import Array
 
 State = Tensor
 """``[..., S]``: all that the future depends on."""

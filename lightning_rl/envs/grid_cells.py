@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lightning_rl.types import Array
+from lightning_rl.core.types import Array
 
 CELL_PIXELS = 32
 _MOVES = ((-1, 0), (0, -1), (1, 0), (0, 1))  # up, left, down, right

@@ -16,11 +16,11 @@ import gymnasium
 import numpy as np
 from gymnasium.envs.registration import EnvSpec as GymSpec
 
+from lightning_rl.core.files import write_bytes
+from lightning_rl.core.limits import shown
+from lightning_rl.core.types import UserError
 from lightning_rl.envs.checked import CheckedEnv, frames_of, own_place, say
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.files import write_bytes
-from lightning_rl.limits import shown
-from lightning_rl.types import UserError
 
 Env = gymnasium.Env[Any, Any]
 

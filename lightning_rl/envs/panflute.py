@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from lightning_rl.core.types import Array, UserError
 from lightning_rl.envs.func_env import FuncEnv, State, Step
 from lightning_rl.envs.grid_cells import CELL_PIXELS, enlarge, paint
-from lightning_rl.types import Array, UserError
 
 _NOTE, _OUTSIDE = (50, 110, 220), (120, 120, 125)
 

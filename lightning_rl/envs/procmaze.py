@@ -7,9 +7,9 @@ import math
 import torch
 from torch import Tensor
 
+from lightning_rl.core.types import Array, UserError
 from lightning_rl.envs.func_env import FuncEnv, State, Step
 from lightning_rl.envs.grid_cells import CELL_PIXELS, enlarge, moved, neighbours, paint
-from lightning_rl.types import Array, UserError
 
 _WALL, _PLAYER, _GOAL = (60, 60, 70), (50, 110, 220), (60, 170, 90)
 _CLOSED = 8  # on the count of open neighbours of a cell that can no longer be opened

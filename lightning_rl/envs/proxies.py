@@ -20,7 +20,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lightning_rl.contents import Count, Flag, ListOf, MismatchError, Number, OneOf, Optional, Plain, TensorOf, Text, check
+from lightning_rl.core.contents import Count, Flag, ListOf, MismatchError, Number, OneOf, Optional, Plain, TensorOf, Text, check
+from lightning_rl.core.files import read_plain, write_plain
+from lightning_rl.core.limits import LAYERS, NAME_BYTES, PROXY_BYTES, WIDTH
+from lightning_rl.core.types import UserError
 from lightning_rl.envs.adapters import FuncGymEnv, func_env
 from lightning_rl.envs.batch import EnvBatch, FuncBatch, GymBatch
 from lightning_rl.envs.envpool import EnvPoolBatch
@@ -30,11 +33,8 @@ from lightning_rl.envs.gym import Env, make_env
 from lightning_rl.envs.reward_network import INFO_KEYS, RewardBatch, RewardEnv, RewardNet
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.envs.synthetic import DoneKind, StartStates, SyntheticEnv, SyntheticNet
-from lightning_rl.files import read_plain, write_plain
 from lightning_rl.functional.reward_shaping import REWARD_FORMS
-from lightning_rl.limits import LAYERS, NAME_BYTES, PROXY_BYTES, WIDTH
 from lightning_rl.nets.members import ACTIVATIONS
-from lightning_rl.types import UserError
 
 FORMAT = "lightning_rl proxy 1"
 SHIPPED = Path(__file__).resolve().parent.parent / "proxies"

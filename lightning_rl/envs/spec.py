@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from lightning_rl.config import base_name
+from lightning_rl.core.config import base_name
+from lightning_rl.core.limits import ENV_SIZE, shorten
+from lightning_rl.core.types import UserError
 from lightning_rl.envs.buttongrid import ButtonGrid
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.envs.panflute import PanFlute
 from lightning_rl.envs.procmaze import ProcMaze
-from lightning_rl.limits import ENV_SIZE, shorten
-from lightning_rl.types import UserError
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from pytorch_lightning import Callback, LightningModule, Trainer
 
-from lightning_rl.contents import ListOf, Number
+from lightning_rl.core.contents import ListOf, Number
 from lightning_rl.evolution.executors import Evaluate, Executor
 from lightning_rl.evolution.strategies import Item, Strategy
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 
+from lightning_rl.core.types import RolloutError
+from lightning_rl.core.workers import begin_worker
 from lightning_rl.evolution.cluster import join_cluster
 from lightning_rl.evolution.strategies import Item, Proposal
-from lightning_rl.types import RolloutError
-from lightning_rl.workers import begin_worker
 
 Evaluate = Callable[[Proposal, Sequence[Item]], list[Any]]
 """Plain results, one for each item. It must be picklable for executors other than a serial one without processes."""

@@ -16,9 +16,9 @@ import torch
 from cmaes import CMA  # type: ignore[import-untyped]
 from torch import Tensor, nn
 
-from lightning_rl.contents import Count, Number
+from lightning_rl.core.contents import Count, Number
+from lightning_rl.core.seeding import derive_seed
 from lightning_rl.functional import evolution as es
-from lightning_rl.seeding import derive_seed
 
 Vector = npt.NDArray[np.float32]
 

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lightning_rl.core.types import FloatArray
 from lightning_rl.functional.distributions import Distribution
-from lightning_rl.types import FloatArray
 
 
 class _Point(Distribution):

@@ -12,7 +12,7 @@ import numpy as np
 import torch.nn.functional as F
 from torch import Tensor
 
-from lightning_rl.types import FloatArray
+from lightning_rl.core.types import FloatArray
 
 
 class Distribution(ABC):

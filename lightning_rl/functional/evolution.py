@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from lightning_rl.seeding import generator
+from lightning_rl.core.seeding import generator
 
 _BETTER = 1e-6  # by which a score must beat the baseline
 

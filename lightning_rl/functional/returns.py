@@ -36,7 +36,7 @@ def reverse_scan(decay: Tensor, x: Tensor) -> Tensor:
     return x
 
 
-def lambda_returns(reward: Tensor, discount: Tensor, next_value: Tensor, last: Tensor, trace_decay: float) -> Tensor:
+def lambda_returns(reward: Tensor, discount: Tensor, next_value: Tensor, last: Tensor, gae_lambda: float) -> Tensor:
     """TD(lambda) returns ``G[t] = r + discount * ((1 - lambda) V(s') + lambda G[t + 1])``.
 
     All ``[..., T]``; episodes may lie one behind another. discount: gamma, and 0 where the episode terminated; a
@@ -45,7 +45,7 @@ def lambda_returns(reward: Tensor, discount: Tensor, next_value: Tensor, last: T
     generalised advantage estimates of Schulman et al. 2016 (arXiv 1506.02438, equation 16).
     """
     check_same_shape(reward=reward, discount=discount, next_value=next_value, last=last)
-    trace = trace_decay * (~last).to(reward.dtype)
+    trace = gae_lambda * (~last).to(reward.dtype)
     return reverse_scan(discount * trace, reward + discount * (1 - trace) * next_value)
 
 
@@ -55,7 +55,7 @@ def discounted_returns(reward: Tensor, gamma: float, last: Tensor) -> Tensor:
     last: the last step of each episode. However it ended, nothing comes after it: a time limit counts as an end.
     """
     nothing = torch.zeros_like(reward)
-    return lambda_returns(reward, torch.full_like(reward, gamma), nothing, last, trace_decay=1.0)
+    return lambda_returns(reward, torch.full_like(reward, gamma), nothing, last, gae_lambda=1.0)
 
 
 def check_same_shape(**tensors: Tensor) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lightning_rl.types import FloatArray
+from lightning_rl.core.types import FloatArray
 
 EPSILON = 1e-5  # keeps constant labels finite, as in AWR (Peng et al. 2019)
 

@@ -25,13 +25,13 @@ def solved(returns: Tensor, count: Tensor, window: int, threshold: float, faithf
     return reached if faithful else reached & (count >= window)
 
 
-def plateaued(returns: Tensor, count: Tensor, window: int, tolerance: float, init_episodes: int) -> Tensor:
+def plateaued(returns: Tensor, count: Tensor, window: int, tolerance: float, learning_starts: int) -> Tensor:
     """Whether the mean R of the last ``window`` returns differs from the mean R' of those before by less than
-    ``tolerance * |R'|``, judged from the episode after ``init_episodes + window`` on.
+    ``tolerance * |R'|``, judged from the episode after ``learning_starts + window`` on.
 
     R' averages fewer values while there are fewer.
     """
     middle = (count - window).clamp(min=0)
     now = _window_mean(returns, middle, count)
     before = _window_mean(returns, (middle - window).clamp(min=0), middle)
-    return ((now - before).abs() / (before.abs() + 1e-9) < tolerance) & (count > init_episodes + window)
+    return ((now - before).abs() / (before.abs() + 1e-9) < tolerance) & (count > learning_starts + window)

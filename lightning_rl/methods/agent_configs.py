@@ -18,13 +18,13 @@ from lightning_rl.agents.ppo import PPO, PPOSettings
 from lightning_rl.agents.tabular import Tabular, TabularSettings
 from lightning_rl.agents.td3 import TD3, DiscreteTD3, TD3Settings
 from lightning_rl.agents.variation import Variation, vary
+from lightning_rl.core.schema import STRICT, Batch, Layers, MethodConfig, Share, Width
+from lightning_rl.core.seeding import derive_seed
+from lightning_rl.core.types import UserError
 from lightning_rl.envs.grids import GRID_WORLDS
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.methods.schema import STRICT, Batch, Layers, MethodConfig, Share, Width
 from lightning_rl.nets.members import ActivationName, MemberMLP
 from lightning_rl.nets.values import DuelingNet
-from lightning_rl.seeding import derive_seed
-from lightning_rl.types import UserError
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -49,7 +49,7 @@ class AgentConfig(MethodConfig):
 class EpsilonGreedyConfig(AgentConfig):
     """Keys of agents that explore by epsilon."""
 
-    init_episodes: NonNegativeInt
+    learning_starts: NonNegativeInt
     epsilon_init: Share
     epsilon_min: Share
     epsilon_decay: Share
@@ -100,7 +100,7 @@ class DuelingDDQNConfig(DDQNConfig):
 class TD3Config(AgentConfig, NetConfig):
     """Keys of ``configs/TD3.yaml``."""
 
-    init_episodes: NonNegativeInt
+    learning_starts: NonNegativeInt
     batch_size: Batch
     replay_size: PositiveInt
     tau: Share
@@ -134,9 +134,9 @@ class PPOConfig(AgentConfig, NetConfig):
     value_coef: NonNegativeFloat
     entropy_coef: NonNegativeFloat
     standardise: Literal["advantages", "returns"]
-    trace: Share
+    gae_lambda: Share
     std_init: PositiveFloat
-    max_norm: PositiveFloat | None
+    max_grad_norm: PositiveFloat | None
 
     def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
         return {"rollout_steps": self.rollout_steps}
@@ -202,7 +202,7 @@ def build_td3(cfg: TD3Config, spec: EnvSpec, seeds: Sequence[int], variation: Va
     rates, batches = (variation.learning_rates, variation.batch_sizes) if variation else (cfg.learning_rate, cfg.batch_size)
     settings = TD3Settings(
         cfg.gamma, rates, batches, cfg.replay_size, cfg.tau, cfg.policy_delay,
-        cfg.action_std, cfg.target_std, cfg.target_clip, cfg.init_episodes,
+        cfg.action_std, cfg.target_std, cfg.target_clip, cfg.learning_starts,
     )  # fmt: skip
     hidden = tuple(cfg.hidden)
     norm = isinstance(cfg, TD3DiscreteConfig) and cfg.layer_norm
@@ -225,7 +225,7 @@ def build_ppo(cfg: PPOConfig, spec: EnvSpec, seeds: Sequence[int], variation: Va
         raise UserError(f"batch_size {cfg.batch_size} does not divide rollout_steps {cfg.rollout_steps}; choose one that does")
     settings = PPOSettings(
         cfg.gamma, variation.learning_rates if variation else cfg.learning_rate, cfg.rollout_steps, cfg.epochs, cfg.batch_size,
-        cfg.clip, cfg.value_coef, cfg.entropy_coef, cfg.standardise, cfg.trace, cfg.std_init, cfg.max_norm,
+        cfg.clip, cfg.value_coef, cfg.entropy_coef, cfg.standardise, cfg.gae_lambda, cfg.std_init, cfg.max_grad_norm,
     )  # fmt: skip
     hidden, starts = tuple(cfg.hidden), None
     actor = MemberMLP(spec.obs_size, hidden, spec.action_size, cfg.activation)

@@ -11,13 +11,13 @@ import torch
 from pytorch_lightning import LightningModule
 from torch import Tensor
 
-from lightning_rl.data.loaders import Collector
+from lightning_rl.core.seeding import derive_seed
+from lightning_rl.core.types import ActionMode, Episode, Request, UserError
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.schedules import ramp
 from lightning_rl.functional.statistics import summarise
 from lightning_rl.nets.policies import Policy
-from lightning_rl.seeding import derive_seed
-from lightning_rl.types import ActionMode, Episode, Request, UserError
+from lightning_rl.rollouts.collector import Collector
 
 
 class Method(LightningModule):
@@ -96,12 +96,12 @@ class Method(LightningModule):
         return mean
 
     @staticmethod
-    def descend(optimiser: torch.optim.Optimizer, loss: Tensor, gradient_clip: float | None) -> Tensor:
+    def descend(optimiser: torch.optim.Optimizer, loss: Tensor, max_grad_norm: float | None) -> Tensor:
         """One step of ``optimiser`` down ``loss``, the gradient's norm clipped; the loss, detached."""
         optimiser.zero_grad()
         loss.backward()
-        if gradient_clip is not None:
-            torch.nn.utils.clip_grad_norm_([p for group in optimiser.param_groups for p in group["params"]], gradient_clip)
+        if max_grad_norm is not None:
+            torch.nn.utils.clip_grad_norm_([p for group in optimiser.param_groups for p in group["params"]], max_grad_norm)
         optimiser.step()
         return loss.detach()
 

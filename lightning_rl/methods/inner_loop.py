@@ -17,12 +17,12 @@ from torch import Tensor
 
 from lightning_rl.agents.base import Agent
 from lightning_rl.agents.training import MemberTraining, Results, Score, StopRule, evaluate_agents, mean_test_return
+from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, make_envs
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.evolution.strategies import Item, Proposal
 from lightning_rl.functional.stopping import plateaued, solved
 from lightning_rl.methods.agent_configs import AGENTS, vary_agents
-from lightning_rl.seeding import derive_seed
 
 _SPREAD = 8  # varied agents in one stack are padded to its largest: up to so many times the work of its smallest
 
@@ -152,7 +152,7 @@ class InnerLoop:
         spec = dataclasses.replace(self.proxy.spec, repeat=cfg.action_repeat)
         agent = AGENTS[name].build(cfg, spec, seeds, vary_agents(cfg, seeds) if self.vary else None)
         envs = self.proxy.batch(params, [derive_seed(seed, "proxy") for seed in seeds], cfg.gamma, cfg.action_repeat)
-        init = getattr(cfg, "init_episodes", 0)
+        init = getattr(cfg, "learning_starts", 0)
         judged = self.judge_episodes > 0 and (isinstance(self.proxy, RewardProxy) or self.stop_rule == "solved")
         training = MemberTraining(
             agent, envs, cfg.train_episodes, cfg.gamma, init, self._stop_rule(cfg, init), self._judge(spec) if judged else None,
@@ -167,7 +167,7 @@ class InnerLoop:
     def _stop_rule(self, cfg: Any, init: int) -> StopRule | None:
         if self.stop_rule == "plateau":
             return functools.partial(
-                plateaued, window=cfg.early_out_num, tolerance=cfg.early_out_virtual_diff, init_episodes=init
+                plateaued, window=cfg.early_out_num, tolerance=cfg.early_out_virtual_diff, learning_starts=init
             )
         if self.stop_rule == "solved" and self.solved_return is not None:
             return functools.partial(solved, window=cfg.early_out_num, threshold=self.solved_return, faithful=cfg.faithful)

@@ -17,19 +17,19 @@ from pydantic.dataclasses import dataclass
 from lightning_rl.agents.imagination import LearnedModelDQN, PerfectModelDQN, ReplayDQN
 from lightning_rl.agents.model_based import CoreSettings, ModelBasedDQN
 from lightning_rl.agents.step_training import StepTraining, play
-from lightning_rl.data.loaders import Collector
+from lightning_rl.core.schema import STRICT, Batch, MethodConfig, Share, Sizes, Width
+from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.adapters import func_env
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.methods.base import Evaluation
-from lightning_rl.methods.schema import STRICT, Batch, MethodConfig, Share, Sizes, Width
 from lightning_rl.methods.stacked import Scores, StackedMethod
 from lightning_rl.nets.latents import CategoricalLatent, GaussianLatent
 from lightning_rl.nets.policies import Policy
 from lightning_rl.nets.trunks import TrunkActivation, TrunkNet
 from lightning_rl.nets.world_models import LatentModel, LossWeights, SimpleModel, WorldModel
 from lightning_rl.nets.world_policy import WorldPolicy
-from lightning_rl.seeding import derive_seed
+from lightning_rl.rollouts.collector import Collector
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
 
@@ -45,8 +45,8 @@ class ERConfig(MethodConfig):
     temperature: PositiveFloat
     learning_rate: PositiveFloat
     betas: Annotated[list[Beta], Field(min_length=2, max_length=2)]
-    epsilon: PositiveFloat
-    decay: NonNegativeFloat
+    adam_eps: PositiveFloat
+    weight_decay: NonNegativeFloat
     batch_size: Batch
     updates_per_step: PositiveInt
     target_interval: PositiveInt
@@ -121,7 +121,8 @@ class ModelBased(StackedMethod):
         """What the core asks for."""
         c = self.cfg
         return CoreSettings(
-            c.gamma, c.temperature, c.learning_rate, (c.betas[0], c.betas[1]), c.epsilon, c.decay, c.batch_size, rollout_length,
+            c.gamma, c.temperature, c.learning_rate, (c.betas[0], c.betas[1]), c.adam_eps, c.weight_decay, c.batch_size,
+            rollout_length,
             c.replay_size, c.updates_per_step, c.target_interval, c.learning_starts, c.double_q, c.group_size,
         )  # fmt: skip
 

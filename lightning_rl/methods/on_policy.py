@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from lightning_rl.contents import Count, ListOf, Number
-from lightning_rl.data.loaders import Collector
-from lightning_rl.data.steps import StepBatch, step_batch
+from lightning_rl.core.contents import Count, ListOf, Number
+from lightning_rl.core.types import Episode, Request
 from lightning_rl.methods.base import episode_scalars
-from lightning_rl.methods.experience import RolloutExperience, training_requests
 from lightning_rl.nets.policies import Policy
-from lightning_rl.types import Episode, Request
+from lightning_rl.rollouts.collector import Collector
+from lightning_rl.rollouts.experience import RolloutExperience, training_requests
+from lightning_rl.rollouts.steps import StepBatch, step_batch
 
 RUNNING_EPISODES = 100
 """Episodes that the running mean return is taken over."""

@@ -20,8 +20,8 @@ from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, model_validat
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor
 
-from lightning_rl.data.loaders import Collector
-from lightning_rl.data.steps import StepBatch
+from lightning_rl.core.schema import STRICT, Episodes, MethodConfig, Share, Sizes
+from lightning_rl.core.seeding import seed_torch
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.functional.distributions import Distribution, distribution_for
 from lightning_rl.functional.policy_gradient import (
@@ -35,10 +35,10 @@ from lightning_rl.functional.policy_gradient import (
 from lightning_rl.functional.returns import discounted_returns, lambda_returns
 from lightning_rl.methods.base import Evaluation, Method
 from lightning_rl.methods.on_policy import RUNNING_EPISODES, OnPolicyExperience
-from lightning_rl.methods.schema import STRICT, Episodes, MethodConfig, Share, Sizes
 from lightning_rl.nets.actor_critic import ACTOR_CRITICS, ValueNet, actor
 from lightning_rl.nets.policies import Policy
-from lightning_rl.seeding import seed_torch
+from lightning_rl.rollouts.collector import Collector
+from lightning_rl.rollouts.steps import StepBatch
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -47,13 +47,13 @@ class REINFORCEConfig(MethodConfig):
 
     max_episodes: PositiveInt | None
     target_return: float | None
-    n_episodes_per_iter: Episodes
+    num_episodes_per_iter: Episodes
     stale_rollouts: bool
     gamma: Share
     learning_rate: PositiveFloat
     anneal_from: Share
     normalise_weights: bool
-    gradient_clip: PositiveFloat | None
+    max_grad_norm: PositiveFloat | None
     hidden: Sizes
 
     @model_validator(mode="after")
@@ -69,7 +69,7 @@ class REINFORCEConfig(MethodConfig):
         """One epoch is one batch of episodes, so the budget of episodes is a number of epochs; the last may overshoot."""
         if self.max_episodes is None:
             return self.max_epochs
-        return min(self.max_epochs, math.ceil(self.max_episodes / self.n_episodes_per_iter))
+        return min(self.max_epochs, math.ceil(self.max_episodes / self.num_episodes_per_iter))
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -83,7 +83,7 @@ class BaselineConfig(REINFORCEConfig):
 class EntropyConfig(REINFORCEConfig):
     """Keys of ``configs/REINFORCE-entropy.yaml``."""
 
-    entropy_beta: NonNegativeFloat
+    entropy_coef: NonNegativeFloat
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -97,8 +97,8 @@ class AACConfig(EntropyConfig):
 
     network: Literal["separate", "shared"]
     value_delta: NonNegativeFloat
-    n_critic_updates: PositiveInt
-    trace_decay: Share
+    num_critic_updates: PositiveInt
+    gae_lambda: Share
     bootstrap_truncated: bool
 
 
@@ -166,7 +166,7 @@ class PolicyGradient(Method):
         (optimiser,) = self.raw_optimisers()
         distribution = self.policy.distribution(batch.obs)
         loss = self.loss(batch, distribution)
-        self.descend(optimiser, torch.stack(list(loss.terms.values())).sum(), self.cfg.gradient_clip)
+        self.descend(optimiser, torch.stack(list(loss.terms.values())).sum(), self.cfg.max_grad_norm)
         return {**loss.scalars(), "train/entropy": float(distribution.entropy().detach().mean())}
 
     def _target_reached(self, batch: StepBatch) -> bool:
@@ -215,7 +215,7 @@ class EntropyBonus(PolicyGradient):
     cfg: EntropyConfig
 
     def loss(self, batch: StepBatch, distribution: Distribution) -> Loss:
-        bonus = entropy_loss(distribution.entropy(), self.max_entropy, self.cfg.entropy_beta)
+        bonus = entropy_loss(distribution.entropy(), self.max_entropy, self.cfg.entropy_coef)
         return super().loss(batch, distribution) + Loss({"entropy_loss": bonus})
 
 
@@ -233,7 +233,7 @@ class REINFORCECombined(EntropyBonus, REINFORCEBaseline):
 class ActorCritic(PolicyGradient):
     """The weight is the advantage ``G - V(s)``, with a critic ``V`` that is trained on ``G`` in the same step.
 
-    With ``trace_decay`` 1 and without ``bootstrap_truncated``, ``G`` is the return-to-go of the other methods; else the
+    With ``gae_lambda`` 1 and without ``bootstrap_truncated``, ``G`` is the return-to-go of the other methods; else the
     TD(lambda) return, and the weight is the generalised advantage estimate (Schulman et al. 2016, arXiv 1506.02438).
     """
 
@@ -256,10 +256,10 @@ class ActorCritic(PolicyGradient):
         """The joint step; then the critic alone, if it is to follow the policy more closely."""
         scalars = super().update(batch)
         (optimiser,) = self.raw_optimisers()
-        for _ in range(self.cfg.n_critic_updates - 1):
+        for _ in range(self.cfg.num_critic_updates - 1):
             value = self.critic(batch.obs)
             # Without gradients for the actor, Adam leaves it alone.
-            self.descend(optimiser, value_loss(value, self.targets(batch, value.detach()), delta=1.0), gradient_clip=None)
+            self.descend(optimiser, value_loss(value, self.targets(batch, value.detach()), delta=1.0), max_grad_norm=None)
         return scalars
 
     @torch.no_grad()
@@ -268,7 +268,7 @@ class ActorCritic(PolicyGradient):
         following = next_values(value, self.critic(batch.final_obs), batch.last)
         discount = torch.full_like(batch.reward, self.cfg.gamma)
         discount[batch.last] *= batch.truncated & self.cfg.bootstrap_truncated
-        return lambda_returns(batch.reward, discount, following, batch.last, self.cfg.trace_decay)
+        return lambda_returns(batch.reward, discount, following, batch.last, self.cfg.gae_lambda)
 
 
 class AAC(EntropyBonus, ActorCritic):
@@ -283,5 +283,5 @@ def make_loaders(method: PolicyGradient, num_workers: int) -> tuple[OnPolicyExpe
     cfg, outer = method.cfg, method.hparams["hparams"]
     spec, seed = env_spec(outer["gamename"]), outer["seed"]
     collectors = [Collector(spec, method.policy, num_workers, cfg.chunk_size) for _ in range(2)]
-    experience = OnPolicyExperience(collectors[0], method.policy, seed, cfg.n_episodes_per_iter, cfg.stale_rollouts)
+    experience = OnPolicyExperience(collectors[0], method.policy, seed, cfg.num_episodes_per_iter, cfg.stale_rollouts)
     return experience, Evaluation(collectors[1], method, seed, cfg.eval_episodes)

@@ -20,9 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lightning_rl.data.episodes import CommandRule
-from lightning_rl.data.loaders import Collector
-from lightning_rl.data.replay import FlatEpisodes
+from lightning_rl.core.seeding import seed_torch
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.functional.distributions import distribution_for
 from lightning_rl.functional.returns import discounted_returns, lambda_returns
@@ -43,7 +41,9 @@ from lightning_rl.methods.window import WindowEpoch, WindowExperience
 from lightning_rl.nets.command import GatedLayersNet
 from lightning_rl.nets.mlp import relu_mlp
 from lightning_rl.nets.policies import Policy, UnsteadyPolicy
-from lightning_rl.seeding import seed_torch
+from lightning_rl.rollouts.collector import Collector
+from lightning_rl.rollouts.episode_buffer import FlatEpisodes
+from lightning_rl.rollouts.player import CommandRule
 
 
 class RCP(Method):
@@ -84,7 +84,7 @@ class RCP(Method):
         return draw_targets(self.aim, spread, noise, self.cfg.target_limit)
 
     def updates_per_iter(self) -> Mapping[str, int]:
-        return {"policy": self.cfg.n_updates_per_iter}
+        return {"policy": self.cfg.num_updates_per_iter}
 
     def optimisers(self) -> list[torch.optim.Optimizer]:
         return [torch.optim.Adam(self.learner.parameters(), lr=self.cfg.learning_rate, fused=True)]
@@ -142,9 +142,9 @@ class RCP(Method):
     def update(self, obs: Tensor, command: Tensor, action: Tensor, weight: Tensor) -> Tensor:
         """One Adam step on the weighted negative log-likelihood of the actions really taken; the loss, detached."""
         loss = -(weight * self.learner.executed_log_prob(obs, command, action)).mean()
-        loss = self.descend(self.raw_optimisers()[0], loss, self.cfg.gradient_clip)
+        loss = self.descend(self.raw_optimisers()[0], loss, self.cfg.max_grad_norm)
         with torch.no_grad():
-            torch._foreach_lerp_(list(self.policy.parameters()), list(self.learner.parameters()), 1 - self.cfg.averaging)
+            torch._foreach_lerp_(list(self.policy.parameters()), list(self.learner.parameters()), self.cfg.tau)
         return loss
 
     def _aim(self, command: Tensor) -> None:
@@ -193,7 +193,7 @@ class RCPR(RCP):
 
     def label(self, batch: WindowEpoch) -> tuple[Tensor, dict[str, float]]:
         window = batch.window
-        return discounted_returns(window.reward, self.cfg.discount, window.last), {}
+        return discounted_returns(window.reward, self.cfg.gamma, window.last), {}
 
     def merit(self, label: Tensor, window: FlatEpisodes) -> Tensor:
         return {"return_to_go": label, "episode_return": window.episode_return}[self.cfg.weight_by]
@@ -218,7 +218,7 @@ class RCPR(RCP):
 
     def next_command(self) -> CommandRule | None:
         """How the command goes on after a step."""
-        return {"hold": None, "anneal": functools.partial(annealed, discount=self.cfg.discount)}[self.cfg.command]
+        return {"hold": None, "anneal": functools.partial(annealed, discount=self.cfg.gamma)}[self.cfg.command]
 
 
 class RCPA(RCP):
@@ -242,7 +242,7 @@ class RCPA(RCP):
         return None
 
     def updates_per_iter(self) -> Mapping[str, int]:
-        return {**super().updates_per_iter(), "critic": self.cfg.n_critic_updates_per_iter}
+        return {**super().updates_per_iter(), "critic": self.cfg.num_critic_updates_per_iter}
 
     def optimisers(self) -> list[torch.optim.Optimizer]:
         critic = torch.optim.Adam(self.critic.parameters(), lr=self.cfg.critic_learning_rate, fused=True)
@@ -251,32 +251,32 @@ class RCPA(RCP):
     def label(self, batch: WindowEpoch) -> tuple[Tensor, dict[str, float]]:
         """Fits the critic to lambda-returns that stay fixed meanwhile, then sweeps the window anew."""
         cfg, window = self.cfg, batch.window
-        target = self._returns(window, self._values(window), cfg.trace_decay) / cfg.value_scale
+        target = self._returns(window, self._values(window), cfg.value_lambda) / cfg.value_scale
         index = batch.index["critic"]
         self.check_finite("the value target", float(target.abs().max()))
         examples = zip(window.obs[window.row[index]], target[index], strict=True)
         value_loss = self.fit("train/value_loss", self.update_critic, examples)
-        values, trace_decay = self._values(window), cfg.advantage_trace_decay_at(int(self.env_steps))
-        value, returns = values[window.row], self._returns(window, values, trace_decay)
-        explained = float(explained_variance(value, self._returns(window, values, trace_decay=1.0)))
+        values, value_lambda = self._values(window), cfg.gae_lambda_at(int(self.env_steps))
+        value, returns = values[window.row], self._returns(window, values, value_lambda)
+        explained = float(explained_variance(value, self._returns(window, values, value_lambda=1.0)))
         scalars = {"train/value_loss": value_loss, "train/explained_variance": explained}
-        return returns - value, {**scalars, "train/advantage_trace_decay": trace_decay}
+        return returns - value, {**scalars, "train/gae_lambda": value_lambda}
 
     @torch.no_grad()
     def _values(self, window: FlatEpisodes) -> Tensor:
         """Values ``[M + E]`` of the window's observations under the present critic."""
         return self.critic(window.obs).squeeze(-1) * self.cfg.value_scale
 
-    def _returns(self, window: FlatEpisodes, values: Tensor, trace_decay: float) -> Tensor:
+    def _returns(self, window: FlatEpisodes, values: Tensor, value_lambda: float) -> Tensor:
         """Lambda-returns ``[M]`` of the window's steps."""
         ended = window.terminated if self.cfg.bootstrap_truncated else window.last
-        discount = self.cfg.discount * (~ended).to(values.dtype)
-        return lambda_returns(window.reward, discount, values[window.row + 1], window.last, trace_decay)
+        discount = self.cfg.gamma * (~ended).to(values.dtype)
+        return lambda_returns(window.reward, discount, values[window.row + 1], window.last, value_lambda)
 
     def update_critic(self, obs: Tensor, target: Tensor) -> Tensor:
         """One Adam step of the critic alone; the loss, detached."""
         loss = torch.nn.functional.mse_loss(self.critic(obs).squeeze(-1), target)
-        return self.descend(self.raw_optimisers()[1], loss, self.cfg.critic_gradient_clip)
+        return self.descend(self.raw_optimisers()[1], loss, self.cfg.critic_max_grad_norm)
 
 
 def make_loaders(method: RCPR | RCPA, num_workers: int) -> tuple[WindowExperience, Evaluation]:

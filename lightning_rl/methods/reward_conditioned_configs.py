@@ -7,8 +7,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 from pydantic.dataclasses import dataclass as config_dataclass
 
+from lightning_rl.core.schema import STRICT, Share, Sizes
 from lightning_rl.functional.schedules import ramp
-from lightning_rl.methods.schema import STRICT, Share, Sizes
 from lightning_rl.methods.window import WindowConfig
 
 
@@ -16,7 +16,7 @@ from lightning_rl.methods.window import WindowConfig
 class RCPConfig(WindowConfig):
     """Keys that both methods share; each is explained in ``configs/RCP-A.yaml``."""
 
-    discount: Share
+    gamma: Share
     label_max: float | None
     standardise: bool
     command_limit: Annotated[float, Field(gt=0, allow_inf_nan=True)]  # .inf: no limit
@@ -30,11 +30,11 @@ class RCPConfig(WindowConfig):
     target_spread: NonNegativeFloat
     target_limit: bool
     command_draw: Literal["episode", "step"]
-    n_updates_per_iter: PositiveInt
+    num_updates_per_iter: PositiveInt
     learning_rate: PositiveFloat
     anneal_from: Share
-    gradient_clip: PositiveFloat | None
-    averaging: Share
+    max_grad_norm: PositiveFloat | None
+    tau: Share
     hidden: Sizes
     gate_scale: PositiveFloat
     output_scale: PositiveFloat
@@ -56,29 +56,29 @@ class RCPAConfig(RCPConfig):
 
     target_labels: Literal["window", "minibatch"]
     bootstrap_truncated: bool
-    trace_decay: Share
-    advantage_trace_decay: Share
-    final_advantage_trace_decay: Share
-    trace_ramp: Annotated[list[Share], Field(min_length=2, max_length=2)]
-    n_critic_updates_per_iter: PositiveInt
+    value_lambda: Share
+    gae_lambda: Share
+    final_gae_lambda: Share
+    lambda_ramp: Annotated[list[Share], Field(min_length=2, max_length=2)]
+    num_critic_updates_per_iter: PositiveInt
     critic_learning_rate: PositiveFloat
-    critic_gradient_clip: PositiveFloat
+    critic_max_grad_norm: PositiveFloat
     critic_hidden: Sizes
     value_scale: PositiveFloat
 
     @model_validator(mode="after")
     def _check_ramp(self) -> Self:
-        start, end = self.trace_ramp
+        start, end = self.lambda_ramp
         if start >= end:
-            raise ValueError(f"trace_ramp {self.trace_ramp}: the start must be below the end, e.g. [0.15, 0.35]")
-        if self.final_advantage_trace_decay != self.advantage_trace_decay and self.max_env_steps is None:
-            raise ValueError("trace_ramp is of max_env_steps, which is null; set it, or both trace decays of the advantage alike")
+            raise ValueError(f"lambda_ramp {self.lambda_ramp}: the start must be below the end, e.g. [0.15, 0.35]")
+        if self.final_gae_lambda != self.gae_lambda and self.max_env_steps is None:
+            raise ValueError("lambda_ramp is of max_env_steps, which is null; set it, or gae_lambda and final_gae_lambda alike")
         return self
 
-    def advantage_trace_decay_at(self, env_steps: int) -> float:
+    def gae_lambda_at(self, env_steps: int) -> float:
         """Lambda of the advantage after ``env_steps``: it changes linearly between two shares of ``max_env_steps``."""
-        change = self.final_advantage_trace_decay - self.advantage_trace_decay
-        return self.advantage_trace_decay + change * ramp(self.progress(env_steps), *self.trace_ramp)
+        change = self.final_gae_lambda - self.gae_lambda
+        return self.gae_lambda + change * ramp(self.progress(env_steps), *self.lambda_ramp)
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)

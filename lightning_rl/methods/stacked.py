@@ -8,11 +8,11 @@ from typing import Any, ClassVar, cast
 import torch
 from torch import Tensor, nn
 
+from lightning_rl.core.schema import MethodConfig
+from lightning_rl.core.types import Episode, UserError
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods.base import Method, return_scalars
-from lightning_rl.methods.schema import MethodConfig
 from lightning_rl.nets.policies import Policy
-from lightning_rl.types import Episode, UserError
 
 COUNTERS = ("env_steps", "num_updates", "eval_env_steps", "episodes")
 """Columns of ``member_counters``; the plain counters are their maximum over the members."""

@@ -22,30 +22,30 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor
 
-from lightning_rl.contents import Number
-from lightning_rl.data.loaders import Collector
-from lightning_rl.data.replay import SortedEpisodeBuffer
+from lightning_rl.core.contents import Number
+from lightning_rl.core.limits import EPISODES
+from lightning_rl.core.schema import STRICT, Batch, Episodes, MethodConfig, Sizes
+from lightning_rl.core.seeding import generator, seed_torch
+from lightning_rl.core.types import Episode, Request
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.functional.distributions import distribution_for
 from lightning_rl.functional.returns import returns_to_go
 from lightning_rl.functional.upside_down import SEGMENTS, CommandRange, command_range, draw_commands, next_command
-from lightning_rl.limits import EPISODES
 from lightning_rl.methods.base import Evaluation, Method, episode_scalars
-from lightning_rl.methods.experience import RolloutExperience, training_requests, warm_up_requests
-from lightning_rl.methods.schema import STRICT, Batch, Episodes, MethodConfig, Sizes
 from lightning_rl.nets.command import COMMAND_NETS
 from lightning_rl.nets.policies import Policy
-from lightning_rl.seeding import generator, seed_torch
-from lightning_rl.types import Episode, Request
+from lightning_rl.rollouts.collector import Collector
+from lightning_rl.rollouts.episode_buffer import SortedEpisodeBuffer
+from lightning_rl.rollouts.experience import RolloutExperience, training_requests, warm_up_requests
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class UDRLConfig(MethodConfig):
     """Keys of ``configs/UDRL.yaml``, where each is explained."""
 
-    n_warm_up_episodes: Episodes
-    n_episodes_per_iter: Episodes
-    n_held_out_episodes_per_iter: Annotated[int, Field(ge=0, le=EPISODES)]
+    learning_starts: Episodes
+    num_episodes_per_iter: Episodes
+    num_held_out_episodes_per_iter: Annotated[int, Field(ge=0, le=EPISODES)]
     replay_size: PositiveInt
     recent_episodes: NonNegativeInt
     last_few: PositiveInt
@@ -53,10 +53,10 @@ class UDRLConfig(MethodConfig):
     segments: Literal["trailing", "any"]
     max_return: float | None
     overlap: bool
-    n_updates_per_iter: PositiveInt
+    num_updates_per_iter: PositiveInt
     batch_size: Batch
     learning_rate: PositiveFloat
-    gradient_clip: PositiveFloat
+    max_grad_norm: PositiveFloat
     network: Literal["gated", "hyper", "bilinear"]
     hidden: Sizes
     return_scale: PositiveFloat
@@ -115,14 +115,14 @@ class UpsideDownExperience(RolloutExperience):
 
     def requests(self, epoch: int) -> list[Request]:
         if epoch == 0:
-            return warm_up_requests(self.run_seed, self.cfg.n_warm_up_episodes)
-        count = self.cfg.n_episodes_per_iter + self.cfg.n_held_out_episodes_per_iter
+            return warm_up_requests(self.run_seed, self.cfg.learning_starts)
+        count = self.cfg.num_episodes_per_iter + self.cfg.num_held_out_episodes_per_iter
         commands = draw_commands(self._command_range(), generator(self.run_seed, "command", epoch).random(count))
         return training_requests(self.run_seed, epoch, [tuple(command) for command in commands.tolist()])
 
     def _split(self, epoch: int, episodes: list[Episode]) -> tuple[list[Episode], list[Episode]]:
         """Episodes to train on, and those held out."""
-        held_out = self.cfg.n_held_out_episodes_per_iter if epoch else 0
+        held_out = self.cfg.num_held_out_episodes_per_iter if epoch else 0
         return episodes[: len(episodes) - held_out], episodes[len(episodes) - held_out :]
 
     def absorb(self, epoch: int, episodes: list[Episode]) -> None:
@@ -151,15 +151,15 @@ class UpsideDownExperience(RolloutExperience):
         return {"buffer": self.buffer.layout(self.spec)}
 
     def most_requests(self) -> int:
-        return self.cfg.n_episodes_per_iter + self.cfg.n_held_out_episodes_per_iter
+        return self.cfg.num_episodes_per_iter + self.cfg.num_held_out_episodes_per_iter
 
     def _command_range(self) -> CommandRange:
         return command_range(*self.buffer.best(self.cfg.last_few), self.max_return)
 
     def _minibatches(self, epoch: int) -> CommandedSteps:
-        """``n_updates_per_iter`` minibatches in one gather: the command is what really happened from the step on."""
+        """``num_updates_per_iter`` minibatches in one gather: the command is what really happened from the step on."""
         rng = generator(self.run_seed, "minibatch", epoch)
-        shape = (self.cfg.n_updates_per_iter, self.cfg.batch_size)
+        shape = (self.cfg.num_updates_per_iter, self.cfg.batch_size)
         draw = {"episode": self.buffer.draw_episodes, "transition": self.buffer.draw_transitions}[self.cfg.sample_by]
         slot, start = draw(rng, shape)
         end = SEGMENTS[self.cfg.segments](start, self.buffer.length(slot), rng.random(shape))
@@ -242,7 +242,7 @@ class UDRL(Method):
         """One Adam step on the negative log-likelihood of the actions really taken; the loss, detached."""
         (optimiser,) = self.raw_optimisers()
         loss = -self.policy.executed_log_prob(obs, command, action).mean()
-        return self.descend(optimiser, loss, self.cfg.gradient_clip)
+        return self.descend(optimiser, loss, self.cfg.max_grad_norm)
 
     @torch.no_grad()
     def _diagnostics(self, batch: UpsideDownEpoch) -> dict[str, float]:

@@ -14,16 +14,16 @@ from pydantic import PositiveInt
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor
 
-from lightning_rl.contents import Number
-from lightning_rl.data.loaders import Collector
-from lightning_rl.data.replay import EpisodeWindow, FlatEpisodes
+from lightning_rl.core.contents import Number
+from lightning_rl.core.schema import STRICT, Batch, Episodes, MethodConfig
+from lightning_rl.core.seeding import generator
+from lightning_rl.core.types import Episode, Request
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.methods.base import episode_scalars
-from lightning_rl.methods.experience import RolloutExperience, training_requests, warm_up_requests
-from lightning_rl.methods.schema import STRICT, Batch, Episodes, MethodConfig
 from lightning_rl.nets.policies import Policy
-from lightning_rl.seeding import generator
-from lightning_rl.types import Episode, Request
+from lightning_rl.rollouts.collector import Collector
+from lightning_rl.rollouts.episode_buffer import EpisodeWindow, FlatEpisodes
+from lightning_rl.rollouts.experience import RolloutExperience, training_requests, warm_up_requests
 
 _NEWEST = 20  # episodes that the length of the next ones is guessed from
 _MAX_CATCH_UP = 4.0  # a single epoch trains at most for this many times steps_per_iter
@@ -33,7 +33,7 @@ _MAX_CATCH_UP = 4.0  # a single epoch trains at most for this many times steps_p
 class WindowConfig(MethodConfig):
     """Keys of the data."""
 
-    n_warm_up_episodes: Episodes
+    learning_starts: Episodes
     steps_per_iter: PositiveInt
     window_steps: PositiveInt
     overlap: bool
@@ -88,7 +88,7 @@ class WindowExperience(RolloutExperience):
 
     def requests(self, epoch: int) -> list[Request]:
         if epoch == 0:
-            return warm_up_requests(self.run_seed, self.cfg.n_warm_up_episodes)
+            return warm_up_requests(self.run_seed, self.cfg.learning_starts)
         count = math.ceil(self.cfg.steps_per_iter / self.window.mean_length(newest=_NEWEST))
         noise = torch.from_numpy(generator(self.run_seed, "command", epoch).standard_normal(count, dtype=np.float32))
         return training_requests(self.run_seed, epoch, [(command,) for command in self.aim.draw(noise).tolist()])

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from lightning_rl.contents import rows_like
+from lightning_rl.core.contents import rows_like
 
 
 class Stacked:

@@ -6,12 +6,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lightning_rl.core.seeding import NOISE
+from lightning_rl.core.types import FloatArray
 from lightning_rl.functional.distributions import Categorical
 from lightning_rl.nets.policies import Policy
 from lightning_rl.nets.trunks import TrunkNet
 from lightning_rl.nets.world_models import WorldModel
-from lightning_rl.seeding import NOISE
-from lightning_rl.types import FloatArray
 
 
 class WorldPolicy(Policy):

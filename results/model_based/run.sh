@@ -36,7 +36,7 @@ for agent in perfect-model simple-model ER gaussian-latent categorical-latent; d
 done
 
 out=results/model_based
-compare() { python -m lightning_rl.figures generalisation "$@"; }
+compare() { python -m lightning_rl.lab.figures generalisation "$@"; }
 compare $out/panflute5 exp_dir/panflute-5/default --bin 500 --title "PanFlute, 5 pipes" \
     --line "22.2:always the right order" --line "4:random policy"
 compare $out/panflute5_bits exp_dir/panflute-5/{default,logit-bits}/simple-model --bin 500 --title "PanFlute, 5 pipes: bits by probability (default) or by logit" \

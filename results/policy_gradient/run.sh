@@ -17,7 +17,7 @@ part() { # name, preset, methods, seeds, whether batches are stale, title, furth
             runs+=("exp_dir/beresheet/$name/$method/seed_$seed")
         done
     done
-    $python -m lightning_rl.figures policy-gradient "$here/$name" "${runs[@]}" --title "$title" --every 50 "$@" | tee "$here/$name.txt"
+    $python -m lightning_rl.lab.figures policy-gradient "$here/$name" "${runs[@]}" --title "$title" --every 50 "$@" | tee "$here/$name.txt"
 }
 
 published=(--reference $here/reference_published.csv)

@@ -19,11 +19,11 @@ train 2048 "${ours[@]}"
 table() {  # NAME LAST PRESET...: a run's last evaluations, which cover 0.2M steps
     local out=$here/$1.csv last=$2
     shift 2
-    .venv/bin/python -m lightning_rl.figures table "$out" "${@/#/exp_dir/lunarlander/ablation-}" --last "$last" --tag eval/return_mean \
+    .venv/bin/python -m lightning_rl.lab.figures table "$out" "${@/#/exp_dir/lunarlander/ablation-}" --last "$last" --tag eval/return_mean \
         --tag eval_greedy/return_mean --tag eval/command_sensitivity --tag train/explained_variance --tag train/entropy
 }
 table earlier 5 "${earlier[@]}"
 table ours 10 "${ours[@]}"
-.venv/bin/python -m lightning_rl.figures curves $here/curves results/rcp_lunarlander/RCP-A.csv:default \
+.venv/bin/python -m lightning_rl.lab.figures curves $here/curves results/rcp_lunarlander/RCP-A.csv:default \
     exp_dir/lunarlander/ablation-{unconditioned,unweighted,original-critic,original-lambda,original} --tag eval/return_mean --bin 50000 \
     --title "RCP-A on LunarLander, one change at a time: evaluation at one command, actions sampled"

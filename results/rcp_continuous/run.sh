@@ -8,9 +8,9 @@ train() {
 }
 figures() {  # GAMENAME BIN TITLE
     local runs=(exp_dir/$1/continuous/RCP-A/seed_*)
-    .venv/bin/python -m lightning_rl.figures curves $here/$1 "${runs[@]}" --tag eval/return_mean --bin $2 \
+    .venv/bin/python -m lightning_rl.lab.figures curves $here/$1 "${runs[@]}" --tag eval/return_mean --bin $2 \
         --title "RCP-A on $3: evaluation at one command, actions sampled"
-    .venv/bin/python -m lightning_rl.figures table $here/$1-last20.csv "${runs[@]}" --tag eval/return_mean \
+    .venv/bin/python -m lightning_rl.lab.figures table $here/$1-last20.csv "${runs[@]}" --tag eval/return_mean \
         --tag eval_greedy/return_mean --tag eval/command_sensitivity --tag train/entropy --tag eval/length_mean
     cp "${runs[0]}/config.yaml" $here/$1-config-seed_25.yaml
 }

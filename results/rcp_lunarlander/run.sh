@@ -7,11 +7,11 @@ python=.venv/bin/python
 for method in RCP-A RCP-R; do
     bash bash_train.sh --implementation $method --gamename lunarlander --exp_name results --resume -- 25 29
     runs=(exp_dir/lunarlander/results/$method/seed_{25,26,27,28,29})
-    $python -m lightning_rl.figures curves $here/$method "${runs[@]}" --tag eval/return_mean --bin 50000 \
+    $python -m lightning_rl.lab.figures curves $here/$method "${runs[@]}" --tag eval/return_mean --bin 50000 \
         --title "$method on LunarLander: evaluation at one command, actions sampled" \
         --reference "$here/reference_paper_$method.csv:paper, mean of 5 seeds" \
         --reference "$here/reference_awr.csv:AWR, mean of 10 published runs"
-    $python -m lightning_rl.figures table $here/$method-last20.csv "${runs[@]}" --tag eval/return_mean \
+    $python -m lightning_rl.lab.figures table $here/$method-last20.csv "${runs[@]}" --tag eval/return_mean \
         --tag eval_greedy/return_mean --tag eval/command_sensitivity --tag train/explained_variance --tag train/entropy \
         --tag eval/length_mean
     for seed in 25 26 27 28 29; do

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import yaml
 
-from lightning_rl.run import RunOptions
-from lightning_rl.tuning.space import load_tune_config
-from lightning_rl.tuning.trial import Plan, read_reports, run_trial
+from lightning_rl.run.train import RunOptions
+from lightning_rl.lab.tuning.space import load_tune_config
+from lightning_rl.lab.tuning.trial import Plan, read_reports, run_trial
 
 logdir, out = map(Path, sys.argv[1:])
 tune = {"algorithm": "bohb", "seeds": 2, "budget": {"max_epochs": 18}, "reports": 9}

@@ -9,7 +9,7 @@ done
 for name in dense sparse; do
     task=lunarlander
     [[ $name == dense ]] || task=lunarlander-sparse
-    .venv/bin/python -m lightning_rl.figures curves $here/$name exp_dir/$task/paper/UDRL/seed_{25,26,27} --bin 100000 \
+    .venv/bin/python -m lightning_rl.lab.figures curves $here/$name exp_dir/$task/paper/UDRL/seed_{25,26,27} --bin 100000 \
         --legend "lower right" \
         --title "UDRL, $task: training return, actions sampled" \
         --reference "$here/reference_paper_$name.csv:paper, mean of 20 seeds" \

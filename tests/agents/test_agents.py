@@ -73,7 +73,7 @@ def test_evaluation_explores_only_when_asked(name):
 
 @pytest.mark.parametrize("name", ["ddqn", "td3", "sarsa"])
 def test_no_learning_in_the_first_episodes(name):
-    agent, training = train(name, [1, 2], init_episodes=3)
+    agent, training = train(name, [1, 2], learning_starts=3)
     start = {key: value.clone() for key, value in agent.state_dict().items()}
     training.run(3 * HORIZON)
     assert all(torch.equal(value, start[key]) for key, value in agent.state_dict().items())

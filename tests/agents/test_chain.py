@@ -102,7 +102,7 @@ def test_discrete_td3_finds_the_values(temperature):
 @pytest.mark.parametrize("env", [Chain(), ContinuousChain()], ids=["discrete", "continuous"])
 def test_ppo_finds_the_values(env):
     out = 1 if env.continuous else 2
-    settings = PPOSettings(GAMMA, 0.02, 64, 8, 32, 0.2, 0.5, 0.0, "advantages", max_norm=0.5)
+    settings = PPOSettings(GAMMA, 0.02, 64, 8, 32, 0.2, 0.5, 0.0, "advantages", max_grad_norm=0.5)
     agent = PPO(MemberMLP(3, (16,), out, "tanh"), MemberMLP(3, (16,), 1, "tanh"), env.continuous, settings, SEEDS)
     trained(agent, env, 20 * 64)
     close(agent.critic(agent.params[:, agent.actor.size :][:, : agent.critic.size], OBS).squeeze(-1), V, 0.1)

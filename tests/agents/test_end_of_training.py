@@ -14,30 +14,30 @@ from lightning_rl.functional.stopping import plateaued, solved
 ROOM, CUT = GRID_WORLDS["emptyroom22"], 3
 
 
-def episodes(stop, init_episodes, returns=None, limit=12):
+def episodes(stop, learning_starts, returns=None, limit=12):
     """How many episodes one member plays. returns: what its episodes are judged by, instead of what they paid."""
     agent = Tabular(4, 4, TabularSettings(0.8, 0.5, 0.0, 0.0, 1.0), [0])
     judged = iter(returns or ())
     score = None if returns is None else lambda agent, seeds: (torch.tensor([next(judged)]), torch.zeros(1, dtype=torch.int64))
-    training = MemberTraining(agent, FuncBatch(ROOM(), CUT, [0]), limit, 0.8, init_episodes, stop, score)
+    training = MemberTraining(agent, FuncBatch(ROOM(), CUT, [0]), limit, 0.8, learning_starts, stop, score)
     training.run()
     return int(training.results.episodes), bool(training.results.stopped)
 
 
-@pytest.mark.parametrize("init_episodes", [0, 1, 3])
-def test_the_first_episode_of_learning_is_the_first_that_may_end_the_training(init_episodes):
+@pytest.mark.parametrize("learning_starts", [0, 1, 3])
+def test_the_first_episode_of_learning_is_the_first_that_may_end_the_training(learning_starts):
     def always(returns, count):
         return count >= 0
 
-    assert episodes(always, init_episodes) == (init_episodes + 1, True)
+    assert episodes(always, learning_starts) == (learning_starts + 1, True)
 
 
-@pytest.mark.parametrize("init_episodes", [0, 1, 3])
-def test_every_step_after_the_initialisation_is_learned_from(init_episodes):
+@pytest.mark.parametrize("learning_starts", [0, 1, 3])
+def test_every_step_after_the_initialisation_is_learned_from(learning_starts):
     agent = Tabular(4, 4, TabularSettings(0.8, 0.5, 0.0, 0.0, 1.0), [0, 1])
-    training = MemberTraining(agent, FuncBatch(ROOM(), CUT, [0, 1]), 5, 0.8, init_episodes)
+    training = MemberTraining(agent, FuncBatch(ROOM(), CUT, [0, 1]), 5, 0.8, learning_starts)
     training.run()
-    learned = training.results.env_steps - training.results.lengths[:, :init_episodes].sum(1)
+    learned = training.results.env_steps - training.results.lengths[:, :learning_starts].sum(1)
     assert torch.equal(agent.num_updates, learned)
 
 
@@ -58,13 +58,13 @@ def test_solved_takes_a_whole_window_and_the_threshold_itself():
     assert episodes(rule, 0, [6.0, 4.0]) == (2, True)
 
 
-@pytest.mark.parametrize(("window", "init_episodes", "first"), [(2, 0, 3), (2, 1, 4), (3, 2, 6)])
-def test_a_plateau_takes_the_initialisation_a_window_and_one_more(window, init_episodes, first):
-    rule = functools.partial(plateaued, window=window, tolerance=0.01, init_episodes=init_episodes)
-    assert episodes(rule, init_episodes, [1.0] * 12) == (first, True)
+@pytest.mark.parametrize(("window", "learning_starts", "first"), [(2, 0, 3), (2, 1, 4), (3, 2, 6)])
+def test_a_plateau_takes_the_initialisation_a_window_and_one_more(window, learning_starts, first):
+    rule = functools.partial(plateaued, window=window, tolerance=0.01, learning_starts=learning_starts)
+    assert episodes(rule, learning_starts, [1.0] * 12) == (first, True)
 
 
 def test_a_plateau_compares_a_window_with_the_window_before():
     """[1, 2, 3, 4, 3, 4]: 3.5 after 1.5 (133 %), 3.5 after 2.5 (40 %), then 3.5 after 3.5."""
-    rule = functools.partial(plateaued, window=2, tolerance=0.3, init_episodes=0)
+    rule = functools.partial(plateaued, window=2, tolerance=0.3, learning_starts=0)
     assert episodes(rule, 0, [1.0, 2.0, 3.0, 4.0, 3.0, 4.0, 3.0]) == (6, True)

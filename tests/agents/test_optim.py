@@ -17,7 +17,7 @@ def test_one_stack_equals_n_adams(max_norm):
     rates = [1e-4, 3e-4, 1e-3, 1e-2, 0.1]
     start = torch.randn(N, D)
     params = start.clone()
-    adam = MemberAdam(params, torch.tensor(rates, dtype=torch.float64), max_norm=max_norm)
+    adam = MemberAdam(params, torch.tensor(rates, dtype=torch.float64), max_grad_norm=max_norm)
     rows = [start[n].clone().requires_grad_() for n in range(N)]
     alone = [torch.optim.Adam([row], lr=rate) for row, rate in zip(rows, rates, strict=True)]
     for step, grad in enumerate(gradients(60)):
@@ -53,7 +53,7 @@ def test_inactive_members_do_not_change_at_all():
 @pytest.mark.parametrize("max_norm", [None, 0.5])
 def test_no_gradient_whatever_reaches_an_inactive_member(bad, max_norm):
     params = torch.randn(N, D)
-    adam = MemberAdam(params, torch.full((N,), 0.1), max_norm=max_norm)
+    adam = MemberAdam(params, torch.full((N,), 0.1), max_grad_norm=max_norm)
     adam.step(params, torch.randn(N, D), torch.ones(N, dtype=torch.bool))
     before, state = params.clone(), {k: v.clone() for k, v in adam.state_dict().items()}
     active = torch.tensor([True, False, True, False, True])

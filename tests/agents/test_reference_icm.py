@@ -8,8 +8,8 @@ from reference_helpers import close, close_to_adam, count, descend, leaf, of_mem
 from lightning_rl.agents.dqn import DDQN, DQNSettings
 from lightning_rl.agents.icm import ICM, ICMSettings
 from lightning_rl.agents.ppo import PPO, PPOSettings
+from lightning_rl.agents.replay import Transition
 from lightning_rl.agents.tabular import Tabular, TabularSettings
-from lightning_rl.data.member_replay import Transition
 from lightning_rl.nets.members import MemberMLP
 
 OBS, WIDTH, FEATURES, RATE, BETA, ETA = 4, 6, 3, 0.02, 0.3, 0.7

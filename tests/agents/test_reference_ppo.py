@@ -7,7 +7,7 @@ import torch
 from reference_helpers import Given, close, close_to_adam, count, leaf, perceptron
 
 from lightning_rl.agents.ppo import PPO, PPOSettings
-from lightning_rl.data.member_replay import Transition
+from lightning_rl.agents.replay import Transition
 from lightning_rl.nets.members import MemberMLP
 
 SEEDS, RATES, STEPS, OBS, HIDDEN = [1, 2, 3], (0.05, 0.02, 0.05), 8, 3, 8

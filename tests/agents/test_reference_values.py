@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from reference_helpers import Given, close, close_to_adam, count, descend, leaf, of_member, perceptron, random_batch
 
 from lightning_rl.agents.dqn import DDQN, DQNSettings
+from lightning_rl.agents.replay import Transition
 from lightning_rl.agents.tabular import Tabular, TabularSettings
 from lightning_rl.agents.td3 import TD3, DiscreteTD3, TD3Settings
-from lightning_rl.data.member_replay import Transition
 from lightning_rl.nets.members import MemberMLP
 from lightning_rl.nets.values import DuelingNet
 
@@ -175,7 +175,7 @@ def test_the_temperature_of_a_sample_has_a_floor():
 def test_td3_acts_at_random_first_and_then_with_noise():
     """Two episodes of uniform actions; then tanh of the actor, plus 0.1 times normal noise, in the box."""
     agent = make_td3(TD3)
-    agent.settings = dataclasses.replace(agent.settings, init_episodes=2)
+    agent.settings = dataclasses.replace(agent.settings, learning_starts=2)
     uniform, normal = torch.rand(1, 3, 2), torch.tensor([[[9.0, -9.0], [1.0, -1.0], [20.0, -20.0]]])
     agent._uniform, agent._explore = Given(uniform), Given(normal)
     obs = torch.randn(3, OBS)

@@ -5,11 +5,11 @@ import gymnasium
 import numpy as np
 import pytest
 
-from lightning_rl.data.episodes import Player
-from lightning_rl.data.loaders import Collector
+from lightning_rl.core.types import Request, UserError
 from lightning_rl.envs.gym import make_env
 from lightning_rl.envs.spec import EnvSpec, env_spec
-from lightning_rl.types import Request, UserError
+from lightning_rl.rollouts.collector import Collector
+from lightning_rl.rollouts.player import Player
 
 
 def test_facts():

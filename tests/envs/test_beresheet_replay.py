@@ -14,13 +14,13 @@ import pytest
 import torch
 from helpers import ROOT
 
-from lightning_rl.data.steps import step_batch
+from lightning_rl.core.types import Episode, Request
 from lightning_rl.envs.gym import make_env
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.functional.distributions import Categorical
 from lightning_rl.functional.policy_gradient import reinforce_loss
 from lightning_rl.functional.returns import discounted_returns
-from lightning_rl.types import Episode, Request
+from lightning_rl.rollouts.steps import step_batch
 
 
 def played_again() -> tuple[list[Episode], torch.Tensor]:

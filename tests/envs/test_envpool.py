@@ -6,11 +6,11 @@ import importlib.util
 import pytest
 import torch
 
+from lightning_rl.core.types import UserError
 from lightning_rl.envs.envpool import EnvPoolBatch
 from lightning_rl.envs.gym import make_env
 from lightning_rl.envs.proxies import make_envs
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.types import UserError
 
 installed = pytest.mark.skipif(importlib.util.find_spec("envpool") is None, reason="EnvPool is not installed")
 LANDER = dataclasses.replace(env_spec("lunarlander"), horizon=60)

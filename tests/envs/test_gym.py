@@ -2,9 +2,9 @@ import gymnasium
 import numpy as np
 import pytest
 
+from lightning_rl.core.types import UserError
 from lightning_rl.envs.gym import filming_env, make_env
 from lightning_rl.envs.spec import ENV_SPECS, EnvSpec, env_spec
-from lightning_rl.types import UserError
 
 
 @pytest.mark.parametrize("gamename", ENV_SPECS)

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from helpers import run_cli, toy_policy
 
-from lightning_rl.data.episodes import Player
-from lightning_rl.data.loaders import Collector
+from lightning_rl.core.types import Request, UserError
 from lightning_rl.envs import checked
 from lightning_rl.envs.checked import CheckedEnv
 from lightning_rl.envs.gym import make_env
 from lightning_rl.envs.spec import ENV_SPECS, EnvSpec
-from lightning_rl.types import Request, UserError
+from lightning_rl.rollouts.collector import Collector
+from lightning_rl.rollouts.player import Player
 
 FAMILIES = ("UDRL", "RCP-A", "REINFORCE", "DDQN", "PPO")
 HERE = re.escape(__file__)

@@ -10,9 +10,9 @@ import torch
 from gymnasium.utils.env_checker import check_env
 
 import lightning_rl
+from lightning_rl.core.types import UserError
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, load_proxy, read_proxy, save_proxy, shipped
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.types import UserError
 
 SE = SyntheticProxy("cartpole-v0", (8,), "tanh", 2, 7, True, False, "raw")
 RN = RewardProxy("cartpole-v0", (8,), "tanh", "exclusive_potential", 0.9)

@@ -1,13 +1,13 @@
 import pytest
 import torch
 
+from lightning_rl.core.types import UserError
 from lightning_rl.envs.adapters import FUNC_ENVS
 from lightning_rl.envs.batch import FuncBatch, GymBatch
 from lightning_rl.envs.proxies import RewardProxy
 from lightning_rl.envs.reward_network import INFO_KEYS, RewardBatch, RewardEnv, RewardNet
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.functional.reward_shaping import REWARD_FORMS
-from lightning_rl.types import UserError
 
 
 def rows(net, members):

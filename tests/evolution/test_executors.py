@@ -8,13 +8,13 @@ import time
 import pytest
 import torch
 
-from lightning_rl.config import build_config, merged_values
+from lightning_rl.core.config import build_config, merged_values
+from lightning_rl.core.types import RolloutError, UserError
 from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.evolution.executors import RayExecutor, SerialExecutor, shards, unshard
 from lightning_rl.evolution.strategies import Published, StrategySettings
 from lightning_rl.methods.agent_configs import AGENTS
 from lightning_rl.methods.inner_loop import InnerLoop
-from lightning_rl.types import RolloutError, UserError
 
 QL = build_config(AGENTS["QL"].config, [*merged_values("QL", "emptyroom22"), ("test", {"train_episodes": 5})])
 PROXY = SyntheticProxy("emptyroom22", (8,), "tanh", 0, 10, False, False, "raw")
@@ -81,7 +81,7 @@ def lambda_free_kill(proposal, items):
 
 
 def test_ray_gives_the_same_outcomes(ray_cluster):
-    """A killed worker is in tests/tuning/test_three_levels.py."""
+    """A killed worker is in tests/lab/tuning/test_three_levels.py."""
     import ray
 
     executor = RayExecutor()

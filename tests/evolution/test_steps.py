@@ -8,10 +8,10 @@ import pytest
 import torch
 from cmaes import CMA
 
+from lightning_rl.core.seeding import derive_seed, generator
 from lightning_rl.evolution.callback import Evolution
 from lightning_rl.evolution.executors import SerialExecutor
 from lightning_rl.evolution.strategies import STRATEGIES, Item, StrategySettings
-from lightning_rl.seeding import derive_seed, generator
 
 SETTINGS = StrategySettings(
     population=3, noise_std=0.1, step_size=0.5, score_transform="linear", mirrored=True, num_grad_evals=1,

@@ -16,14 +16,14 @@ from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from lightning_rl.cli import build_parser, main
+from lightning_rl.core.types import UserError
 from lightning_rl.envs.spec import ENV_SPECS
-from lightning_rl.evaluation.registry import EVALUATIONS
-from lightning_rl.figures.registry import FIGURES
-from lightning_rl.methods import footprint
+from lightning_rl.lab.figures.registry import FIGURES
+from lightning_rl.lab.protocols.registry import EVALUATIONS
+from lightning_rl.lab.tuning.space import FORMS, TuneConfig
+from lightning_rl.methods.registry import ALIASES, IMPLEMENTATIONS
 from lightning_rl.modes import MODES
-from lightning_rl.registry import ALIASES, IMPLEMENTATIONS
-from lightning_rl.tuning.space import FORMS, TuneConfig
-from lightning_rl.types import UserError
+from lightning_rl.run import footprint
 
 CPU_S, WALL_S = 30.0, 60.0
 BOMB = "[" + ", ".join(f"&a{n} [" + ", ".join([f"*a{n - 1}"] * 9 if n else "x") + "]" for n in range(9)) + "]"
@@ -194,11 +194,11 @@ def desk(tmp_path_factory):
 
     patch.setattr("pytorch_lightning.Trainer.fit", lambda *_, **__: None)
     patch.setattr("lightning_rl.cli.train_groups", lambda options, count: 0)
-    patch.setattr("lightning_rl.tuning.search.join_cluster", no_cluster)
+    patch.setattr("lightning_rl.lab.tuning.search.join_cluster", no_cluster)
     patch.setattr("lightning_rl.evolution.executors.join_cluster", no_cluster)
-    patch.setattr("lightning_rl.evaluate._Checkpoint.play", played)
-    patch.setattr("lightning_rl.evaluate.record_episode", lambda *_: None)
-    patch.setattr("lightning_rl.figures.commands.draw_sweep", lambda *_: None)
+    patch.setattr("lightning_rl.lab.evaluate._Checkpoint.play", played)
+    patch.setattr("lightning_rl.lab.evaluate.record_episode", lambda *_: None)
+    patch.setattr("lightning_rl.lab.figures.commands.draw_sweep", lambda *_: None)
     for batch in ("FuncBatch", "GymBatch"):
         patch.setattr(f"lightning_rl.envs.batch.{batch}.step", no_step)  # evaluations of proxies
     patch.setattr(footprint, "memory", lambda: 5 * 10**8)

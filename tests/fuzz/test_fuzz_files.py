@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from torch.utils.tensorboard import SummaryWriter
 
 from lightning_rl.cli import main
+from lightning_rl.core.types import UserError
 from lightning_rl.envs.proxies import load_proxy, proxy_path
-from lightning_rl.types import UserError
 
 SECONDS = 60  # for what takes one: more is a hang
 GAMES = {"UDRL": "cartpole", "AAC": "cartpole", "DDQN": "cartpole", "SE": "cartpole", "categorical-latent": "cliff"}
@@ -206,7 +206,7 @@ def test_a_changed_checkpoint_is_refused_or_evaluated(bases, place, data):
     kept = {key: content[key] for key in ("hyper_parameters", "state_dict")}
     target = placed(place, folder, name, {**content, **data.draw(mutations(kept))})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lightning_rl.evaluate.can_film", lambda spec: False)
+        patch.setattr("lightning_rl.lab.evaluate.can_film", lambda spec: False)
         flags = ["--eval_agent", str(target / "last.ckpt"), "--eval_episodes", "1", "--num_workers", "0"]
         code, _ = outcome(main, flags)
     assert (target / "evaluation.json").exists() == (code == 0)

@@ -7,10 +7,10 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from lightning_rl.agents.ppo import PPO, PPOSettings
 from lightning_rl.cli import main
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.evaluate import evaluate
-from lightning_rl.methods.agent import AgentMethod, member_policy
+from lightning_rl.lab.evaluate import evaluate
+from lightning_rl.methods.agents import AgentMethod, member_policy
+from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.nets.members import MemberMLP
-from lightning_rl.registry import IMPLEMENTATIONS
 
 # One environment in batched torch for each agent, and one of Gymnasium's for each way of acting.
 CASES = [

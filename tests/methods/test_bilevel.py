@@ -7,8 +7,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from lightning_rl.cli import main
 from lightning_rl.envs.proxies import read_proxy
-from lightning_rl.evaluate import evaluate
-from lightning_rl.run import RunOptions, load_config
+from lightning_rl.lab.evaluate import evaluate
+from lightning_rl.run.train import RunOptions, load_config
 
 STRATEGIES = [
     ("SE", "published", {"step_decay": 0.9, "noise_decay": 0.8}), ("SE", "openai", {"shared_agents": True}), ("SE", "snes", {}),

@@ -8,18 +8,18 @@ import torch
 from helpers import tiny_settings
 from update_helpers import descend, leaves, relu_net
 
-from lightning_rl.config import build_config, merged_values
+from lightning_rl.core.config import build_config, merged_values
+from lightning_rl.core.seeding import generator
 from lightning_rl.envs.classic import CartPole
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.envs.synthetic import SyntheticNet
 from lightning_rl.evolution.callback import Generation
-from lightning_rl.methods.agent import AgentMethod, rollout_scalars
-from lightning_rl.methods.bilevel import outcome_scalars
+from lightning_rl.methods.agents import AgentMethod, rollout_scalars
 from lightning_rl.methods.inner_loop import Outcome
-from lightning_rl.methods.mbrl import Data, collect
+from lightning_rl.methods.proxy_search import outcome_scalars
+from lightning_rl.methods.registry import implementation
 from lightning_rl.methods.stacked import StackedMethod
-from lightning_rl.registry import implementation
-from lightning_rl.seeding import generator
+from lightning_rl.methods.supervised_model import Data, collect
 
 
 def build(name, gamename="cartpole", **settings):

@@ -3,15 +3,15 @@ import dataclasses
 import pytest
 import torch
 
-from lightning_rl.config import build_config, merged_values
+from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
 from lightning_rl.methods.agent_configs import AGENTS
 from lightning_rl.methods.inner_loop import OBJECTIVES, Facts, InnerLoop, area_under_curve, steps_to_threshold
 
 GAME = "cartpole-v0"
 SMALL = {
-    "DDQN": {"train_episodes": 4, "batch_size": 16, "hidden": [8], "init_episodes": 1, "replay_size": 400},
-    "TD3-discrete": {"train_episodes": 4, "batch_size": 16, "hidden": [8], "init_episodes": 1, "replay_size": 400},
+    "DDQN": {"train_episodes": 4, "batch_size": 16, "hidden": [8], "learning_starts": 1, "replay_size": 400},
+    "TD3-discrete": {"train_episodes": 4, "batch_size": 16, "hidden": [8], "learning_starts": 1, "replay_size": 400},
     "PPO": {"train_episodes": 4, "batch_size": 16, "hidden": [8], "rollout_steps": 16, "epochs": 1},
 }
 SMALL["DuelingDDQN"] = {**SMALL["DDQN"], "feature_size": 8}
@@ -82,7 +82,7 @@ def test_the_step_budget_ends_a_training():
 
 def test_the_published_rule_needs_21_episodes():
     """Ten of initialisation, ten to compare, and the eleventh: 21 * 20 steps, without a look at the real task."""
-    name, cfg = agent("DDQN", train_episodes=50, init_episodes=10)
+    name, cfg = agent("DDQN", train_episodes=50, learning_starts=10)
     cfg = dataclasses.replace(cfg, early_out_virtual_diff=1e9)
     loop = dataclasses.replace(LOOP, agents=((name, cfg),), stop_rule="plateau")
     trained = loop.train(0, rows(2), [1, 2])

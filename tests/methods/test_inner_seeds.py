@@ -9,7 +9,7 @@ import torch
 
 from lightning_rl.agents.tabular import Tabular, TabularSettings
 from lightning_rl.agents.training import MemberTraining, mean_test_return
-from lightning_rl.config import build_config, merged_values
+from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.grids import GRID_WORLDS
 from lightning_rl.envs.proxies import SyntheticProxy
@@ -48,7 +48,7 @@ def test_shared_agents_are_shared_by_the_candidates_of_a_generation_alone():
     assert not set(seeds[0]) & set(seeds[1])
 
 
-SMALL = {"train_episodes": 1, "batch_size": 4, "hidden": [4], "init_episodes": 1, "replay_size": 20}
+SMALL = {"train_episodes": 1, "batch_size": 4, "hidden": [4], "learning_starts": 1, "replay_size": 20}
 CONFIG = build_config(AGENTS["DDQN"].config, [*merged_values("DDQN", "cartpole-v0"), ("test", SMALL)])
 PROXY = SyntheticProxy("cartpole-v0", (4,), "tanh", 0, 5, False, False, "raw")
 LOOP = InnerLoop(PROXY, (("DDQN", CONFIG),), False, "none", "final_return", 195.0, 100.0, 3, 1, 10)

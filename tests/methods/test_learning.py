@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from helpers import run_cli, run_dir
 
-from lightning_rl.evaluate import evaluate
-from lightning_rl.figures.curves import read_scalar
+from lightning_rl.lab.evaluate import evaluate
+from lightning_rl.lab.figures.curves import read_scalar
 
 
 @pytest.mark.parametrize("network", ["gated", "hyper", "bilinear"])
 def test_udrl_obeys_commands_on_the_identity_task(tmp_path, toy_games, network):
     """Ten steps, action 1 pays 1: asked for few, it gives few; asked for all, it gives all."""
     settings = {
-        "n_warm_up_episodes": 40, "n_episodes_per_iter": 20, "n_updates_per_iter": 50, "batch_size": 128,
+        "learning_starts": 40, "num_episodes_per_iter": 20, "num_updates_per_iter": 50, "batch_size": 128,
         "learning_rate": 0.01, "hidden": [32, 32], "network": network, "return_scale": 0.3, "horizon_scale": 0.3,
         "replay_size": 200, "last_few": 20, "recent_episodes": 40, "eval_interval": 30,
     }  # fmt: skip

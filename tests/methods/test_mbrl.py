@@ -3,8 +3,8 @@ from helpers import run_cli, run_dir
 
 from lightning_rl.envs.proxies import read_proxy
 from lightning_rl.envs.synthetic import SyntheticNet
-from lightning_rl.figures.runs import read_scalar
-from lightning_rl.methods.mbrl import Data, model_losses
+from lightning_rl.lab.figures.runs import read_scalar
+from lightning_rl.methods.supervised_model import Data, model_losses
 
 NET = SyntheticNet(2, 3, (8,), "tanh")
 

@@ -8,10 +8,10 @@ from member_helpers import assert_same_runs, check_a_seed_of_many
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lightning_rl.cli import main
-from lightning_rl.config import build_config, merged_values
-from lightning_rl.processes import split_seeds
-from lightning_rl.registry import IMPLEMENTATIONS
-from lightning_rl.run import RunOptions
+from lightning_rl.core.config import build_config, merged_values
+from lightning_rl.methods.registry import IMPLEMENTATIONS
+from lightning_rl.run.processes import split_seeds
+from lightning_rl.run.train import RunOptions
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import torch
 from helpers import make_episode, same_episodes
 from policy_gradient_helpers import build, with_end
 
-from lightning_rl.data.steps import step_batch
+from lightning_rl.core.types import Episode, UserError
 from lightning_rl.methods.on_policy import STALE_UPDATES
 from lightning_rl.methods.policy_gradient import PolicyGradient
-from lightning_rl.types import Episode, UserError
+from lightning_rl.rollouts.steps import step_batch
 
 
 def test_step_batch_by_hand():
@@ -32,14 +32,14 @@ def test_an_end_that_is_both_is_a_termination():
 def test_batches_that_cannot_be_learned_from_are_named():
     unfinished = dataclasses.replace(make_episode([1.0]), terminated=False)
     for episodes in ([], [unfinished]):
-        with pytest.raises(UserError, match=r"the batch has no finished episode.*n_episodes_per_iter"):
+        with pytest.raises(UserError, match=r"the batch has no finished episode.*num_episodes_per_iter"):
             step_batch(episodes, {})
     with pytest.raises(UserError, match=r"the return of toy is nan: reward nan at step 1 \(request seed 0\)"):
         step_batch([make_episode([1.0, float("nan"), 2.0])], {})
 
 
 def test_a_batch_has_exactly_the_asked_number_of_whole_episodes():
-    _, experience = build("REINFORCE", "beresheet", n_episodes_per_iter=5)
+    _, experience = build("REINFORCE", "beresheet", num_episodes_per_iter=5)
     batch = next(iter(experience))
     assert int(batch.last.sum()) == len(batch.final_obs) == 5
     assert batch.last[-1]

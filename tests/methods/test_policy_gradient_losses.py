@@ -9,9 +9,9 @@ import yaml
 from helpers import make_episode, run_cli
 from policy_gradient_helpers import METHODS, build, same, some_batch, with_end
 
-from lightning_rl.config import build_config, config_path, merged_values
-from lightning_rl.data.steps import step_batch
-from lightning_rl.registry import IMPLEMENTATIONS
+from lightning_rl.core.config import build_config, config_path, merged_values
+from lightning_rl.methods.registry import IMPLEMENTATIONS
+from lightning_rl.rollouts.steps import step_batch
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,9 @@ def test_actor_critic_targets_by_hand():
     episodes = [make_episode([1.0, 2.0]), with_end(make_episode([3.0, 4.0]), truncated=True)]
     batch = step_batch(episodes, {})
     for settings, expected in (
-        ({"trace_decay": 1.0, "bootstrap_truncated": False}, [2.0, 2.0, 5.0, 4.0]),
-        ({"trace_decay": 1.0, "bootstrap_truncated": True}, [2.0, 2.0, 7.5, 9.0]),  # 4 + .5*10; 3 + .5*9
-        ({"trace_decay": 0.0, "bootstrap_truncated": True}, [6.0, 2.0, 8.0, 9.0]),  # r + .5*10, but at the termination
+        ({"gae_lambda": 1.0, "bootstrap_truncated": False}, [2.0, 2.0, 5.0, 4.0]),
+        ({"gae_lambda": 1.0, "bootstrap_truncated": True}, [2.0, 2.0, 7.5, 9.0]),  # 4 + .5*10; 3 + .5*9
+        ({"gae_lambda": 0.0, "bootstrap_truncated": True}, [6.0, 2.0, 8.0, 9.0]),  # r + .5*10, but at the termination
     ):
         method, _ = build(gamma=0.5, **settings)
         method.critic = Constant()
@@ -67,7 +67,7 @@ def test_one_optimiser_step_moves_actor_and_critic_once(network):
 def test_further_critic_updates_leave_the_actor_alone_and_fit_better():
     batch, policies, errors = some_batch(), [], []
     for count in (1, 30):
-        method, _ = build(n_critic_updates=count, learning_rate=0.01)
+        method, _ = build(num_critic_updates=count, learning_rate=0.01)
         adam = torch.optim.Adam(method.learned(), 0.01)
         method.raw_optimisers = lambda adam=adam: [adam]
         method.update(batch)
@@ -104,12 +104,13 @@ def test_sizes_of_the_assignment():
 
 
 EXACT = {
-    "max_episodes": 6000, "stale_rollouts": False, "normalise_weights": False, "gradient_clip": None,
+    "max_episodes": 6000, "stale_rollouts": False, "normalise_weights": False, "max_grad_norm": None,
 }  # fmt: skip
-EXACT_PG = {"n_episodes_per_iter": 32, "gamma": 0.995, "learning_rate": 1e-3, "hidden": [512, 256]}
+EXACT_PG = {"num_episodes_per_iter": 32, "gamma": 0.995, "learning_rate": 1e-3, "hidden": [512, 256]}
 EXACT_AAC = {
-    "n_episodes_per_iter": 64, "gamma": 0.95, "entropy_beta": 0.8, "value_delta": 0.7, "learning_rate": 8e-3, "hidden": [32, 32],
-    "network": "separate", "n_critic_updates": 1, "trace_decay": 1.0, "bootstrap_truncated": False,
+    "num_episodes_per_iter": 64, "gamma": 0.95, "entropy_coef": 0.8, "value_delta": 0.7, "learning_rate": 8e-3,
+    "hidden": [32, 32],
+    "network": "separate", "num_critic_updates": 1, "gae_lambda": 1.0, "bootstrap_truncated": False,
 }  # fmt: skip
 
 
@@ -121,7 +122,7 @@ def test_exact_presets_are_the_assignment_and_are_what_default_says(name):
     config = dataclasses.asdict(build_config(IMPLEMENTATIONS[name].config, merged_values(name, "beresheet", "exact")))
     expected = {**EXACT, **(EXACT_AAC if name == "AAC" else EXACT_PG)}
     if name in ("REINFORCE-entropy", "REINFORCE-combined"):
-        expected["entropy_beta"] = 0.7
+        expected["entropy_coef"] = 0.7
     if name in ("REINFORCE-baseline", "REINFORCE-combined"):
         expected["baseline"] = "batch"
     assert {key: config[key] for key in expected} == expected
@@ -151,10 +152,10 @@ def test_every_preset_builds_and_learns_from_a_batch(name, preset, gamename):
     [
         ({"max_episodes": "null"}, ["no stop rule", "max_episodes, target_return and max_env_steps are all null"]),
         ({"gamma": "1.5"}, ["key 'gamma'", "less than or equal to 1", "got 1.5"]),
-        ({"n_episodes_per_iter": "0"}, ["key 'n_episodes_per_iter'", "greater than 0"]),
-        ({"gradient_clip": "0"}, ["key 'gradient_clip'", "greater than 0"]),
+        ({"num_episodes_per_iter": "0"}, ["key 'num_episodes_per_iter'", "greater than 0"]),
+        ({"max_grad_norm": "0"}, ["key 'max_grad_norm'", "greater than 0"]),
         ({"network": "double"}, ["key 'network'", "'separate' or 'shared'"]),
-        ({"entropy_bet": "1"}, ["unknown key 'entropy_bet'", "did you mean 'entropy_beta'?"]),
+        ({"entropy_bet": "1"}, ["unknown key 'entropy_bet'", "did you mean 'entropy_coef'?"]),
     ],
 )
 def test_bad_settings(settings, words, tmp_path, capsys):
@@ -166,7 +167,7 @@ def test_bad_settings(settings, words, tmp_path, capsys):
 
 
 def test_keys_of_another_method_and_unknown_presets_are_refused(tmp_path, capsys):
-    assert run_cli(tmp_path, implementation="REINFORCE", entropy_beta=1.0) == 2
-    assert "unknown key 'entropy_beta'" in capsys.readouterr().err
+    assert run_cli(tmp_path, implementation="REINFORCE", entropy_coef=1.0) == 2
+    assert "unknown key 'entropy_coef'" in capsys.readouterr().err
     assert run_cli(tmp_path, "--preset", "tunned", implementation="AAC") == 2
     assert "--preset 'tunned' is not in AAC.yaml; it has: exact, tuned" in capsys.readouterr().err

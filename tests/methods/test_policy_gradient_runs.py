@@ -12,11 +12,11 @@ from policy_gradient_helpers import METHODS, build, same
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lightning_rl.cli import main
-from lightning_rl.data.steps import step_batch
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.figures.curves import read_scalar
 from lightning_rl.functional.distributions import Categorical
-from lightning_rl.registry import ALIASES
+from lightning_rl.lab.figures.curves import read_scalar
+from lightning_rl.methods.registry import ALIASES
+from lightning_rl.rollouts.steps import step_batch
 
 run_aac = functools.partial(run_cli, implementation="AAC")
 
@@ -51,7 +51,7 @@ def test_other_environments_run(tmp_path, gamename):
 
 
 def test_scalars_and_counters_are_as_promised(tmp_path):
-    assert run_aac(tmp_path, max_episodes=10, n_episodes_per_iter=4) == 0  # 3 batches: the last one overshoots
+    assert run_aac(tmp_path, max_episodes=10, num_episodes_per_iter=4) == 0  # 3 batches: the last one overshoots
     events = EventAccumulator(str(run_dir(tmp_path, implementation="AAC") / "logger" / "version_0"))
     events.Reload()
     promised = {f"train/{k}" for k in ("policy_loss", "entropy_loss", "value_loss", "advantage_mean", "entropy")}
@@ -80,11 +80,11 @@ def test_nan_from_the_environment_is_named(tmp_path, capsys, monkeypatch):
 def test_the_identity_task_is_learned_and_the_target_ends_the_run(tmp_path, toy_games, name):
     """Ten steps, action 1 pays 1. The window of 100 episodes must be full and its mean above 9.5."""
     settings = {
-        "n_episodes_per_iter": 20, "chunk_size": 20, "hidden": [16], "learning_rate": 0.05, "max_episodes": 4000,
+        "num_episodes_per_iter": 20, "chunk_size": 20, "hidden": [16], "learning_rate": 0.05, "max_episodes": 4000,
         "target_return": 9.5, "normalise_weights": "true",
     }  # fmt: skip
     if name not in ("REINFORCE", "REINFORCE-baseline"):
-        settings["entropy_beta"] = 0.01
+        settings["entropy_coef"] = 0.01
     assert run_cli(tmp_path, implementation=name, gamename="count", **settings) == 0
     curve = read_scalar(run_dir(tmp_path, "count", implementation=name), "rollout/return_running_mean").value
     assert curve[-1] >= 9.5
@@ -94,7 +94,7 @@ def test_the_identity_task_is_learned_and_the_target_ends_the_run(tmp_path, toy_
 
 def test_sanity_check_of_the_assignment(tmp_path):
     """Running mean of ten episodes above -150 within ten batches of 32, by REINFORCE-combined."""
-    settings = {"n_episodes_per_iter": 32, "chunk_size": 32, "hidden": "[512,256]", "eval_interval": 100}
+    settings = {"num_episodes_per_iter": 32, "chunk_size": 32, "hidden": "[512,256]", "eval_interval": 100}
     assert run_cli(tmp_path, "--max_epochs", "10", "--no_checkpoint", implementation="cpg", gamename="beresheet", **settings) == 0
     value = read_scalar(run_dir(tmp_path, "beresheet", implementation="REINFORCE-combined"), "rollout/return_mean").value
     assert value.max() > -150

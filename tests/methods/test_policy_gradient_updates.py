@@ -10,18 +10,18 @@ from helpers import make_episode
 from policy_gradient_helpers import METHODS, build
 from update_helpers import assert_close, descend, leaves, log_softmax_of, relu_net, squashed_gaussian
 
-from lightning_rl.data.steps import step_batch
+from lightning_rl.rollouts.steps import step_batch
 
 RATE, GAMMA, BETA, DELTA = 0.05, 0.5, 0.3, 0.7
 REWARDS = [[1.0, 2.0, 4.0], [-1.0, 3.0]]  # returns-to-go with gamma 1/2: 3, 4, 4 and 0.5, 3
 TRUNCATED = [False, True]
-SETTINGS = {"gamma": GAMMA, "hidden": [6, 5], "gradient_clip": None, "normalise_weights": False, "anneal_from": 1.0}
+SETTINGS = {"gamma": GAMMA, "hidden": [6, 5], "max_grad_norm": None, "normalise_weights": False, "anneal_from": 1.0}
 BASELINES = {"batch": [2.9] * 5, "time_step": [1.75, 3.5, 2.0, 1.75, 3.5]}  # of the third step: (4 + nothing) / 2
 
 
 def make(name, gamename="cartpole", **settings):
-    own = {"entropy_beta": BETA} if name in ("REINFORCE-entropy", "REINFORCE-combined", "AAC") else {}
-    own |= {"value_delta": DELTA, "network": "separate", "n_critic_updates": 1} if name == "AAC" else {}
+    own = {"entropy_coef": BETA} if name in ("REINFORCE-entropy", "REINFORCE-combined", "AAC") else {}
+    own |= {"value_delta": DELTA, "network": "separate", "num_critic_updates": 1} if name == "AAC" else {}
     method, _ = build(name, gamename, **{**SETTINGS, **own, **settings})
     descent = torch.optim.SGD(method.learned(), RATE)
     method.raw_optimisers, method.tick = lambda: [descent], lambda: None
@@ -55,7 +55,7 @@ def log_prob_and_entropy(actor, batch, continuous):
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "AAC"])
 def test_an_update_of_reinforce_by_hand(name, gamename, baseline, normalise, clip):
     has_baseline, continuous = name in ("REINFORCE-baseline", "REINFORCE-combined"), gamename == "pendulum"
-    settings = {"normalise_weights": normalise, "gradient_clip": clip, **({"baseline": baseline} if has_baseline else {})}
+    settings = {"normalise_weights": normalise, "max_grad_norm": clip, **({"baseline": baseline} if has_baseline else {})}
     method, batch = make(name, gamename, **settings), batch_of(continuous)
     actor = leaves(method.policy)
     weight = torch.tensor([3.0, 4.0, 4.0, 0.5, 3.0]) - torch.tensor(BASELINES[baseline] if has_baseline else [0.0] * 5)
@@ -92,7 +92,7 @@ def lambda_targets(value, final, bootstrap, trace):
 @pytest.mark.parametrize(("trace", "bootstrap"), [(1.0, False), (0.6, True), (0.6, False)])
 def test_an_update_of_the_actor_critic_by_hand(trace, bootstrap, critic_updates):
     """The weight is the target less the value; the critic's further steps see new targets and leave the actor alone."""
-    method, batch = make("AAC", trace_decay=trace, bootstrap_truncated=bootstrap, n_critic_updates=critic_updates), batch_of()
+    method, batch = make("AAC", gae_lambda=trace, bootstrap_truncated=bootstrap, num_critic_updates=critic_updates), batch_of()
     actor, critic = leaves(method.policy), leaves(method.critic)
 
     def targets():

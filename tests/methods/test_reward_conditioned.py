@@ -5,16 +5,16 @@ import pytest
 import torch
 from helpers import last, make_episode, run_cli, run_dir, tiny_settings
 
-from lightning_rl.config import build_config, merged_values
-from lightning_rl.data.episodes import Player
-from lightning_rl.data.replay import EpisodeWindow
+from lightning_rl.core.config import build_config, merged_values
+from lightning_rl.core.types import Request, UserError
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.evaluate import evaluate
+from lightning_rl.lab.evaluate import evaluate
+from lightning_rl.methods.registry import implementation
 from lightning_rl.methods.reward_conditioned import make_loaders
 from lightning_rl.methods.reward_conditioned_configs import RCPAConfig
 from lightning_rl.methods.window import WindowEpoch
-from lightning_rl.registry import implementation
-from lightning_rl.types import Request, UserError
+from lightning_rl.rollouts.episode_buffer import EpisodeWindow
+from lightning_rl.rollouts.player import Player
 
 
 def build(name: str, gamename: str = "cartpole", layers=(), **settings):
@@ -38,7 +38,7 @@ def window_epoch(*rewards: list[float], truncated: bool = False) -> WindowEpoch:
 
 def test_return_labels_by_hand():
     batch = window_epoch([1.0, 2.0, 4.0], [8.0])
-    label, _ = build("RCP-R", discount=0.5).label(batch)
+    label, _ = build("RCP-R", gamma=0.5).label(batch)
     assert label.tolist() == [3.0, 4.0, 4.0, 8.0]
 
 
@@ -54,7 +54,7 @@ def test_a_held_command_is_made_of_every_steps_return_to_go():
 @pytest.mark.parametrize(("truncated", "bootstrap", "expected"), [(False, True, 4.0), (True, True, 9.0), (True, False, 4.0)])
 def test_advantages_bootstrap_where_truncated(truncated, bootstrap, expected):
     """A critic that says 10 everywhere: the last step is worth its reward, and gamma * 10 if the episode goes on."""
-    method = build("RCP-A", discount=0.5, bootstrap_truncated=bootstrap, critic_learning_rate=1e-30, value_scale=100.0)
+    method = build("RCP-A", gamma=0.5, bootstrap_truncated=bootstrap, critic_learning_rate=1e-30, value_scale=100.0)
     for parameter in method.critic.parameters():
         parameter.data.zero_()
     method.critic[-1].bias.data.fill_(0.1)
@@ -65,10 +65,10 @@ def test_advantages_bootstrap_where_truncated(truncated, bootstrap, expected):
 
 def test_lambda_changes_the_label_from_one_step_to_monte_carlo():
     batch = window_epoch([1.0, 1.0, 1.0])
-    settings = {"discount": 1.0, "critic_learning_rate": 1e-30}
+    settings = {"gamma": 1.0, "critic_learning_rate": 1e-30}
     labels = []
-    for trace_decay in (0.0, 1.0):
-        method = build("RCP-A", advantage_trace_decay=trace_decay, **settings)
+    for value_lambda in (0.0, 1.0):
+        method = build("RCP-A", gae_lambda=value_lambda, **settings)
         with torch.no_grad():
             value = method._values(batch.window)[batch.window.row]
         labels.append((method.label(batch)[0], value))
@@ -143,7 +143,7 @@ def original(name, **settings):
 
 def test_the_earlier_rcp_r_asks_for_the_best_return_of_the_newest_twenty_episodes():
     """Discounted returns by hand, gamma 0.5: of episode n they are 1.5 n. The best, number 40, is older than twenty episodes."""
-    method = original("RCP-R", discount=0.5)
+    method = original("RCP-R", gamma=0.5)
     batch = window_epoch(*([float(n), float(n)] for n in [40, *range(1, 22)]))
     label, _ = method.label(batch)
     method._aim(method.target_labels(method.as_commands(label), batch))
@@ -202,7 +202,7 @@ def test_the_earlier_recipe_runs_stops_and_goes_on(tmp_path, name):
 
 
 def test_annealed_commands_tell_what_is_left_to_collect():
-    method = build("RCP-R", command="anneal", target_labels="episode", discount=1.0)
+    method = build("RCP-R", command="anneal", target_labels="episode", gamma=1.0)
     experience, _ = make_loaders(method, 0)
     next(iter(experience))
     experience.collector.finish()
@@ -241,12 +241,12 @@ def test_a_reward_that_is_not_finite_never_reaches_a_checkpoint(tmp_path, capsys
 def test_obeys_commands_on_the_identity_task(tmp_path, toy_games, name, command):
     """Ten steps, action 1 pays 1: asked for little, it gives little; asked for much, it gives all."""
     settings = {
-        "n_warm_up_episodes": 40, "steps_per_iter": 200, "n_updates_per_iter": 50, "batch_size": 128, "learning_rate": 0.01,
-        "hidden": [32, 32], "window_steps": 2000, "averaging": 0.9, "eval_interval": 30, "target_spread": 1.0,
+        "learning_starts": 40, "steps_per_iter": 200, "num_updates_per_iter": 50, "batch_size": 128, "learning_rate": 0.01,
+        "hidden": [32, 32], "window_steps": 2000, "tau": 0.1, "eval_interval": 30, "target_spread": 1.0,
     }  # fmt: skip
     if name == "RCP-A":
-        settings |= {"advantage_trace_decay": 0.0, "final_advantage_trace_decay": 0.0}
-        settings |= {"n_critic_updates_per_iter": 50, "value_scale": 10.0}
+        settings |= {"gae_lambda": 0.0, "final_gae_lambda": 0.0}
+        settings |= {"num_critic_updates_per_iter": 50, "value_scale": 10.0}
     assert run_cli(tmp_path, "--max_epochs", "25", gamename="count", implementation=name, **settings) == 0
     checkpoint = run_dir(tmp_path, "count", implementation=name) / "last.ckpt"
     asked = (2, 10) if name == "RCP-R" else (-1.5, 1.0)
@@ -261,20 +261,20 @@ def rcpa_config(*settings):
 
 def test_lambda_changes_linearly_between_two_shares_of_the_budget():
     cfg = rcpa_config(
-        ("max_env_steps", 1000), ("trace_ramp", [0.2, 0.4]), ("advantage_trace_decay", 0.9), ("final_advantage_trace_decay", 1.0)
+        ("max_env_steps", 1000), ("lambda_ramp", [0.2, 0.4]), ("gae_lambda", 0.9), ("final_gae_lambda", 1.0)
     )
     steps = (0, 200, 300, 400, 900)
-    assert [cfg.advantage_trace_decay_at(n) for n in steps] == pytest.approx([0.9, 0.9, 0.95, 1.0, 1.0])
-    constant = rcpa_config(("max_env_steps", None), ("final_advantage_trace_decay", 0.95), ("anneal_from", 1.0))
-    assert constant.advantage_trace_decay_at(10**6) == 0.95
+    assert [cfg.gae_lambda_at(n) for n in steps] == pytest.approx([0.9, 0.9, 0.95, 1.0, 1.0])
+    constant = rcpa_config(("max_env_steps", None), ("final_gae_lambda", 0.95), ("anneal_from", 1.0))
+    assert constant.gae_lambda_at(10**6) == 0.95
 
 
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ([("trace_ramp", [0.5, 0.5])], "start must be below the end"),
-        ([("max_env_steps", None), ("anneal_from", 1.0)], "trace_ramp is of max_env_steps, which is null"),
-        ([("max_env_steps", None), ("final_advantage_trace_decay", 0.95)], "anneal_from 0.6 is of max_env_steps, which is null"),
+        ([("lambda_ramp", [0.5, 0.5])], "start must be below the end"),
+        ([("max_env_steps", None), ("anneal_from", 1.0)], "lambda_ramp is of max_env_steps, which is null"),
+        ([("max_env_steps", None), ("final_gae_lambda", 0.95)], "anneal_from 0.6 is of max_env_steps, which is null"),
     ],
 )
 def test_schedules_that_cannot_be_are_refused(setting, message):

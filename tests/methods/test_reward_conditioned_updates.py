@@ -12,16 +12,16 @@ import torch
 from helpers import make_episode, tiny_settings
 from update_helpers import assert_close, descend, leaves, log_softmax_of, relu_net
 
-from lightning_rl.config import build_config, merged_values
-from lightning_rl.data.replay import EpisodeWindow
+from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.functional.reward_conditioned import draw_targets
+from lightning_rl.methods.registry import implementation
 from lightning_rl.methods.window import WindowEpoch, WindowExperience
-from lightning_rl.registry import implementation
+from lightning_rl.rollouts.episode_buffer import EpisodeWindow
 
 RATE, CRITIC_RATE, AVERAGING, GATE_SCALE = 0.05, 0.02, 0.8, 2.0
 SHARED = {
-    "discount": 0.5, "temperature": 0.5, "max_weight": 10.0, "exp_weights": True, "averaging": AVERAGING,
-    "gate_scale": GATE_SCALE, "gradient_clip": None, "anneal_from": 1.0, "target": "tilted", "target_temperature": 0.7,
+    "gamma": 0.5, "temperature": 0.5, "max_weight": 10.0, "exp_weights": True, "tau": 1 - AVERAGING,
+    "gate_scale": GATE_SCALE, "max_grad_norm": None, "anneal_from": 1.0, "target": "tilted", "target_temperature": 0.7,
     "output_scale": 1.0, "label_max": None,
 }  # fmt: skip
 
@@ -135,8 +135,8 @@ def test_an_epoch_of_rcp_a_by_hand(bootstrap, label_max):
     """The critic is fitted first, to returns that stay fixed meanwhile; advantages come from its values after that."""
     rewards, truncated = [[1.0, 2.0, -1.0], [2.0, 0.5]], [False, True]
     method = build(
-        "RCP-A", bootstrap_truncated=bootstrap, value_scale=2.0, trace_decay=0.8, advantage_trace_decay=0.6,
-        final_advantage_trace_decay=0.6, critic_gradient_clip=1e9, command_limit=1.2, label_max=label_max, condition=True,
+        "RCP-A", bootstrap_truncated=bootstrap, value_scale=2.0, value_lambda=0.8, gae_lambda=0.6,
+        final_gae_lambda=0.6, critic_max_grad_norm=1e9, command_limit=1.2, label_max=label_max, condition=True,
         standardise=True,
     )  # fmt: skip
     logged = {}
@@ -195,7 +195,7 @@ def test_optimisers_have_the_rates_of_the_config(name):
 
 
 def test_gradients_are_clipped_each_to_its_own_limit():
-    method = build("RCP-A", gradient_clip=1e-3, critic_gradient_clip=2e-3)
+    method = build("RCP-A", max_grad_norm=1e-3, critic_max_grad_norm=2e-3)
     before = copy.deepcopy((method.learner, method.critic))
     obs = torch.randn(16, 4, generator=torch.Generator().manual_seed(0))
     method.update(obs, torch.ones(16, 1), torch.zeros(16, dtype=torch.int64), torch.ones(16))
@@ -228,7 +228,7 @@ def experience_of(method, episodes):
 
 def test_enough_episodes_are_asked_for_to_make_the_steps_of_an_epoch():
     """Mean length of the newest 20 episodes: 5; 61 steps take 13 episodes, rounded up."""
-    method = build("RCP-A", steps_per_iter=61, n_warm_up_episodes=7)
+    method = build("RCP-A", steps_per_iter=61, learning_starts=7)
     experience = experience_of(method, [make_episode([1.0] * length) for length in [30] * 3 + [5] * 20])
     requests = experience.requests(4)
     assert len(requests) == 13
@@ -239,7 +239,7 @@ def test_enough_episodes_are_asked_for_to_make_the_steps_of_an_epoch():
 
 @pytest.mark.parametrize(("steps", "expected"), [(100, 30), (150, 45), (1, 1), (100_000, 120)])
 def test_updates_follow_the_steps_played_up_to_four_times_as_many(steps, expected):
-    method = build("RCP-R", steps_per_iter=100, n_updates_per_iter=30, batch_size=8)
+    method = build("RCP-R", steps_per_iter=100, num_updates_per_iter=30, batch_size=8)
     episode = make_episode([1.0, 2.0])
     experience = experience_of(method, [episode])
     epoch = experience.prepare(0, [dataclasses.replace(episode, env_steps=steps)], 0.0)

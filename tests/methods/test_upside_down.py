@@ -5,9 +5,9 @@ import pytest
 import torch
 from helpers import same_episodes, tiny_settings
 
-from lightning_rl.config import build_config, merged_values
+from lightning_rl.core.config import build_config, merged_values
+from lightning_rl.core.types import Episode
 from lightning_rl.methods.upside_down import UDRL, UDRLConfig, UpsideDownExperience, commanded_steps, make_loaders
-from lightning_rl.types import Episode
 
 
 def build(gamename: str = "cartpole", num_workers: int = 0, **settings):
@@ -57,7 +57,7 @@ def test_staleness_is_exactly_one_epoch_with_overlap_and_zero_without(overlap, n
 
 
 def test_held_out_episodes_are_counted_apart_and_never_stored():
-    _, experience = build(n_held_out_episodes_per_iter=2, replay_size=1000)
+    _, experience = build(num_held_out_episodes_per_iter=2, replay_size=1000)
     seen = recorded(experience)
     next(iter(experience))
     batch = next(iter(experience))

@@ -8,11 +8,11 @@ import torch
 from helpers import make_episode, tiny_settings
 from update_helpers import assert_close, descend, leaves, log_softmax_of, relu_net, squashed_gaussian
 
-from lightning_rl.config import build_config, merged_values
-from lightning_rl.data.replay import SortedEpisodeBuffer
+from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.upside_down import CommandRange
 from lightning_rl.methods.upside_down import UDRL, CommandedSteps, UDRLConfig, UpsideDownEpoch, UpsideDownExperience
+from lightning_rl.rollouts.episode_buffer import SortedEpisodeBuffer
 
 RATE = 0.05
 
@@ -52,7 +52,7 @@ def epoch_of(obs, command, action, held_out=None):
 @pytest.mark.parametrize(("gamename", "clip"), [("cartpole", 1e9), ("cartpole", 0.05), ("pendulum", 1e9)])
 def test_an_epoch_by_hand(gamename, clip):
     """Mean negative log-likelihood of the actions really taken, one step for each of the minibatches in their order."""
-    method, rng = build(gamename, gradient_clip=clip), torch.Generator().manual_seed(0)
+    method, rng = build(gamename, max_grad_norm=clip), torch.Generator().manual_seed(0)
     continuous = gamename == "pendulum"
     obs = torch.randn(3, 8, 3 if continuous else 4, generator=rng)
     command = torch.rand(3, 8, 2, generator=rng) * torch.tensor([100.0, 20.0])
@@ -128,7 +128,7 @@ def test_minibatches_are_those_of_the_epoch():
 def test_commands_are_uniform_between_mean_and_mean_plus_deviation_of_the_best():
     """The best two of returns 1, 6 and 10 have mean 8 and deviation 2; their mean length is 3."""
     episodes = [make_episode([1.0]), make_episode([3.0, 3.0]), make_episode([1.0, 2.0, 3.0, 4.0])]
-    counts = {"n_episodes_per_iter": 300, "n_held_out_episodes_per_iter": 100, "n_warm_up_episodes": 5}
+    counts = {"num_episodes_per_iter": 300, "num_held_out_episodes_per_iter": 100, "learning_starts": 5}
     experience = experience_of(episodes, last_few=2, **counts)
     requests = experience.requests(7)
     asked, horizons = np.array([r.command for r in requests]).T
@@ -144,7 +144,7 @@ def test_commands_are_uniform_between_mean_and_mean_plus_deviation_of_the_best()
 
 
 def test_the_last_episodes_are_held_out_but_not_at_the_warm_up():
-    experience = experience_of([], n_held_out_episodes_per_iter=2)
+    experience = experience_of([], num_held_out_episodes_per_iter=2)
     episodes = [make_episode([float(k)]) for k in range(5)]
     assert [len(part) for part in experience._split(0, episodes)] == [5, 0]
     fresh, held_out = experience._split(1, episodes)

@@ -9,12 +9,12 @@ from chain_helpers import BEST, EYE, GAMMA, HORIZON, V, chain_episodes
 from helpers import tiny_settings
 from policy_gradient_helpers import build
 
-from lightning_rl.config import build_config, merged_values
-from lightning_rl.data.replay import EpisodeWindow
-from lightning_rl.data.steps import step_batch
+from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.spec import ENV_SPECS, EnvSpec
+from lightning_rl.methods.registry import implementation
 from lightning_rl.methods.window import WindowEpoch
-from lightning_rl.registry import implementation
+from lightning_rl.rollouts.episode_buffer import EpisodeWindow
+from lightning_rl.rollouts.steps import step_batch
 
 SPEC = EnvSpec("chain", "chain-v0", 3, 2, False, HORIZON, HORIZON, 1.0, None)
 
@@ -23,7 +23,7 @@ SPEC = EnvSpec("chain", "chain-v0", 3, 2, False, HORIZON, HORIZON, 1.0, None)
 def test_policy_gradients_find_the_best_policy_and_the_critic_its_values(name, monkeypatch):
     """The actor-critic bootstraps at the time limit and finds the values without one; REINFORCE stops there, and acts best."""
     monkeypatch.setitem(ENV_SPECS, "chain", SPEC)
-    own = {"trace_decay": 0.7, "bootstrap_truncated": True, "network": "separate", "value_delta": 1.0, "entropy_beta": 0.02}
+    own = {"gae_lambda": 0.7, "bootstrap_truncated": True, "network": "separate", "value_delta": 1.0, "entropy_coef": 0.02}
     own = own if name == "AAC" else {}
     method, _ = build(name, "chain", gamma=GAMMA, learning_rate=0.02, hidden=[16], anneal_from=1.0, **own)
     adams = method.optimisers()
@@ -48,8 +48,8 @@ def test_the_critic_of_reward_conditioned_policies_finds_the_values_of_a_random_
     state 0: V = 0.5 (-0.84 + 0.8 * 0.5556) + 0.5 (0.15 + 0.8 V) = -0.1228 / 0.6 = -0.2046.
     """
     monkeypatch.setitem(ENV_SPECS, "chain", SPEC)
-    settings = {"discount": GAMMA, "critic_learning_rate": 0.02, "critic_hidden": [16], "bootstrap_truncated": True}
-    settings |= {"value_scale": 1.0, "critic_gradient_clip": 100.0, "trace_decay": 0.7}
+    settings = {"gamma": GAMMA, "critic_learning_rate": 0.02, "critic_hidden": [16], "bootstrap_truncated": True}
+    settings |= {"value_scale": 1.0, "critic_max_grad_norm": 100.0, "gae_lambda": 0.7}
     entry = implementation("RCP-A")
     config = build_config(entry.config, [*merged_values("RCP-A", "chain"), ("test", {**tiny_settings("RCP-A"), **settings})])
     method = entry.method({"implementation": "RCP-A", "gamename": "chain", "seed": 3, "config": dataclasses.asdict(config)})

@@ -1,1 +1,0 @@
-"""Lightning callbacks: checkpoints, interruption, progress, recordings."""

@@ -1,0 +1,115 @@
+"""What all command lines share: one-line errors, checked numbers, and tools with flags of their own."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from lightning_rl.core.limits import NAME_BYTES, PATH_BYTES, WHOLE, shorten, shown
+from lightning_rl.core.types import UserError
+
+
+class Parser(argparse.ArgumentParser):
+    """Usage errors in one line; no abbreviations, so that a new flag cannot change an old command."""
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(**{**kwargs, "allow_abbrev": False})
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}; see --help")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        for word in args or ():
+            if "\0" in word or any("\ud800" <= c <= "\udfff" for c in word):
+                self.error(f"'{shorten(word)}' holds bytes that are no text; leave them out")
+        return super().parse_known_args(args, namespace)
+
+    def parse_given(self, argv: Sequence[str]) -> tuple[argparse.Namespace, dict[str, Any]]:
+        """The arguments, and the values of those flags that are given, by flag. To be called once."""
+        defaults = {action.dest: action.default for action in self._actions}
+        flags = {action.dest: action.option_strings[0] for action in self._actions if action.option_strings}
+        for action in self._actions:
+            action.default = argparse.SUPPRESS
+        given = vars(self.parse_args(argv))
+        return argparse.Namespace(**{**defaults, **given}), {flags[name]: value for name, value in given.items()}
+
+
+def whole(low: int, high: int) -> Callable[[str], int]:
+    """The type of a whole number from ``low`` to ``high``."""
+
+    def convert(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"invalid whole number: '{shorten(text)}'") from error
+        if value < low:
+            reason = "negative" if low == 0 else "too small"
+            raise argparse.ArgumentTypeError(f"{shown(value)} is {reason}, it must be {low} or more")
+        if value > high:
+            raise argparse.ArgumentTypeError(f"{shown(value)} is too large, it must be {high:,} or less")
+        return value
+
+    return convert
+
+
+def number(text: str) -> float:
+    """The type of a finite number."""
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"invalid number: '{shorten(text)}'") from error
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{value} is not finite")
+    return value
+
+
+count = whole(1, WHOLE)
+non_negative = whole(0, WHOLE)
+
+
+def checked_path(text: str) -> Path:
+    """The path of a file or folder that the system can have."""
+    parts = [part.encode() for part in text.split("/")]
+    if not text or not text.isprintable() or max(map(len, parts)) > NAME_BYTES or sum(map(len, parts)) + len(parts) > PATH_BYTES:
+        raise argparse.ArgumentTypeError(
+            f"'{shorten(text)}' cannot be a path: it takes printable characters, at most {PATH_BYTES} bytes, {NAME_BYTES} a name"
+        )
+    return Path(text)
+
+
+def check_folder_name(flag: str, name: str) -> None:
+    """UserError for a name that no folder of results can have."""
+    if not name or "/" in name or name in (".", "..") or not name.isprintable() or len(name.encode()) > NAME_BYTES:
+        raise UserError(
+            f"{flag} '{shorten(name)}' is not a folder name; use letters, digits, '-' and '_', at most {NAME_BYTES} bytes"
+        )
+
+
+def add_force(parser: argparse._ActionsContainer, out: str = "OUT") -> None:
+    """``--force``."""
+    parser.add_argument("--force", action="store_true", help=f"overwrite {out} even if another program wrote it")
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A command of its own: one line about it, its flags, and what it does."""
+
+    summary: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], None]
+
+
+def run_tool(prog: str, tools: Mapping[str, Tool], argv: Sequence[str]) -> None:
+    """Runs the tool that the first word names, with the flags after it; UserError for what cannot be done."""
+    parser = Parser(prog=prog)
+    names = parser.add_subparsers(required=True, metavar="NAME", parser_class=Parser)
+    for name, tool in tools.items():
+        own = names.add_parser(name, help=tool.summary, description=tool.summary)
+        tool.add_arguments(own)
+        own.set_defaults(run=tool.run)
+    arguments = parser.parse_args(argv)
+    arguments.run(arguments)

@@ -1,0 +1,312 @@
+"""The one place that writes files: whole or not at all, also under ``kill -9``, a crash of the machine or a full disk.
+
+A file is written under another name, synced and renamed, and its folder is synced: under the final name there is always all of
+the old content or all of the new. Everything that changes a file goes through ``system``, so that tests can make each call fail.
+Reading runs nothing that is in a file, and does not wait for pipes or devices.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import io
+import os
+import pickle
+import re
+import stat
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import torch
+
+from lightning_rl.core.limits import ARCHIVE_PARTS, CHECKPOINT_BYTES, STRUCTURE_BYTES, TABLE_BYTES, TEXT_BYTES, shorten
+from lightning_rl.core.types import UserError
+
+_TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<pid>\d+)\.tmp")
+_REMEDY = "files that are there are intact: mend it or choose another folder"
+_ABANDONED_AFTER_S = 3600.0
+
+
+class System:
+    """The calls of the operating system that change files."""
+
+    def open(self, path: Path, flags: int) -> int:
+        return os.open(path, flags | os.O_CLOEXEC, 0o666)
+
+    def write(self, descriptor: int, content: memoryview) -> int:
+        return os.write(descriptor, content)
+
+    def truncate(self, descriptor: int, size: int) -> None:
+        os.ftruncate(descriptor, size)
+
+    def fsync(self, descriptor: int) -> None:
+        os.fsync(descriptor)
+
+    def close(self, descriptor: int) -> None:
+        os.close(descriptor)
+
+    def rename(self, source: Path, target: Path) -> None:
+        source.replace(target)
+
+    def unlink(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+
+    def make_folder(self, path: Path) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+
+
+system = System()
+
+
+def make_folder(path: Path, remedy: str = _REMEDY) -> None:
+    """Makes the folder and those above it, if need be, for good."""
+    with explained(path, remedy=remedy):
+        missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+        system.make_folder(path)
+        for folder in missing:
+            _sync_folder(folder.parent)
+
+
+def write_bytes(target: Path, content: bytes | memoryview, remedy: str = _REMEDY) -> None:
+    """The file with this content, in place of an older one; its folder is made if need be. UserError if that is refused."""
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    make_folder(target.parent, remedy)
+    with explained(target, remedy=remedy):
+        try:
+            with _opened(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:
+                _write_all(descriptor, content)
+                system.fsync(descriptor)
+            system.rename(temporary, target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                system.unlink(temporary)
+            raise
+        _sync_folder(target.parent)
+
+
+def write_text(target: Path, text: str) -> None:
+    """``write_bytes`` of a text."""
+    write_bytes(target, text.encode())
+
+
+def write_plain(target: Path, content: Any) -> None:
+    """``write_bytes`` of plain data, as a torch file."""
+    data = io.BytesIO()
+    torch.save(content, data)
+    write_bytes(target, data.getbuffer())
+
+
+def remove(path: Path) -> None:
+    """Removes a file for good, if it is there."""
+    with explained(path, "remove"):
+        system.unlink(path)
+        _sync_folder(path.parent)
+
+
+def move(source: Path, target: Path) -> None:
+    """Gives a whole file of the same folder another name, in place of what has that name."""
+    with explained(target):
+        system.rename(source, target)
+        _sync_folder(target.parent)
+
+
+def sweep(folder: Path) -> None:
+    """Removes what writers that were killed have left at or below a folder that this process holds."""
+    with explained(folder, "sweep"):
+        for path in sorted(folder.rglob(".*.tmp")):
+            if (match := _TEMPORARY.fullmatch(path.name)) and path.is_file() and _abandoned(path, int(match["pid"])):
+                remove(path)
+
+
+def _abandoned(path: Path, pid: int) -> bool:
+    """Whether nobody writes the temporary file any more: whoever holds the folder has not begun to."""
+    if pid == os.getpid() or time.time() - path.stat().st_mtime > _ABANDONED_AFTER_S:
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):
+        return False
+    return False
+
+
+def disk_full(error: object) -> bool:
+    """Whether an error says that there is no room on a disk."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+@contextlib.contextmanager
+def explained(path: Path, verb: str = "write to", remedy: str = _REMEDY) -> Iterator[None]:
+    """Turns what the operating system refuses into one line about the file."""
+    try:
+        yield
+    except OSError as error:
+        if disk_full(error):
+            raise UserError(
+                f"the disk is full: cannot {verb} '{path}'; files that are there are intact: free space, then start again "
+                "(a training run with --resume)"
+            ) from error
+        raise UserError(f"cannot {verb} '{path}': {error.strerror}; {remedy}") from error
+
+
+@contextlib.contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    descriptor = system.open(path, flags)
+    try:
+        yield descriptor
+    finally:
+        system.close(descriptor)
+
+
+def _write_all(descriptor: int, content: bytes | memoryview) -> None:
+    left = memoryview(content)
+    while left:
+        left = left[system.write(descriptor, left) :]
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes what was renamed or removed in the folder last."""
+    with _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
+        try:
+            system.fsync(descriptor)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # file systems that cannot sync a folder
+                raise
+
+
+class Appended:
+    """A file of whole lines below a header that grows; the part of a line that a killed process left is no part of it.
+
+    lines: those that are there. Nothing in the file is changed before something is appended. force: a file that does not begin
+    with the header is overwritten, otherwise it is a UserError with the remedy.
+    """
+
+    def __init__(self, path: Path, descriptor: int, header: str, remedy: str, force: bool):
+        self.path, self._descriptor, self._header = path, descriptor, f"{header}\n".encode()
+        with os.fdopen(os.dup(descriptor), "rb") as file:
+            content = file.read()
+        if not content.startswith(self._header) and not self._header.startswith(content):
+            if not force:
+                begin = content.partition(b"\n")[0][:200].decode(errors="replace")
+                raise UserError(f"'{path}' begins with {begin!r}, not with {header!r}; {remedy}")
+            content = b""
+        self._end = content.rfind(b"\n") + 1
+        self.lines = _decoded(content[len(self._header) : self._end], path, "table")
+
+    def append(self, lines: str) -> None:
+        """Adds whole lines, or none of them."""
+        content = lines.encode() if self._end else self._header + lines.encode()
+        with explained(self.path):
+            self._cut()
+            try:
+                _write_all(self._descriptor, content)
+                system.fsync(self._descriptor)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    self._cut()
+                raise
+        self._end += len(content)
+        self.lines += lines
+
+    def _cut(self) -> None:
+        if os.fstat(self._descriptor).st_size > self._end:
+            system.truncate(self._descriptor, self._end)
+
+
+@contextlib.contextmanager
+def appending(path: Path, header: str, remedy: str, force: bool = False) -> Iterator[Appended]:
+    """The file, made if need be, held against other processes; UserError with the remedy where that cannot be."""
+    with contextlib.ExitStack() as ours:
+        make_folder(path.parent)
+        with explained(path):
+            descriptor = ours.enter_context(_opened(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK))
+            _sync_folder(path.parent)
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode) or about.st_size > TABLE_BYTES:
+            raise UserError(f"'{path}' is no plain file, or has more than {TABLE_BYTES:,} bytes; {remedy}")
+        hold(descriptor, path, remedy)
+        yield Appended(path, descriptor, header, remedy, force)
+
+
+def hold(file: IO[Any] | int, path: Path, remedy: str) -> None:
+    """Keeps an open file from other processes until it is closed; UserError, naming ``path``, if one has it already."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise UserError(f"'{path}' is in use by another process; {remedy}") from error
+
+
+def read_bytes(path: Path, kind: str, limit: int) -> bytes:
+    """The content of a file of at most ``limit`` bytes; UserError, naming the ``kind`` of file, if it cannot be had."""
+    try:
+        if not path.is_file():  # a pipe or device might never end
+            raise UserError(f"{kind} '{path}' {'is not a file' if path.exists() else 'does not exist'}; give another")
+        if (size := path.stat().st_size) > limit:
+            raise UserError(f"{kind} '{path}' has {size:,} bytes, the limit is {limit:,}; give another")
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{kind} '{path}' cannot be read: {error.strerror}; give another") from error
+
+
+def read_text(path: Path, kind: str, limit: int = TEXT_BYTES) -> str:
+    """``read_bytes`` as text."""
+    return _decoded(read_bytes(path, kind, limit), path, kind)
+
+
+def read_lines(path: Path, kind: str, limit: int = TABLE_BYTES) -> str:
+    """The whole lines of a file that ``appending`` writes, with its header."""
+    text = read_text(path, kind, limit)
+    return text[: text.rfind("\n") + 1]
+
+
+def _decoded(content: bytes, path: Path, kind: str) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise UserError(f"{kind} '{path}' is not text (byte {error.start} is not UTF-8); give another") from error
+
+
+def read_plain(path: Path, kind: str, remedy: str, limit: int = CHECKPOINT_BYTES) -> Any:
+    """The content of a torch file on the CPU; UserError, naming the ``kind`` of file, if it is damaged or not plain data."""
+    if not path.is_file():
+        raise UserError(f"{kind} '{path}' {'is not a file' if path.exists() else 'does not exist'}; {remedy}")
+    try:
+        if (size := path.stat().st_size) > limit:
+            raise UserError(f"{kind} '{path}' has {size:,} bytes, the limit is {limit:,}; use another")
+        with path.open("rb") as file:
+            if not zipfile.is_zipfile(file):
+                raise UserError(f"{kind} '{path}' is truncated or not a {kind} ({size} bytes); use another")
+            with zipfile.ZipFile(file) as archive:
+                _check_archive(archive, size)
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except UserError:
+        raise
+    except pickle.UnpicklingError as error:
+        raise UserError(
+            f"{kind} '{path}' holds objects other than plain data and was refused; none of it was run. "
+            f"Use {kind}s written by this program only"
+        ) from error
+    except PermissionError as error:
+        raise UserError(f"{kind} '{path}' cannot be read: {error.strerror}; ask its owner, or use another") from error
+    except Exception as error:  # whatever zipfile and torch make of foreign bytes
+        reason = shorten(" ".join(str(error).split()) or type(error).__name__, 200)
+        raise UserError(f"{kind} '{path}' is damaged ({reason}); use another") from error
+
+
+def _check_archive(archive: zipfile.ZipFile, size: int) -> None:
+    """ValueError for an archive that is damaged, or that becomes larger when it is read: torch stores its parts as they are."""
+    parts = archive.infolist()
+    if len(parts) > ARCHIVE_PARTS:
+        raise ValueError(f"{len(parts):,} parts, the limit is {ARCHIVE_PARTS:,}")
+    if (unpacked := sum(part.file_size for part in parts)) > size:
+        raise ValueError(f"its parts have {unpacked:,} bytes, the file {size:,}")
+    for part in parts:
+        if part.filename.endswith(".pkl") and part.file_size > STRUCTURE_BYTES:
+            raise ValueError(f"its structure has {part.file_size:,} bytes, the limit is {STRUCTURE_BYTES:,}")
+    if (bad := archive.testzip()) is not None:
+        raise ValueError(f"checksum of {bad} is wrong")

@@ -1,0 +1,115 @@
+"""Files whose names a user gives: written whole, and never over something that this program did not write.
+
+What an output is known by, when it is to be written again:
+
+* a picture by its metadata (``Software`` of a PNG, the creator of an SVG), a page by its ``generator``;
+* the CSV of a figure by its checksum, which stands in the figure's PNG: edited by hand, it is no longer ours;
+* any other table by its header.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lightning_rl.core.files import write_bytes
+from lightning_rl.core.types import UserError
+
+PROGRAM = "lightning_rl"
+NUMBERS = "Numbers"
+"""Key of a PNG's metadata: the checksum of the CSV that it shows."""
+
+_HEAD = 20_000  # bytes; the marks stand near the beginning
+Owned = Callable[[Path], bool]
+
+
+@dataclass(frozen=True)
+class File:
+    """One file to be written. owned: whether what lies there may be replaced."""
+
+    path: Path
+    content: bytes
+    owned: Owned
+
+
+@dataclass(frozen=True)
+class Out:
+    """OUT of a command.
+
+    inputs: what it reads, and never overwrites; force: the user insists on overwriting other files; remedy: where else to go.
+    """
+
+    path: Path
+    inputs: Sequence[Path] = ()
+    force: bool = False
+    remedy: str = "choose another OUT"
+
+    def at(self, path: Path) -> Out:
+        """The same for another name."""
+        return dataclasses.replace(self, path=path)
+
+    def check(self, path: Path, owned: Owned) -> None:
+        """UserError where ``path`` cannot be written, is an input, or is something else that is not ``owned``."""
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise UserError(f"cannot write '{path}': '{folder}' is not writable for this user; {self.remedy}")
+        if not path.exists() and not path.is_symlink():
+            return
+        if any(given.exists() and given.samefile(path) for given in self.inputs):
+            raise UserError(f"'{path}' is read by this command and would be overwritten; {self.remedy}")
+        if not path.is_file():
+            raise UserError(f"'{path}' is no plain file; {self.remedy}")
+        if not self.force and not owned(path):
+            raise UserError(f"'{path}' was not written by this command; {self.remedy}, or --force to overwrite it")
+
+    def write(self, *files: File) -> None:
+        """Writes all files, or none where one of them is not to be overwritten."""
+        for file in files:
+            self.check(file.path, file.owned)
+        for file in files:
+            write_bytes(file.path, file.content, self.remedy)
+
+
+def checksum(content: bytes) -> str:
+    """SHA-256 of a file's content."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def owned_picture(path: Path) -> bool:
+    """Whether a PNG, SVG or HTML file was written by this program."""
+    head = _head(path)
+    marks = (
+        b"\x89PNG" in head[:8] and f"Software\0{PROGRAM}".encode() in head,
+        b"<svg" in head and f"<dc:title>{PROGRAM}</dc:title>".encode() in head,
+        b"<html" in head and f'<meta name="generator" content="{PROGRAM}">'.encode() in head,
+    )
+    return any(marks)
+
+
+def owned_numbers(png: Path) -> Owned:
+    """Whether a CSV is the very one that the PNG beside it shows."""
+
+    def owned(path: Path) -> bool:
+        return png.is_file() and f"{NUMBERS}\0{checksum(path.read_bytes())}".encode() in _head(png)
+
+    return owned
+
+
+def owned_table(columns: Sequence[str]) -> Owned:
+    """Whether a CSV has these columns."""
+    header = ",".join(columns).encode()
+    return lambda path: _head(path).partition(b"\n")[0].rstrip(b"\r") == header
+
+
+def picture_metadata(numbers: bytes) -> Mapping[str, Mapping[str, str | None]]:
+    """What matplotlib shall write into a PNG and an SVG beside a CSV of ``numbers``."""
+    return {"png": {"Software": PROGRAM, NUMBERS: checksum(numbers)}, "svg": {"Creator": PROGRAM, "Date": None}}
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_HEAD)

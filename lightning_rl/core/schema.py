@@ -1,0 +1,53 @@
+"""What the configs of all methods share. Without Lightning: the workers of a population read it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import ConfigDict, Field, PositiveInt
+from pydantic.dataclasses import dataclass
+
+from lightning_rl.core.limits import AGENTS, BATCH, EPISODES, LAYERS, WIDTH
+
+if TYPE_CHECKING:
+    from lightning_rl.envs.spec import EnvSpec
+
+STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Episodes = Annotated[int, Field(gt=0, le=EPISODES)]
+Agents = Annotated[int, Field(gt=0, le=AGENTS)]
+Batch = Annotated[int, Field(gt=0, le=BATCH)]
+Width = Annotated[int, Field(gt=0, le=WIDTH)]
+Layers = Annotated[list[Width], Field(max_length=LAYERS)]
+Sizes = Annotated[list[Width], Field(min_length=1, max_length=LAYERS)]
+
+
+@dataclass(frozen=True, config=STRICT, kw_only=True)
+class MethodConfig:
+    """Keys that every implementation has; the values are in ``configs/<implementation>.yaml``."""
+
+    max_epochs: PositiveInt
+    max_env_steps: PositiveInt | None
+    chunk_size: PositiveInt
+    eval_interval: PositiveInt
+    eval_episodes: Episodes
+    checkpoint_interval: PositiveInt
+
+    @property
+    def epoch_budget(self) -> int:
+        """Epochs until the budget is spent; a method may count its budget in other units."""
+        return self.max_epochs
+
+    def unread(self) -> dict[str, str]:
+        """Keys that make no difference beside this config's others, each with the reason and the remedy."""
+        return {}
+
+    def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
+        """How many environment steps a seed keeps in memory, by the key that says so."""
+        return {}
+
+    def resolved(self, gamename: str) -> MethodConfig:
+        """The config with all that it takes from elsewhere written out, as the run's record shall have it."""
+        del gamename
+        return self

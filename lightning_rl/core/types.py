@@ -1,0 +1,76 @@
+"""Core types, and the one legend of dimensions that every docstring uses.
+
+``N`` members · ``B`` batch · ``T`` time steps · ``O`` observation size · ``A`` action size ·
+``C`` command size · ``U`` updates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lightning_rl.core.limits import one_line
+
+FloatArray = npt.NDArray[np.float32]
+Array = npt.NDArray[Any]
+
+ActionMode = Literal["sampled", "greedy", "uniform"]
+
+
+class UserError(Exception):
+    """A mistake or limit that the user can act on: shown as one line, without a traceback, exit code 2."""
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
+
+
+class RolloutError(UserError):
+    """An environment raised, or a roll-out worker died; the message names the request."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """Everything besides the policy parameters that decides an episode.
+
+    name: for people, e.g. ``"epoch 12, episode 3"``.
+    seed: seeds the environment and the action noise.
+    mode: ``sampled`` and ``greedy`` ask the policy, ``uniform`` ignores it.
+    command: the first command ``[C]`` for command-conditioned policies.
+    """
+
+    name: str
+    seed: int
+    mode: ActionMode = "sampled"
+    command: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One episode of ``T`` decisions, as played.
+
+    obs ``[T+1, O]`` includes the final observation; action is ``[T]`` int64 or ``[T, A]`` float32;
+    reward ``[T]`` is raw; command ``[T, C]`` is the command that each action was chosen under. env_steps: environment steps
+    that it took, more than ``T`` where actions are repeated.
+    """
+
+    obs: FloatArray
+    action: Array
+    reward: FloatArray
+    terminated: bool
+    truncated: bool
+    command: FloatArray | None
+    request: Request
+    policy_version: int
+    env_steps: int
+
+    @property
+    def length(self) -> int:
+        return len(self.reward)
+
+    @property
+    def ret(self) -> float:
+        """Undiscounted return, summed in double precision."""
+        return float(self.reward.sum(dtype=np.float64))

@@ -1,1 +1,0 @@
-"""Episodes: how they are played, carried between processes and kept."""

@@ -1,0 +1,1 @@
+"""What one does with runs: evaluations, figures, reports, searches."""

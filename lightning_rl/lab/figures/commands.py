@@ -1,0 +1,92 @@
+"""Commanded against obtained: does a policy do what it is told?"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from lightning_rl.core.arguments import Tool
+from lightning_rl.core.outputs import Out
+from lightning_rl.core.types import UserError
+from lightning_rl.lab.figures import style
+from lightning_rl.lab.figures.csv_files import read_csv
+from lightning_rl.lab.figures.runs import attempt, split_label
+
+COLUMNS = ["run", "command", "commanded", "obtained_mean", "obtained_sd"]
+
+
+def sweep_table(report: Mapping[str, Any]) -> pd.DataFrame:
+    """The rows of one ``--eval_command sweep``."""
+    label = f"{Path(report['checkpoint']).parent.name}, {report['env_steps']:,} steps"
+    return pd.DataFrame(report["rows"]).assign(run=label, command=report["command_name"])[COLUMNS]
+
+
+def draw_sweeps(out: Out, table: pd.DataFrame, title: str) -> None:
+    """One line per run of the sweep ``table``; the band is one sd over episodes."""
+    figure, (axes,) = style.panels(1, (6.4, 4.8))
+    name = table["command"].iloc[0]
+    runs = table.groupby("run", sort=False)
+    for index, (label, rows) in enumerate(runs):
+        x, mean, sd = (rows[column].to_numpy(float) for column in COLUMNS[2:])
+        colour = style.colour(index)
+        axes.plot(x, mean, marker="o", markersize=4, color=colour, label=label)
+        axes.fill_between(x, mean - sd, mean + sd, color=colour, alpha=0.5 / (len(runs) + 1), linewidth=0)
+    if name == "return":
+        start = float(table["commanded"].iloc[0])
+        axes.axline((start, start), slope=1, color="grey", linestyle=":", label="obtained = commanded")
+    units = "return" if name == "return" else f"{name} (standard deviations)"
+    axes.set(xlabel=f"commanded {units}", ylabel="obtained return")
+    axes.legend(loc="best")
+    style.heading(figure, title)
+    style.caption(figure, f"{f'{len(runs)} runs' if len(runs) > 1 else 'one run'}; mean and standard deviation of "
+                  "the episodes of each command")  # fmt: skip
+    style.save(figure, out, table)
+
+
+def draw_sweep(out: Out, report: Mapping[str, Any]) -> None:
+    """OUT.png, OUT.svg and OUT.csv of one sweep."""
+    title = f"{report['implementation']} on {report['gamename']}: {report['episodes']} episodes per command, actions sampled"
+    draw_sweeps(out, sweep_table(report), title)
+
+
+def read_sweep(source: str) -> pd.DataFrame:
+    """A ``sweep.csv``, or that of a run directory; ``CSV:LABEL`` names its runs."""
+    path, label = split_label(source)
+    table = read_csv(path / "sweep.csv" if path.is_dir() else path, COLUMNS[2:])
+    table = table.assign(**{name: value for name, value in (("command", "return"), ("run", path.stem)) if name not in table})
+    if missing := [name for name in COLUMNS if name not in table]:
+        raise UserError(f"it lacks the column {', '.join(missing)}")
+    own = table["run"].astype(str)
+    if label is not None:
+        own = pd.Series(label, table.index) if own.nunique() == 1 else f"{label} " + own
+    return table[COLUMNS].assign(run=own)
+
+
+def read_sweeps(sources: Sequence[str]) -> pd.DataFrame:
+    """The sweeps of all sources that have one; UserError if none has, or their commands differ."""
+    tables = [table for source in sources for table in attempt(Path(source), functools.partial(read_sweep, source))]
+    for table in tables[1:]:
+        if set(table["command"]) != set(tables[0]["command"]):
+            one, other = tables[0]["command"].iloc[0], table["command"].iloc[0]
+            raise UserError(f"sweeps of different commands ({one} and {other}) do not share an axis; draw them apart")
+    if not tables:
+        raise UserError("nothing to draw: no source has a sweep.csv; make one with --eval_agent CKPT --eval_command sweep")
+    return pd.concat(tables, ignore_index=True)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of ``commands``."""
+    style.add_sources(parser)
+
+
+def draw(arguments: argparse.Namespace) -> None:
+    """The figure that the arguments ask for."""
+    draw_sweeps(arguments.out, read_sweeps(arguments.sources), arguments.title)
+
+
+COMMANDS = Tool("commanded against obtained return or advantage, from sweeps of --eval_command sweep", add_arguments, draw)

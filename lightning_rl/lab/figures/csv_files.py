@@ -1,0 +1,59 @@
+"""Reading CSVs of unknown origin: what is no table, too large, or no number where one must be, is named with file and row."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lightning_rl.core.files import read_bytes
+from lightning_rl.core.limits import LARGEST_NUMBER, TABLE_BYTES, TABLE_CELLS, shorten, shown
+from lightning_rl.core.types import UserError
+
+
+def read_csv(path: Path, numbers: Sequence[str] = (), lists: Sequence[str] = (), whole_rows: bool = False) -> pd.DataFrame:
+    """A CSV; UserError if it is missing, empty or none.
+
+    numbers: columns that have a finite number in every row; lists: those that have several in a cell, with spaces between.
+    whole_rows: leave out a last row that does not end.
+    """
+    content = read_bytes(path, "CSV", TABLE_BYTES)
+    if whole_rows:
+        content = content[: content.rfind(b"\n") + 1]
+    try:
+        table = pd.read_csv(io.StringIO(_text(content), newline=""))
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise UserError(f"'{path}' cannot be read as a CSV: {shorten(' '.join(str(error).split()), 200)}") from error
+    for name in [*numbers, *lists]:
+        if name in table:
+            table[name] = [_checked(path, row, name, value, name in lists) for row, value in enumerate(table[name], 1)]
+    return table
+
+
+def _text(content: bytes) -> str:
+    before, nul, _ = content.partition(b"\0")
+    if nul:
+        raise ValueError(f"line {len(before.splitlines()) or 1} holds a NUL byte")
+    cells = (content.count(b"\n") + 1) * (content.partition(b"\n")[0].count(b",") + 1)
+    if cells > TABLE_CELLS:
+        raise ValueError(f"it has about {cells:,} cells, the limit is {TABLE_CELLS:,}")
+    return content.decode()
+
+
+def _checked(path: Path, row: int, name: str, value: object, several: bool) -> object:
+    """The value of a cell: a number, or the text of several."""
+    parts = str(value).split() if several else [value]
+    for part in parts or [""]:
+        if not _is_number(part):
+            raise UserError(f"'{path}', row {row}, column {shorten(name)}: {shown(part)} is not a finite number")
+    return str(value) if several else float(str(value)) if isinstance(value, str) else value
+
+
+def _is_number(part: object) -> bool:
+    try:
+        return bool(np.abs(float(part)) <= LARGEST_NUMBER)  # type: ignore[arg-type]
+    except (ValueError, TypeError, OverflowError):
+        return False

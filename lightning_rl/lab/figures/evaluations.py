@@ -1,0 +1,77 @@
+"""Results CSVs of ``lightning_rl evaluate`` as tables."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from lightning_rl.core.files import read_bytes
+from lightning_rl.core.limits import TABLE_BYTES
+from lightning_rl.core.types import UserError
+from lightning_rl.lab.figures.csv_files import read_csv
+from lightning_rl.lab.figures.runs import attempt, print_skipped, split_label
+
+_NUMBERS = (
+    "number", "return_mean", "train_steps", "episodes", "every", "agents", "row", "column", "value", "low", "width", "count",
+)  # fmt: skip
+_LISTS = ("returns", "test_returns")
+
+
+def read_evaluations(sources: Sequence[str], columns: Sequence[str], evaluation: str, kind: str = "trained_on") -> pd.DataFrame:
+    """The rows of all sources with these ``columns``; ``CSV:LABEL`` says in ``kind`` what they are of.
+
+    A source that is no such table is named and left out. UserError where none is left, or where tasks differ.
+    """
+    tables = [
+        table
+        for source in sources
+        for table in attempt(split_label(source)[0], functools.partial(_read, source, columns, evaluation, kind))
+    ]
+    if not tables:
+        raise UserError(f"nothing to draw: no source is a CSV of lightning_rl evaluate {evaluation}")
+    table = pd.concat(tables, ignore_index=True)
+    games = list(dict.fromkeys(table["gamename"]))
+    if len(games) > 1:
+        raise UserError(f"results of {' and '.join(games)} do not share an axis; draw them apart")
+    return table
+
+
+def _read(source: str, columns: Sequence[str], evaluation: str, kind: str) -> pd.DataFrame:
+    path, label = split_label(source)
+    table = read_csv(path, [name for name in columns if name in _NUMBERS], [name for name in columns if name in _LISTS], True)
+    if missing := [name for name in columns if name not in table]:
+        raise UserError(f"it lacks the column {', '.join(missing)}; make one with lightning_rl evaluate {evaluation}")
+    if table.empty:
+        raise UserError("it has no whole row")
+    if not read_bytes(path, "CSV", TABLE_BYTES).endswith(b"\n"):
+        print_skipped(path, "its last row is not whole (an evaluation was killed there); the others count")
+    texts = [name for name in columns if name not in (*_NUMBERS, *_LISTS)]
+    table[texts] = table[texts].fillna("").astype(str)
+    if label is not None:
+        several = table[kind].nunique() > 1
+        table[kind] = f"{label} " + table[kind].astype(str) if several else label
+    return table
+
+
+def numbers(cell: object) -> list[float]:
+    """The numbers in a cell that holds several."""
+    return [float(part) for part in str(cell).split()]
+
+
+def ordered(values: Sequence[str], first: Mapping[str, int]) -> list[str]:
+    """Distinct values in the order of ``first`` (by how they begin), the others behind as they come."""
+
+    def rank(value: str) -> int:
+        return next((rank for begin, rank in first.items() if value.startswith(begin)), len(first))
+
+    return sorted(dict.fromkeys(values), key=rank)
+
+
+def counts_text(table: pd.DataFrame) -> str:
+    """``10 agents on each of 5 proxies``, or the range where they differ."""
+    each = table.groupby("proxy")["number"].nunique()
+    low, high = int(each.min()), int(each.max())
+    agents = f"{low} agent{'s' * (low != 1)}" if low == high else f"{low} - {high} agents"
+    return agents if len(each) == 1 else f"{agents} on each of {len(each)} proxies"

@@ -1,0 +1,124 @@
+"""What reward networks pay in a grid world, a triangle for each action of each cell, and how often agents are where."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import Normalize
+from matplotlib.patches import Rectangle
+from matplotlib.patheffects import withStroke
+
+from lightning_rl.core.arguments import Tool
+from lightning_rl.lab.figures import style
+from lightning_rl.lab.figures.evaluations import ordered, read_evaluations
+from lightning_rl.lab.figures.reward_curves import FIRST
+
+COLUMNS = ("gamename", "trained_on", "proxy", "agent", "agents", "quantity", "row", "column", "cell", "action", "value")
+_CORNERS = {"right": ((1, 0), (1, 1)), "left": ((0, 0), (0, 1)), "down": ((0, 1), (1, 1)), "up": ((0, 0), (1, 0))}
+"""The side of a cell, (column, row) of its two corners, that an action's triangle stands on; its tip is the middle."""
+_NAMES = {"O": "hole", "#": "wall", "G": "goal", "S": "start"}
+
+
+def mean_values(table: pd.DataFrame) -> pd.DataFrame:
+    """trained_on, quantity, row, column, cell, action, value: means over proxies; visits as shares of all of the kind."""
+    keys = ["trained_on", "quantity", "row", "column", "cell", "action"]
+    means = table.assign(action=table["action"].fillna("")).groupby(keys, sort=False, as_index=False)["value"].mean()
+    visits = means["quantity"] == "visits"
+    total = means[visits].groupby("trained_on")["value"].transform("sum")
+    means.loc[visits, "value"] /= total.clip(lower=1e-12)
+    return means
+
+
+def inside(own: pd.DataFrame) -> pd.DataFrame:
+    """The cells that actions are taken in: no walls, no holes, no goal."""
+    return own[~own["cell"].isin(["O", "#", "G"])]
+
+
+def steps_into_holes(own: pd.DataFrame) -> pd.Series:
+    """Which actions lead to a hole: their real cost would hide all other differences."""
+    cells = own.drop_duplicates(["row", "column"]).set_index(["row", "column"])["cell"].to_dict()
+    moves = {"right": (0, 1), "left": (0, -1), "down": (1, 0), "up": (-1, 0)}
+    targets = [(r + moves[a][0], c + moves[a][1]) for r, c, a in zip(own["row"], own["column"], own["action"], strict=True)]
+    return pd.Series([cells.get(target) == "O" for target in targets], index=own.index)
+
+
+def prepare(axes: Axes, own: pd.DataFrame, title: str) -> None:
+    """An empty board with its letters."""
+    height, width = int(own["row"].max()) + 1, int(own["column"].max()) + 1
+    axes.set(xlim=(0, width), ylim=(height, 0), aspect="equal", xticks=[], yticks=[], title=title)
+    axes.grid(visible=False)
+    for _, place in own.drop_duplicates(["row", "column"]).iterrows():
+        if place["cell"] in _NAMES:
+            dark = place["cell"] in "O#"
+            if dark:
+                axes.add_patch(Rectangle((place["column"], place["row"]), 1, 1, color="#555555", zorder=3))
+            axes.annotate(place["cell"], (place["column"] + 0.5, place["row"] + 0.5), ha="center", va="center", zorder=4,
+                          fontsize=9, fontweight="bold", color="white" if dark else "black",
+                          path_effects=[] if dark else [withStroke(linewidth=3, foreground="white")])  # fmt: skip
+
+
+def draw_rewards(axes: Axes, own: pd.DataFrame, title: str) -> PolyCollection:
+    """A triangle for each action of each cell, coloured from the lowest to the highest reward but for steps into holes."""
+    prepare(axes, own, title)
+    paid = inside(own)
+    usual = paid[~steps_into_holes(own).loc[paid.index]]["value"]
+    shapes = []
+    for row, column, action in zip(paid["row"], paid["column"], paid["action"], strict=True):
+        side = [(column + dx, row + dy) for dx, dy in _CORNERS[action]]
+        shapes.append([*side, (column + 0.5, row + 0.5)])
+    scale = Normalize(usual.min(), usual.max())
+    triangles = PolyCollection(shapes, cmap="viridis", norm=scale, edgecolors="white", linewidths=0.4)
+    triangles.set_array(paid["value"].to_numpy(float))
+    axes.add_collection(triangles)
+    return triangles
+
+
+def draw_visits(axes: Axes, own: pd.DataFrame, title: str) -> PolyCollection:
+    """A square for each cell, the darker the more visits."""
+    prepare(axes, own, title)
+    squares = [[(c, r), (c + 1, r), (c + 1, r + 1), (c, r + 1)] for r, c in zip(own["row"], own["column"], strict=True)]
+    shades = PolyCollection(squares, cmap="Blues", norm=Normalize(0, own["value"].max()), edgecolors="#DDDDDD", linewidths=0.4)
+    shades.set_array(own["value"].to_numpy(float))
+    axes.add_collection(shades)
+    return shades
+
+
+def draw_panels(grid: Iterable[Sequence[Axes]], means: pd.DataFrame, kinds: Sequence[str], agent: str) -> None:
+    """A row for each kind of reward: what is paid, and where the agents are."""
+    for (left, right), kind in zip(grid, kinds, strict=True):
+        own = means[means["trained_on"] == kind]
+        paid = draw_rewards(left, own[own["quantity"] == "reward"], f"{kind}: reward")
+        left.figure.colorbar(paid, ax=left, label="reward of the action", extend="min", shrink=0.75)
+        seen = draw_visits(right, own[own["quantity"] == "visits"], f"{kind}: where {agent} agents are")
+        right.figure.colorbar(seen, ax=right, label="share of visits", shrink=0.75)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of ``grid-rewards``."""
+    style.add_sources(parser)
+
+
+def draw(arguments: argparse.Namespace) -> None:
+    """The figure that the arguments ask for."""
+    table = read_evaluations(arguments.sources, COLUMNS, "grid-rewards")
+    kinds, agent = ordered(table["trained_on"], FIRST), str(table["agent"].iloc[0])
+    means = mean_values(table)
+    height, width = int(table["row"].max()) + 1, int(table["column"].max()) + 1
+    each = min(0.62 * width + 1.6, 9.0)
+    tall = each * height / width * 0.8 + 0.5
+    figure, grid = plt.subplots(len(kinds), 2, figsize=(2 * each, tall * len(kinds) + 0.9), squeeze=False)
+    draw_panels(grid, means, kinds, agent)
+    style.heading(figure, arguments.title or f"Learned rewards on {table['gamename'].iloc[0]}")
+    proxies = "; ".join(f"{kind}: {table[table['trained_on'] == kind]['proxy'].nunique()}" for kind in kinds if kind != "real")
+    agents = int(table["agents"].iloc[0])
+    text = f"Mean over reward networks ({proxies}). A triangle is the action towards its side; steps into a hole (O) may lie "
+    style.caption(figure, text + f"below the colours' range. Visits: one greedy episode of each of {agents} agents per network.")
+    style.save(figure, arguments.out, means.assign(gamename=table["gamename"].iloc[0]))
+
+
+GRID_REWARDS = Tool("reward networks in a grid world: rewards as triangles per action, visits of agents", add_arguments, draw)

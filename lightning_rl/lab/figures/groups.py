@@ -1,0 +1,130 @@
+"""Runs that differ in their seed only, on one grid of bins: what means, intervals and tables are made of."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from lightning_rl.functional.bootstrap import bootstrap_interval, iqm, mean
+from lightning_rl.lab.figures.runs import AXES, Floats, Skip, print_skipped, read_table, require_one_run_per_seed
+
+LABELS = {
+    "rollout/return_mean": "training return, actions sampled",
+    "eval/return_mean": "evaluation return, actions sampled",
+    "eval_greedy/return_mean": "evaluation return, greedy actions",
+    "rollout/return_running_mean": "return, mean of the last 100 episodes",
+    "rollout/length_mean": "training episode length (steps)",
+}
+"""What well-known scalars are called on an axis, with units where they are not sums of rewards."""
+
+BINS = 100
+"""Bins per figure, about, where ``--bin`` does not say."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs of one environment and method. x ``[K]`` bins' upper edges; values ``[n, K]``, nan where a run has no data."""
+
+    label: str
+    seeds: list[str]
+    x: Floats
+    values: Floats
+
+    def statistics(self) -> dict[str, tuple[Floats, Floats]]:
+        """(x, value) of the mean, interquartile mean and 95 % bootstrap interval of the mean.
+
+        They end where the shortest run ends: never a mean over fewer seeds.
+        """
+        whole = np.isfinite(self.values).all(axis=0)
+        x, values = self.x[whole], self.values[:, whole]
+        if not x.size:
+            return {}
+        low, high = bootstrap_interval([values], mean)
+        return {name: (x, y) for name, y in {
+            "mean": mean(values, axis=0), "iqm": iqm(values, axis=0), "low": low, "high": high,
+        }.items()}  # fmt: skip
+
+
+def binned(x: Floats, value: Floats, width: float, edges: Floats) -> Floats:
+    """Means of the values in bins of ``width`` that end at ``edges`` ``[K]``.
+
+    An empty bin between full ones lies on the line between its neighbours; before the first and after the last it is nan.
+    """
+    index = np.clip(np.ceil(x / width - 1e-9).astype(int) - 1, 0, len(edges))
+    total = np.bincount(index, value, len(edges) + 1)[: len(edges)]
+    count = np.bincount(index, minlength=len(edges) + 1)[: len(edges)]
+    full = np.flatnonzero(count)
+    if not full.size:
+        return np.full(len(edges), np.nan)
+    return np.interp(np.arange(len(edges)), full, total[full] / count[full], left=np.nan, right=np.nan)
+
+
+def nice_width(end: float) -> float:
+    """1, 2 or 5 times a power of ten, so that there are about ``BINS`` bins up to ``end``."""
+    rough = end / BINS
+    power = 10.0 ** np.floor(np.log10(rough))
+    return float(power * min((1, 2, 5, 10), key=lambda factor: abs(np.log(factor * power / rough))))
+
+
+def label_groups(table: pd.DataFrame, keys: Sequence[str] | None) -> pd.DataFrame:
+    """``table`` with a column ``group``: the values of ``keys``, where a source has any.
+
+    None: the method, and with it the experiment's name where one method comes from several experiments.
+    """
+    if keys is None:
+        several = table.groupby(["gamename", "implementation"])["exp_name"].nunique().max() > 1
+        keys = ["implementation", "exp_name"] if several else ["implementation"]
+    plain = {"implementation", "exp_name", "gamename", "preset"}
+    parts = [table[key].astype(str) if key in plain else f"{key} " + table[key].astype(str) for key in keys]
+    return table.assign(group=parts[0].str.cat(parts[1:], sep=", ").str.strip(", ").replace("", "runs"))
+
+
+def make_groups(table: pd.DataFrame, axis: str, width: float | None) -> tuple[dict[str, list[Group]], float]:
+    """The groups of each environment (as labelled in ``group``), and the bins' width."""
+    require_one_run_per_seed(table, ["gamename", "group"])
+    end = float(table[axis].max())
+    width = width or nice_width(max(end, 1e-6))
+    edges: Floats = width * np.arange(1, max(1, np.ceil(end / width - 1e-9)) + 1, dtype=np.float64)
+    games: dict[str, list[Group]] = {}
+    for (game, label), own in table.groupby(["gamename", "group"], sort=False):
+        runs = [run for _, run in own.groupby("run", sort=False)]
+        values = [binned(run[axis].to_numpy(), run["value"].to_numpy(), width, edges) for run in runs]
+        seeds = [str(run["seed"].iloc[0]) for run in runs]
+        games.setdefault(str(game), []).append(Group(str(label), seeds, edges, np.array(values)))
+    return games, width
+
+
+def add_group_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which scalar, over what, of which groups."""
+    parser.add_argument("--tag", default="rollout/return_mean", help="scalar (default rollout/return_mean)")
+    parser.add_argument("--x", choices=tuple(AXES), default="env_steps", help="horizontal axis (default env_steps)")
+    parser.add_argument(
+        "--group", action="append", metavar="KEY", help="runs of one group differ in their seed only: implementation, "
+        "gamename, exp_name, preset or any key of the config; repeatable (default: implementation, and exp_name if several)",
+    )  # fmt: skip
+    parser.add_argument("--bin", type=positive, metavar="X", help="average over this much of the axis (default: a hundredth)")
+
+
+def positive(text: str) -> float:
+    """A number above 0."""
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} must be a number above 0")
+    return value
+
+
+def read_groups(arguments: argparse.Namespace) -> tuple[dict[str, list[Group]], float]:
+    """The groups that the arguments name, by environment, and the bins' width."""
+    return groups_of(arguments.sources, arguments.tag, arguments.x, arguments.group, arguments.bin)
+
+
+def groups_of(
+    sources: Sequence[str], tag: str, axis: str = "env_steps", keys: Sequence[str] | None = None, width: float | None = None,
+    skip: Skip = print_skipped,
+) -> tuple[dict[str, list[Group]], float]:  # fmt: skip
+    """The groups in the sources by environment, and the bins' width; UserError where there is none."""
+    return make_groups(label_groups(read_table(sources, tag, axis, keys or (), skip), keys), axis, width)

@@ -1,0 +1,77 @@
+"""What a synthetic environment looks like beside the real task: histograms of next observations, rewards and ends."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from lightning_rl.core.arguments import Tool
+from lightning_rl.core.types import UserError
+from lightning_rl.lab.figures import style
+from lightning_rl.lab.figures.evaluations import read_evaluations
+
+COLUMNS = ("gamename", "proxy", "agent", "protocol", "agents", "sample", "component", "low", "width", "count")
+
+
+def shares(table: pd.DataFrame) -> pd.DataFrame:
+    """sample, component, low, width, share: of the transitions of the sample (of all proxies together) in each bin."""
+    bins = table.groupby(["sample", "component", "low", "width"], sort=False, as_index=False)["count"].sum()
+    total = bins.groupby(["sample", "component"])["count"].transform("sum")
+    return bins.assign(share=bins["count"] / total).sort_values(["component", "sample", "low"], ignore_index=True)
+
+
+def draw_histogram(axes: Axes, table: pd.DataFrame, colour: str, label: str) -> None:
+    """The outline of one sample; bins that hold nothing are gaps."""
+    low, width, share = (table[name].to_numpy(float) for name in ("low", "width", "share"))
+    gap = np.flatnonzero(low[1:] - (low + width)[:-1] > 0.5 * width[:-1]) + 1
+    for piece in np.split(np.arange(len(low)), gap):
+        edges = np.append(low[piece], low[piece[-1]] + width[piece[-1]])
+        axes.stairs(share[piece], edges, color=colour, fill=True, alpha=0.25, baseline=1e-12)
+        axes.stairs(share[piece], edges, color=colour, linewidth=1.2, baseline=1e-12, label=label if piece[0] == 0 else None)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of ``proxy-histograms``."""
+    style.add_sources(parser)
+    parser.add_argument("--proxy", metavar="NAME", help="of this one alone (default: all in the sources together)")
+
+
+def draw(arguments: argparse.Namespace) -> None:
+    """The figure that the arguments ask for."""
+    table = read_evaluations(arguments.sources, COLUMNS, "transitions", kind="proxy")
+    proxies = list(dict.fromkeys(table["proxy"]))
+    if arguments.proxy is not None:
+        if arguments.proxy not in proxies:
+            raise UserError(f"--proxy '{arguments.proxy}' is not in the sources; they have: {', '.join(proxies)}")
+        table, proxies = table[table["proxy"] == arguments.proxy], [arguments.proxy]
+    if table[["agent", "protocol"]].drop_duplicates().shape[0] > 1:
+        raise UserError("the sources hold several agents or protocols; a histogram is of one: name CSVs of one")
+    names, samples = list(dict.fromkeys(table["component"])), list(dict.fromkeys(table["sample"]))
+    bins = shares(table)
+    figure, panels = style.panels(len(names), (6.6, 4.4))
+    for axes, name in zip(panels, names, strict=True):
+        for index, sample in enumerate(samples):
+            own = bins[(bins["component"] == name) & (bins["sample"] == sample)]
+            if not own.empty:
+                draw_histogram(axes, own, style.colour(index), sample)
+        mine = bins[bins["component"] == name]
+        label = name if name in ("reward", "done") else f"next {name}"
+        axes.set(xlabel=label, ylabel="share of transitions per bin", yscale="log")
+        style.plain_ticks(axes.yaxis)
+        axes.set_ylim(0.7 * mine["share"].min(), 1.5)
+    panels[0].legend(loc="best")
+    first = table.iloc[0]
+    what = f"'{proxies[0]}'" if len(proxies) == 1 else f"{len(proxies)} synthetic environments"
+    style.heading(figure, arguments.title or f"Transitions of {what} beside those of {first['gamename']}")
+    totals = table[table["component"] == "reward"].groupby("sample", sort=False)["count"].sum()
+    counted = ", ".join(f"{int(total):,} ({sample})" for sample, total in totals.items())
+    agents = f"{first['agents']} {first['agent']} agents" + (" on each" if len(proxies) > 1 else "")
+    style.caption(figure, f"{agents}: {first['protocol']}; transitions: {counted}. "
+                  "done: 1 less the discount that the agent sees; above 0.5 it ends the episode.")  # fmt: skip
+    style.save(figure, arguments.out, bins)
+
+
+HISTOGRAMS = Tool("synthetic beside real transitions: next observations, rewards, ends", add_arguments, draw)

@@ -1,0 +1,297 @@
+"""What lies on disk as data: run directories and results CSVs, read into one tidy table of scalars.
+
+A run that cannot be read is named with the reason and left out; it never hides the others.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from lightning_rl.core.config import read_yaml
+from lightning_rl.core.contents import Count, MismatchError, OneOf, Plain, Text, check
+from lightning_rl.core.limits import EVENT_BYTES, LARGEST_NUMBER, NAME_BYTES, SEED, WHOLE
+from lightning_rl.core.types import UserError
+from lightning_rl.lab.figures.csv_files import read_csv
+
+Floats = npt.NDArray[np.float64]
+Skip = Callable[[Path, str], None]
+T = TypeVar("T")
+
+IDENTITY = ("gamename", "exp_name", "implementation", "seed")
+BUDGET = ("max_epochs", "max_env_steps", "max_episodes", "eval_interval", "eval_episodes", "checkpoint_interval", "chunk_size")
+"""Keys that say how long or how closely a run is watched, not what it is."""
+
+AGGREGATES = ("mean", "iqm", "low", "high", "reference")
+"""``run`` of those rows of a figure's CSV that are no single run."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A horizontal axis. tag: the scalar that counts it; None where every event carries it."""
+
+    tag: str | None
+    label: str
+
+
+AXES = {
+    "env_steps": Axis(None, "environment steps"),
+    "episodes": Axis("time/episodes", "training episodes"),
+    "updates": Axis("time/num_updates", "gradient updates"),
+    "wall_time": Axis(None, "wall time (hours)"),
+}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Values ``[n]`` of one run at env_steps ``[n]``; seconds ``[n]``: since the run began, without breaks."""
+
+    name: str
+    env_steps: Floats
+    value: Floats
+    seconds: Floats | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run directory. about: gamename, exp_name, implementation, seed, preset and every key of its config."""
+
+    path: Path
+    about: Mapping[str, Any]
+
+    def key(self, name: str) -> Any:
+        if name not in self.about:
+            raise UserError(f"'{self.path}' has no key '{name}' in its config.yaml; it has: {', '.join(self.about)}")
+        return self.about[name]
+
+
+def print_skipped(path: Path, reason: str) -> None:
+    """The line about something that is left out."""
+    print(f"skipped '{path}': {reason}", file=sys.stderr)
+
+
+def open_run(path: Path) -> Run:
+    """The run at ``path``; UserError if there is none, or its config.yaml is damaged."""
+    if not is_run(path):
+        raise UserError(f"'{path}' is no run directory: it has neither a config.yaml nor a logger/ folder")
+    parts = ("", "", "", *path.resolve().parts)[-4:]
+    seed = re.fullmatch(r"seed_(\d+)", parts[3])
+    about: dict[str, Any] = dict(zip(IDENTITY, (*parts[:3], int(seed[1]) if seed else parts[3]), strict=True))
+    config = path / "config.yaml"
+    if config.is_file():
+        try:
+            content = read_yaml(config)
+            check(content, Plain(mapping=True))
+            named = {key: content[key] for key in (*IDENTITY, "preset") if key in content}
+            check(named, dict.fromkeys(named, OneOf((None, Count(0, SEED), Text(NAME_BYTES)))))
+            check(content.get("config"), Plain(mapping=True), "config")
+        except MismatchError as error:
+            raise UserError(f"'{config}' is damaged ({error})") from error
+        about |= named | content["config"]
+    return Run(path, about)
+
+
+def is_run(path: Path) -> bool:
+    """Whether a folder is that of a run."""
+    return (path / "config.yaml").is_file() or (path / "logger").is_dir()
+
+
+def find_runs(sources: Iterable[Path], skip: Skip = print_skipped) -> list[Run]:
+    """All runs at or below the folders, in the order of their names."""
+    found = []
+    for source in sources:
+        paths = list(_run_folders(source))
+        if not paths:
+            skip(source, "there is no run at or below it" if source.is_dir() else "it does not exist")
+        for path in paths:
+            found += attempt(path, functools.partial(open_run, path), skip)
+    return found
+
+
+def _run_folders(source: Path) -> Iterator[Path]:
+    for folder, below, _ in os.walk(source):
+        below.sort(key=_natural)
+        if is_run(Path(folder)):
+            below.clear()
+            yield Path(folder)
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+def read_scalar(run_dir: Path, tag: str) -> Curve:
+    """A scalar over env_steps from all TensorBoard files of a run; after resuming, the later value of a step counts."""
+    points: dict[int, tuple[float, float]] = {}
+    before = 0.0
+    for version in version_dirs(run_dir):
+        events = read_events(version)
+        if tag in events.scalars:
+            new = {step: (value, before + seconds) for step, seconds, value in events.scalars[tag]}
+            points = {step: point for step, point in points.items() if step < min(new)} | new
+        before += events.seconds
+    if not points:
+        raise UserError(f"'{run_dir}' has no scalar '{tag}'; give a run directory with a logger/ folder in it")
+    steps = sorted(points)
+    value, seconds = np.array([points[step] for step in steps]).T
+    if not np.isfinite(value).any():
+        raise UserError(f"'{run_dir}': no value of its scalar '{tag}' is a finite number; the run diverged, leave it out")
+    return Curve(run_dir.name, np.array(steps, dtype=np.float64), value, seconds)
+
+
+def version_dirs(run_dir: Path) -> list[Path]:
+    """The logger folders of a run, one for each time that it was started, oldest first."""
+    return sorted((run_dir / "logger").glob("version_*"), key=lambda path: _natural(path.name))
+
+
+@dataclass(frozen=True)
+class Events:
+    """scalars: (env_steps, seconds since the start, value) by tag; seconds: how long it was written."""
+
+    scalars: Mapping[str, list[tuple[int, float, float]]]
+    seconds: float
+
+
+def read_events(version: Path) -> Events:
+    """All scalars in a logger folder. A file cut short counts up to the cut; one that is no event file is named."""
+    files = sorted(path for path in version.glob("*tfevents*") if path.is_file())
+    return _parsed(version, tuple((path.name, path.stat().st_size) for path in files))
+
+
+@functools.lru_cache(maxsize=512)
+def _parsed(version: Path, files: tuple[tuple[str, int], ...]) -> Events:
+    scalars: dict[str, list[tuple[int, float, float]]] = {}
+    started, ended = np.inf, -np.inf
+    for name, size in files:
+        if size > EVENT_BYTES:
+            print_skipped(version / name, f"it has {size:,} bytes, the limit is {EVENT_BYTES:,}")
+            continue
+        events = EventAccumulator(str(version / name), size_guidance={"scalars": 0})
+        try:
+            events.Reload()
+            started = min(started, events.FirstEventTimestamp())
+        except Exception as error:  # whatever the parser makes of foreign bytes; the other files are still good
+            if files[0] != (name, 0):
+                print_skipped(version / name, f"it is not a whole event file ({type(error).__name__})")
+        for tag in events.Tags()["scalars"]:
+            found = [(e.step, e.wall_time, e.value) for e in events.Scalars(tag) if 0 <= e.step <= WHOLE]
+            scalars.setdefault(tag, []).extend(point for point in found if abs(point[1]) <= WHOLE)
+    for points in scalars.values():
+        ended = max(ended, max(time for _, time, _ in points))
+        points[:] = [(step, time - started, value) for step, time, value in points]
+    return Events(scalars, max(ended - started, 0.0) if scalars else 0.0)
+
+
+def on_axis(run_dir: Path, curve: Curve, axis: str) -> Floats:
+    """Where the values of ``curve`` lie on another axis; UserError if the run does not count it."""
+    if axis == "wall_time":
+        return np.asarray(curve.seconds) / 3600
+    tag = AXES[axis].tag
+    if tag is None:
+        return curve.env_steps
+    counted = read_scalar(run_dir, tag)
+    return np.asarray(np.interp(curve.env_steps, counted.env_steps, counted.value))
+
+
+def read_table(
+    sources: Sequence[str], tag: str, axis: str = "env_steps", keys: Sequence[str] = (), skip: Skip = print_skipped
+) -> pd.DataFrame:
+    """One row per value: gamename, exp_name, implementation, seed, ``keys``, run, config (its text), ``axis``, value.
+
+    sources: run directories, folders above them, and results CSVs (``CSV:LABEL`` names the method).
+    UserError if nothing can be read.
+    """
+    parts = []
+    for source in sources:
+        path, label = split_label(source)
+        if path.suffix == ".csv":
+            parts += attempt(path, functools.partial(read_results, path, label, tag, axis), skip)
+        else:
+            for run in find_runs([path], skip):
+                parts += attempt(run.path, functools.partial(_run_table, run, tag, axis, keys), skip)
+    if not parts:
+        raise UserError(f"nothing to draw: none of {', '.join(sources)} holds values of '{tag}'")
+    table = pd.concat(parts, ignore_index=True)
+    return table.astype({"seed": str, axis: float, "value": float})
+
+
+def attempt(path: Path, read: Callable[[], T], skip: Skip = print_skipped) -> list[T]:
+    """What ``read`` gives, or nothing and a line about ``path`` where it cannot."""
+    try:
+        return [read()]
+    except UserError as error:
+        skip(path, str(error))
+        return []
+
+
+def _run_table(run: Run, tag: str, axis: str, keys: Sequence[str]) -> pd.DataFrame:
+    curve = read_scalar(run.path, tag)
+    about = {name: str(run.key(name)) for name in dict.fromkeys((*IDENTITY, *keys))}
+    config = {key: value for key, value in run.about.items() if key not in (*IDENTITY, "preset", *BUDGET)}
+    return pd.DataFrame(
+        {**about, "run": str(run.path), "config": str(config), axis: on_axis(run.path, curve, axis), "value": curve.value}
+    )
+
+
+def split_label(source: str) -> tuple[Path, str | None]:
+    """``PATH`` or ``PATH.csv:LABEL``."""
+    match = re.fullmatch(r"(.+\.csv):(.+)", source)
+    return (Path(match[1]), match[2]) if match else (Path(source), None)
+
+
+def read_results(path: Path, label: str | None, tag: str, axis: str) -> pd.DataFrame:
+    """The single runs in a results CSV, one that a figure has written or any with columns ``axis`` and ``value``.
+
+    The method is in ``implementation``, ``group`` or ``method``, or the file's name; the value may be in a column called ``tag``.
+    """
+    table = read_csv(path)
+    wanted = {axis: (axis, axis.removesuffix("s")), "value": ("value", tag, tag.rpartition("/")[2])}
+    renamed: dict[str, Any] = {}
+    for name, choices in wanted.items():
+        present = [choice for choice in choices if choice in table]
+        if not present:
+            raise UserError(f"it lacks a column '{name}'; its columns: {', '.join(map(str, table.columns))}")
+        found = pd.to_numeric(table[present[0]], errors="coerce")
+        renamed[name] = found.where(found.abs() <= LARGEST_NUMBER)
+    methods = [table[name].astype(str) for name in ("implementation", "group", "method") if name in table]
+    seeds = table["seed"] if "seed" in table else table.get("run", pd.Series("0", table.index)).astype(str)
+    identity = {
+        **{name: table[name].fillna("").astype(str) if name in table else "" for name in ("gamename", "exp_name")},
+        "implementation": label or (methods[0] if methods else path.stem),
+        "seed": seeds.astype(str).str.removeprefix("seed_"),
+    }
+    own = pd.DataFrame({**identity, **renamed}, index=table.index)
+    single = ~table["run"].isin(AGGREGATES) if "run" in table else pd.Series(True, table.index)
+    if "run" in table and "group" not in table:  # of the first figures: other names are means and published curves
+        single &= table["run"].astype(str).str.startswith("seed_")
+    own = own[single & np.isfinite(own[[axis, "value"]]).all(axis=1)]
+    if own.empty:
+        raise UserError("it has no row of a single run with finite numbers")
+    return own.assign(run=f"{path}:" + own["implementation"] + ":" + own["gamename"] + ":" + own["seed"])
+
+
+def require_one_run_per_seed(table: pd.DataFrame, groups: Sequence[str]) -> None:
+    """UserError where a group holds two runs of one seed: a mean over them would not be one over seeds.
+
+    A line where the runs of a group differ in more than their seed.
+    """
+    runs = table.drop_duplicates("run")
+    twice = runs[runs.duplicated([*groups, "seed"], keep=False)]
+    if not twice.empty:
+        a, b = twice["run"].iloc[:2]
+        raise UserError(f"'{a}' and '{b}' are of one seed and one group; tell them apart with --group exp_name (or a config key)")
+    for names, own in runs.groupby(list(groups), sort=False) if "config" in runs else ():
+        if own["config"].nunique() > 1:
+            where = ", ".join(str(name) for name in names if name)
+            print(f"note: the runs of {where} differ in their configs; --group KEY tells them apart", file=sys.stderr)

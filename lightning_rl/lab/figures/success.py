@@ -1,0 +1,177 @@
+"""Runs that evolve proxies: fitness over generations, and the share of runs that are solved."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from lightning_rl.core.arguments import Tool, count, number
+from lightning_rl.core.limits import GENERATIONS, shown
+from lightning_rl.core.types import UserError
+from lightning_rl.functional.bootstrap import bootstrap_interval, mean
+from lightning_rl.lab.figures import style
+from lightning_rl.lab.figures.csv_files import read_csv
+from lightning_rl.lab.figures.groups import label_groups
+from lightning_rl.lab.figures.runs import (
+    Floats,
+    Run,
+    attempt,
+    find_runs,
+    read_scalar,
+    require_one_run_per_seed,
+    split_label,
+)
+from lightning_rl.lab.figures.scores import threshold_of
+
+TAG = "es/fitness_mean"
+NEEDED = ("gamename", "seed", "generation", "fitness_mean")
+
+
+def read_generations(sources: Sequence[str], keys: Sequence[str] = ()) -> pd.DataFrame:
+    """gamename, exp_name, implementation, seed, run, generation (from 1), fitness_mean and ``keys``; a row per generation.
+
+    sources: run directories of SE and RN, folders above them, and CSVs of ``lightning_rl evaluate generations``.
+    """
+    parts: list[pd.DataFrame] = []
+    for source in sources:
+        path, label = split_label(source)
+        if path.suffix == ".csv":
+            parts += attempt(path, functools.partial(_of_csv, path, label, keys))
+        else:
+            for run in find_runs([path]):
+                parts += attempt(run.path, functools.partial(_of_run, run, keys))
+    if not parts:
+        raise UserError(f"nothing to draw: no source has '{TAG}'; name runs of SE, or CSVs of lightning_rl evaluate generations")
+    table = pd.concat(parts, ignore_index=True)
+    return table.astype({"seed": str})
+
+
+def _of_csv(path: Path, label: str | None, keys: Sequence[str]) -> pd.DataFrame:
+    table = read_csv(path, ("generation", "fitness_mean"))
+    if missing := [name for name in (*NEEDED, *keys) if name not in table]:
+        raise UserError(f"it lacks the column {', '.join(missing)}; its columns: {', '.join(map(str, table.columns))}")
+    for row, generation in enumerate(table["generation"], 1):
+        if not 0 <= generation < GENERATIONS or generation != int(generation):
+            raise UserError(f"row {row}: generation {shown(generation)} is not a whole number from 0 to {GENERATIONS - 1:,}")
+    settings = table["settings"].fillna("").astype(str) if "settings" in table else pd.Series("", table.index)
+    method = pd.Series(label or path.stem, table.index)
+    if label is None and "implementation" in table:
+        method = table["implementation"].astype(str)
+    run = f"{path}:" + table["gamename"].astype(str) + ":" + settings + ":" + table["seed"].astype(str)
+    own = table[["gamename", "seed", "fitness_mean", *keys]].assign(exp_name=settings, implementation=method, run=run)
+    return own.assign(generation=table["generation"] + 1)
+
+
+def _of_run(run: Run, keys: Sequence[str]) -> pd.DataFrame:
+    curve = read_scalar(run.path, TAG)
+    about = {name: run.key(name) for name in ("gamename", "exp_name", "implementation", "seed", *keys)}
+    plain = {name: value if isinstance(value, bool | int | float) else str(value) for name, value in about.items()}
+    number = np.arange(1, len(curve.value) + 1)
+    return pd.DataFrame({**plain, "run": str(run.path), "generation": number, "fitness_mean": curve.value})
+
+
+def add_limit(parser: argparse.ArgumentParser) -> None:
+    """``--threshold``."""
+    parser.add_argument("--threshold", type=number, metavar="FITNESS", help="solved above it (default: what solves the task)")
+
+
+def limit_of(game: str, table: pd.DataFrame, asked: float | None) -> float:
+    """What solves the task; UserError where nobody says."""
+    returns = not (table["implementation"] == "RN").any()  # the fitness of reward networks is no return
+    limit = threshold_of(game, asked) if returns else asked
+    if limit is None:
+        raise UserError(f"what fitness solves '{game}' is not known; give --threshold")
+    return limit
+
+
+def solved_at(fitness: Floats, limit: float) -> int | None:
+    """The first generation, from 1, whose fitness is above the limit."""
+    above = np.flatnonzero(fitness > limit)
+    return int(above[0]) + 1 if above.size else None
+
+
+def curves(runs: Sequence[Floats], limit: float, end: int) -> tuple[Floats, Floats]:
+    """(fitness ``[n, end]``, solved ``[n, end]``) of runs over generations.
+
+    A run that ended in a solved generation keeps its fitness; any other has none after its end, and counts as unsolved there.
+    """
+    fitness, solved = np.full((len(runs), end), np.nan), np.zeros((len(runs), end))
+    for row, values in enumerate(runs):
+        fitness[row, : len(values)] = values[:end]
+        if values[-1] > limit:
+            fitness[row, len(values) :] = values[-1]
+        when = solved_at(values, limit)
+        if when is not None:
+            solved[row, when - 1 :] = 1
+    return fitness, solved
+
+
+def draw_fitness(axes: Axes, fitness: Floats, colour: str, label: str) -> pd.DataFrame:
+    """Thin lines of the runs and their mean, which ends where a run has no fitness."""
+    generation = np.arange(1, fitness.shape[1] + 1)
+    axes.plot(generation, fitness.T, color=colour, alpha=0.25, linewidth=0.7)
+    whole = np.isfinite(fitness).all(axis=0)
+    axes.plot(generation[whole], fitness[:, whole].mean(axis=0), color=colour, linewidth=2.2, label=label)
+    frame = pd.DataFrame(fitness.T, columns=[str(n) for n in range(len(fitness))]).assign(generation=generation)
+    tall = frame.melt("generation", var_name="run", value_name="value").dropna()
+    middle = pd.DataFrame({"generation": generation[whole], "run": "mean", "value": fitness[:, whole].mean(axis=0)})
+    return pd.concat([tall, middle], ignore_index=True).assign(quantity="fitness")
+
+
+def draw_share(axes: Axes, solved: Floats, colour: str, label: str) -> pd.DataFrame:
+    """The share of runs solved so far and its interval over runs."""
+    generation, share = np.arange(1, solved.shape[1] + 1), solved.mean(axis=0)
+    low, high = bootstrap_interval([solved], mean)
+    axes.step(generation, share, where="post", color=colour, linewidth=2.0, label=label)
+    axes.fill_between(generation, low, high, step="post", color=colour, alpha=0.15, linewidth=0)
+    lines = {"mean": share, "low": low, "high": high}
+    parts = [pd.DataFrame({"generation": generation, "run": name, "value": value}) for name, value in lines.items()]
+    return pd.concat(parts, ignore_index=True).assign(quantity="share of runs solved")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of ``proxy-success``."""
+    style.add_sources(parser)
+    parser.add_argument("--group", action="append", metavar="KEY", help="as of curves, e.g. score_transform; repeatable")
+    add_limit(parser)
+    parser.add_argument("--until", type=count, metavar="N", help="generations to show (default: all)")
+
+
+def draw(arguments: argparse.Namespace) -> None:
+    """The figure that the arguments ask for."""
+    table = label_groups(read_generations(arguments.sources, arguments.group or ()), arguments.group)
+    require_one_run_per_seed(table, ["gamename", "group"])
+    games = list(dict.fromkeys(table["gamename"]))
+    figure, grid = plt.subplots(len(games), 2, figsize=(12, 4.4 * len(games)), squeeze=False)
+    rows, counts = [], []
+    for (left, right), game in zip(grid, games, strict=True):
+        mine = table[table["gamename"] == game]
+        limit, end = limit_of(game, mine, arguments.threshold), int(mine["generation"].max())
+        end = min(end, arguments.until or end)
+        for index, (group, own) in enumerate(mine.groupby("group", sort=False)):
+            runs = [run["fitness_mean"].to_numpy(float) for _, run in own.groupby("run", sort=False)]
+            fitness, solved = curves(runs, limit, end)
+            counts.append(len(runs))
+            colour, label = style.colour(index), f"{group}, {style.seeds_text([len(runs)])}"
+            parts = (draw_fitness(left, fitness, colour, label), draw_share(right, solved, colour, label))
+            rows += [part.assign(gamename=game, group=group) for part in parts]
+        left.axhline(limit, color="black", linestyle="--", linewidth=1, label=f"solved: {limit:g}")
+        left.set(xlabel="generation", ylabel="fitness: mean return of the agents", title=game)
+        right.set(xlabel="generation", ylabel="share of runs solved so far", title=game, ylim=(-0.03, 1.03))
+        left.legend(loc="best")
+        right.legend(loc="best")
+    style.heading(figure, arguments.title)
+    style.caption(figure, f"{style.seeds_text(counts)} per group; thin: single runs, thick: their mean; a run that ended solved "
+                  "keeps its fitness. Band: 95 % bootstrap interval over runs.")  # fmt: skip
+    columns = ["gamename", "group", "quantity", "run", "generation", "value"]
+    style.save(figure, arguments.out, pd.concat(rows, ignore_index=True)[columns])
+
+
+SUCCESS = Tool("searches for proxies: fitness, and share of runs solved, over generations", add_arguments, draw)

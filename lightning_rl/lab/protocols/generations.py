@@ -1,0 +1,122 @@
+"""In how many generations proxies are evolved, run by run: the paper's Figures 2 and 11 (arXiv 2202.02790).
+
+The runs are those of ``trainer.py --implementation SE`` without its logs and checkpoints, so a hundred short ones take
+minutes. With ``--draw`` every run has other values, for example of the step size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lightning_rl.core.arguments import Tool, count
+from lightning_rl.core.config import build_config, merged_values, parse_settings, refuse_unread
+from lightning_rl.core.seeding import generator
+from lightning_rl.core.types import UserError
+from lightning_rl.lab.protocols.agents import add_csv
+from lightning_rl.lab.protocols.progress import progress
+from lightning_rl.lab.protocols.results import Results, open_results
+from lightning_rl.lab.tuning.space import Space, spaces
+from lightning_rl.methods.proxy_search import RN, SE, Bilevel
+
+METHODS: dict[str, type[Bilevel]] = {"SE": SE, "RN": RN}
+SHOWN = ("strategy", "score_transform", "step_size", "noise_std", "mirrored")
+KEY = ("gamename", "implementation", "settings", "seed")
+COLUMNS = (*KEY, *SHOWN, "generation", "fitness_mean", "solved", "cpu_seconds")
+
+
+def evolve(
+    implementation: str, gamename: str, seed: int, base: Sequence[tuple[str, Mapping[str, Any]]],
+    asked: Sequence[tuple[str, Mapping[str, Any]]],
+) -> list[dict[str, Any]]:  # fmt: skip
+    """A row for each generation of one run, counted from 0. base: layers of the YAML, asked: the user's above them."""
+    cls, layers = METHODS[implementation], [*base, *asked]
+    config = build_config(cls.config_class, layers)
+    refuse_unread(config.unread(), *asked)
+    method = cls({"implementation": implementation, "gamename": gamename, "seed": seed, "config": dataclasses.asdict(config)})
+    outer, optimisers, rows = method.outer_loop(), method.optimisers(), []
+    shown = {key: getattr(config, key) for key in SHOWN}
+    for number in range(config.max_epochs):
+        started = time.process_time()
+        generation = outer.generate(number, optimisers)
+        for optimiser in optimisers:
+            optimiser.step()
+        ended, above = method.solved(generation), method.solved_return
+        solved = ended or (method.objective == "final_return" and above is not None and generation.center > above)
+        seconds = round(time.process_time() - started, 2)
+        rows.append(
+            {**shown, "generation": number, "fitness_mean": generation.center, "solved": solved, "cpu_seconds": seconds}
+        )
+        if ended:
+            break
+    return rows
+
+
+def evaluate_generations(
+    results: Results, implementation: str, gamename: str, seeds: Sequence[int], preset: str | None,
+    settings: Mapping[str, Any], drawn: Sequence[Space],
+) -> None:  # fmt: skip
+    """Fills ``results`` with runs of these seeds."""
+    base = merged_values(implementation, gamename, preset)
+    fixed = [*([f"preset {preset}"] if preset else []), *(f"{key}={value}" for key, value in settings.items())]
+    words = "; ".join(fixed + [f"{space.key} drawn" for space in drawn])
+    with progress(len(seeds), "runs") as advance:
+        for seed in seeds:
+            about = {"gamename": gamename, "implementation": implementation, "settings": words, "seed": seed}
+            if not results.has(**about):
+                values = {space.key: space.draw(generator(seed, f"draw {space.key}")) for space in drawn}
+                rows = evolve(implementation, gamename, seed, base, [("--set", settings), ("--draw", values)])
+                results.add([{**about, **row} for row in rows])
+            advance(1, f"seed {seed}")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of ``generations``."""
+    add_csv(parser, "one row per generation of each run")
+    parser.add_argument("--implementation", choices=tuple(METHODS), default="SE", help="default SE")
+    parser.add_argument("--gamename", default="emptyroom22", metavar="NAME", help="task (default emptyroom22)")
+    parser.add_argument("--runs", type=count, default=20, metavar="N", help="seeds SEED .. SEED+N-1 (default 20)")
+    parser.add_argument("--preset", metavar="NAME", help="a block under presets: in the method's config")
+    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE",
+                        help="override a key of the method's config; repeatable")  # fmt: skip
+    parser.add_argument("--draw", dest="drawn", action="append", default=[], metavar="KEY=SPACE",
+                        help="draw a key for each run, as in a tune: block, e.g. "
+                        "'step_size={log: [0.01, 10]}'; repeatable")  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """The evaluation that the arguments ask for."""
+    settings = parse_settings(arguments.settings)
+    asked = parse_settings(arguments.drawn, "--draw", "'step_size={log: [0.01, 10]}'")
+    for key, value in asked.items():
+        if not isinstance(value, dict):
+            raise UserError(f"--draw {key}={value}: expected a space, e.g. --draw 'step_size={{log: [0.01, 10]}}'")
+    seeds = range(arguments.seed, arguments.seed + arguments.runs)
+    with open_results(Path(arguments.out), COLUMNS, KEY, arguments.force) as results:
+        evaluate_generations(
+            results, arguments.implementation, arguments.gamename, seeds, arguments.preset, settings, spaces(asked)
+        )
+        print_runs(results.rows)
+
+
+def print_runs(rows: Sequence[Mapping[str, str]]) -> None:
+    """One line per group of runs: how many were solved, and when."""
+    runs: dict[tuple[str, ...], list[Mapping[str, str]]] = {}
+    for row in rows:
+        runs.setdefault(tuple(row[key] for key in KEY), []).append(row)
+    groups: dict[tuple[str, ...], list[list[Mapping[str, str]]]] = {}
+    for key, own in runs.items():
+        groups.setdefault(key[:-1], []).append(own)
+    for group, members in groups.items():
+        when = sorted(len(own) for own in members)  # a run that is not solved counts as all of its generations
+        solved = sum(own[-1]["solved"] == "True" for own in members)
+        seconds = sum(float(row["cpu_seconds"]) for own in members for row in own) / len(members)
+        print(f"{' | '.join(part for part in group if part)}: {solved} of {len(members)} runs solved, median "
+              f"{when[len(when) // 2]} generations ({when[0]} to {when[-1]}), {seconds:.1f} s of CPU time a run")  # fmt: skip
+
+
+GENERATIONS = Tool("evolves many small proxies (for the figures proxy-success and step-sizes)", add_arguments, run)

@@ -1,0 +1,110 @@
+"""What reward networks pay in a grid world, and where agents then go: the paper's Figure 10 (arXiv 2202.02790)."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lightning_rl.core.arguments import Tool
+from lightning_rl.core.seeding import derive_seed
+from lightning_rl.core.types import UserError
+from lightning_rl.envs.grids import GRID_WORLDS, MOVES, GridWorld
+from lightning_rl.envs.proxies import RewardProxy
+from lightning_rl.envs.reward_network import RewardEnv
+from lightning_rl.lab.protocols.agents import (
+    Job,
+    Judge,
+    add_agent_arguments,
+    add_model_arguments,
+    asked_judges,
+    asked_models,
+    one_gamename,
+    train_stacks,
+)
+from lightning_rl.lab.protocols.models import Model, real_task
+from lightning_rl.lab.protocols.progress import progress
+from lightning_rl.lab.protocols.recording import joined, played
+from lightning_rl.lab.protocols.results import Results, open_results
+from lightning_rl.lab.protocols.transfer import loops
+
+KEY = ("trained_on", "proxy", "agent", "protocol")
+COLUMNS = ("gamename", *KEY, "agents", "quantity", "row", "column", "cell", "action", "value")
+
+
+def rewards(model: Model, world: GridWorld, gamma: float) -> Tensor:
+    """What the proxy pays for each action in each cell ``[cells, 4]``."""
+    assert isinstance(model.proxy, RewardProxy)
+    env = RewardEnv(model.proxy.net, model.params.unsqueeze(0), world, gamma)
+    count = world.obs_size * world.action_size
+    state = torch.arange(world.obs_size).repeat_interleave(world.action_size).view(1, count, 1)
+    action = torch.arange(world.action_size).repeat(world.obs_size).view(1, count)
+    return env.step(state, action, torch.empty(0)).reward.view(world.obs_size, world.action_size)
+
+
+def visits(model: Model, judge: Judge, number: int, run_seed: int) -> Tensor:
+    """How often ``number`` agents, trained until solved, are in each cell ``[cells]`` in one greedy episode each."""
+    jobs, total = [Job(model, n) for n in range(number)], torch.zeros(model.proxy.spec.obs_size)
+    for own, mine in judge.by_config(jobs, run_seed):
+        for stack, _, trained in train_stacks(mine, loops(own, 1, None), "visits", run_seed, lambda _: False):
+            seeds = [derive_seed(run_seed, f"visits {model.name}", job.number) for job in stack]
+            total += joined(played(trained.agent, model.proxy.spec, seeds, 1)).obs.sum(0)
+    return total
+
+
+def grid_rows(model: Model, world: GridWorld, judge: Judge, number: int, run_seed: int) -> list[dict[str, Any]]:
+    """Rows of ``quantity`` reward (one for each cell and action) and visits (one for each cell)."""
+    gamma = float(judge.config.gamma)
+    paid, seen = rewards(model, world, gamma), visits(model, judge, number, run_seed)
+    rows = []
+    width = len(world.cells[0])
+    for place in range(world.obs_size):
+        row, column = divmod(place, width)
+        where = {"row": row, "column": column, "cell": world.cells[row][column]}
+        rows += [{"quantity": "reward", **where, "action": move, "value": float(paid[place, a])} for a, move in enumerate(MOVES)]
+        rows.append({"quantity": "visits", **where, "action": "", "value": float(seen[place])})
+    return rows
+
+
+def evaluate_grid(
+    results: Results, models: Sequence[Model], world: GridWorld, judge: Judge, number: int, run_seed: int
+) -> None:
+    """Fills ``results`` with the rewards and visits of each proxy."""
+    with progress(len(models), "proxies") as advance:
+        for model in models:
+            about = {"trained_on": model.trained_on, "proxy": model.name, "agent": judge.name, "protocol": judge.words()}
+            if not results.has(**about):
+                own = {"gamename": model.proxy.gamename, "agents": number, **about}
+                results.add([{**own, **row} for row in grid_rows(model, world, judge, number, run_seed)])
+            advance(1, model.name)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of ``grid-rewards``."""
+    add_model_arguments(parser, "one row per cell, and per action in it, of each proxy")
+    parser.add_argument("--agent", default="SARSA", metavar="NAME", help="whose visits are counted (default SARSA)")
+    add_agent_arguments(parser, "fixed")
+    parser.add_argument("--real", action="store_true", help="also the task's own reward")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """The evaluation that the arguments ask for."""
+    models = asked_models(arguments)
+    gamename = one_gamename(models, arguments)
+    if gamename not in GRID_WORLDS:
+        raise UserError(f"'{gamename}' is no grid world; rewards are drawn cell by cell for: {', '.join(GRID_WORLDS)}")
+    for model in models:
+        if not isinstance(model.proxy, RewardProxy):
+            raise UserError(f"'{model.name}' is a synthetic environment; rewards are drawn of reward networks")
+    (judge,) = asked_judges([arguments.agent], gamename, "reward-curves", arguments)
+    models += [real_task(gamename)] if arguments.real else []
+    with open_results(Path(arguments.out), COLUMNS, KEY, arguments.force) as results:
+        evaluate_grid(results, models, GRID_WORLDS[gamename](), judge, arguments.count, arguments.seed)
+        print(f"{len({(row['trained_on'], row['proxy']) for row in results.rows})} proxies in {arguments.out}")
+
+
+GRID_REWARDS = Tool("what reward networks pay in a grid world, where agents go (for the figure grid-rewards)", add_arguments, run)

@@ -1,0 +1,97 @@
+"""Trained proxies on disk: which there are, and what each is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from lightning_rl.core.types import UserError
+from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, proxy_path, read_proxy, shipped
+from lightning_rl.envs.spec import env_spec
+
+REAL = "real"
+"""``trained_on`` of agents that train on the real task with its own reward."""
+
+
+class Model(NamedTuple):
+    """A trained proxy. name: of the file, or of the run. trained_on: what kind it is, in words. score: of its search."""
+
+    name: str
+    trained_on: str
+    proxy: SyntheticProxy | RewardProxy
+    params: Tensor
+    score: float
+
+
+def kind_of(proxy: SyntheticProxy | RewardProxy, about: Mapping[str, Any]) -> str:
+    """``SE, varied``, ``SE, fixed`` (hyper-parameters in its evolution), ``MBRL``, or the form of a learned reward."""
+    if isinstance(proxy, RewardProxy):
+        return REAL if proxy.form == "native" else proxy.form
+    config = about.get("config") or {}
+    if "data_agents" in config:
+        return "MBRL, published form" if config.get("published") else "MBRL"
+    return "SE, varied" if config.get("vary") else "SE, fixed"
+
+
+def find_models(sources: Sequence[str], gamename: str | None = None) -> list[Model]:
+    """The proxies of files, run directories, folders above these, and of shipped names; all of one task.
+
+    In a folder, files that cannot be read or are of another task than ``gamename`` are named and left out. UserError for such
+    a file that was asked for, where two have one name, where tasks differ, and where there is none.
+    """
+    found: list[Model] = []
+    for source in sources:
+        path = proxy_path(source)
+        files = sorted(path.rglob("*.pt")) if path.is_dir() else [path]
+        if not files:
+            raise UserError(f"no proxy (a .pt file) is at or below '{path}'; name a run directory of SE, RN or MBRL, a file, "
+                            f"or one of: {', '.join(shipped())}")  # fmt: skip
+        for file in files:
+            try:
+                proxy, params, about = read_proxy(file, gamename)
+            except UserError as error:
+                if not path.is_dir():
+                    raise
+                print(f"skipped '{file}': {error}", file=sys.stderr)
+                continue
+            found.append(Model(_name(file), kind_of(proxy, about), proxy, params, float(about.get("score", "nan"))))
+    if sources and not found:
+        raise UserError(f"no proxy can be used among {', '.join(sources)}")
+    for model in found:
+        if model.proxy.gamename != found[0].proxy.gamename:
+            one, other = found[0], model
+            raise UserError(f"'{other.name}' is of gamename '{other.proxy.gamename}', '{one.name}' of '{one.proxy.gamename}'; "
+                            f"choose with --gamename {one.proxy.gamename}")  # fmt: skip
+    names = [model.name for model in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise UserError(f"two proxies are called '{name}'; rename a file, or name one of their folders")
+    return found
+
+
+def _name(file: Path) -> str:
+    """``exp_name-implementation-seed_n`` of a run's ``proxy.pt``, else the file's."""
+    folders = file.resolve().parts
+    return "-".join(folders[-4:-1]) if file.name == "proxy.pt" and len(folders) > 4 else file.stem
+
+
+def best_of_each(models: Sequence[Model], count: int | None) -> list[Model]:
+    """Of each kind the ``count`` with the highest score of their search; None: all."""
+    kinds = dict.fromkeys(model.trained_on for model in models)
+    chosen = []
+    for kind in kinds:
+        mine = [model for model in models if model.trained_on == kind]
+        chosen += sorted(mine, key=lambda model: -model.score)[: count or len(mine)]
+    return chosen
+
+
+def real_task(gamename: str) -> Model:
+    """The real task with its own reward, as if it were a proxy."""
+    env_spec(gamename)
+    proxy = RewardProxy(gamename, (1,), "relu", "native", 0.9)
+    return Model(REAL, REAL, proxy, torch.zeros(proxy.net.size), float("nan"))

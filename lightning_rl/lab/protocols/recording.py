@@ -1,0 +1,82 @@
+"""What agents meet: every transition of a batch of environments, kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from lightning_rl.agents.base import Agent
+from lightning_rl.agents.training import evaluate_agents
+from lightning_rl.core.seeding import derive_seed
+from lightning_rl.envs.batch import BatchStep, EnvBatch
+from lightning_rl.envs.proxies import SyntheticProxy, make_envs
+from lightning_rl.envs.spec import EnvSpec
+
+
+class Transitions(NamedTuple):
+    """Rows of transitions: obs, next_obs ``[B, O]``, action ``[B]`` or ``[B, A]``, reward ``[B]``, done ``[B]``: 1 less what the
+    agent's bootstrap is multiplied by.
+    """
+
+    obs: Tensor
+    action: Tensor
+    reward: Tensor
+    done: Tensor
+    next_obs: Tensor
+
+
+class RecordedBatch(EnvBatch):
+    """Another batch, of which every step is kept in ``kept``."""
+
+    def __init__(self, envs: EnvBatch, kept: list[Transitions]):
+        self.envs, self.kept = envs, kept
+        self._obs = torch.empty(0)
+
+    def reset(self, where: Tensor) -> Tensor:
+        self._obs = self.envs.reset(where)
+        return self._obs
+
+    def step(self, action: Tensor) -> BatchStep:
+        step = self.envs.step(action)
+        done = step.terminated.float() if step.continuation is None else 1 - step.continuation
+        self.kept.append(Transitions(self._obs, action, step.reward, done, step.obs))
+        self._obs = step.obs
+        return step
+
+    def keep(self, rows: Tensor) -> None:
+        self.envs.keep(rows)
+        self._obs = self._obs[rows]
+
+    def snapshot(self) -> dict[str, Tensor]:
+        return self.envs.snapshot()
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        raise NotImplementedError("a recording has no second start")
+
+
+@dataclass(frozen=True)
+class RecordedProxy(SyntheticProxy):
+    """A synthetic environment that keeps what agents meet in it."""
+
+    kept: list[Transitions] = field(default_factory=list, compare=False)
+
+    def batch(self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1) -> EnvBatch:
+        return RecordedBatch(super().batch(params, seeds, gamma, repeat), self.kept)
+
+
+def played(agent: Agent, spec: EnvSpec, seeds: Sequence[int], episodes: int) -> list[Transitions]:
+    """The transitions of ``episodes`` greedy ones of each member on the real task, up to the end of each."""
+    envs = make_envs(spec, [derive_seed(seed, "recorded test", k) for seed in seeds for k in range(episodes)])
+    kept: list[Transitions] = []
+    _, lengths = evaluate_agents(agent, RecordedBatch(envs, kept), episodes)
+    steps = -(-lengths.flatten() // spec.repeat)  # decisions; later ones are of further episodes that nobody asked for
+    return [Transitions(*(column[step < steps] for column in row)) for step, row in enumerate(kept)]
+
+
+def joined(rows: Sequence[Transitions]) -> Transitions:
+    """All rows in one."""
+    return Transitions(*(torch.cat(columns) for columns in zip(*rows, strict=True)))

@@ -1,0 +1,69 @@
+"""A results CSV that grows row by row: a killed evaluation goes on where it stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lightning_rl.core.files import Appended, appending
+from lightning_rl.core.types import UserError
+
+
+class Results:
+    """Rows of plain values in a CSV with these ``columns``; those named in ``key`` together say what a row is about."""
+
+    def __init__(self, file: Appended, columns: Sequence[str], key: Sequence[str]):
+        self.columns, self.key, self._file = tuple(columns), tuple(key), file
+        self.rows = self._parsed(file.lines)
+        self._done = {self._key_of(row) for row in self.rows}
+        file.append("")  # the header, and nothing of a row that was begun
+
+    def _parsed(self, lines: str) -> list[dict[str, str]]:
+        try:
+            rows = list(csv.reader(io.StringIO(lines), strict=True))
+        except csv.Error as error:
+            raise UserError(f"'{self._file.path}' is no whole CSV ({error}); name another") from error
+        for number, row in enumerate(rows, 2):
+            if len(row) != len(self.columns):
+                here = f"'{self._file.path}', row {number}: {len(row)} values in {len(self.columns)} columns"
+                raise UserError(f"{here}; mend the row or name another CSV")
+        return [dict(zip(self.columns, row, strict=True)) for row in rows]
+
+    def _key_of(self, row: Mapping[str, Any]) -> tuple[str, ...]:
+        return tuple(str(row[name]) for name in self.key)
+
+    def has(self, **key: Any) -> bool:
+        """Whether there are rows about this."""
+        return self._key_of(key) in self._done
+
+    def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Appends rows, in one go."""
+        plain = [{name: _plain(row[name]) for name in self.columns} for row in rows]
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(row.values() for row in plain)
+        self._file.append(text.getvalue())
+        self.rows += plain
+        self._done |= {self._key_of(row) for row in plain}
+
+
+def _plain(value: Any) -> str:
+    """Floats with six significant digits, whole ones as such; lists as numbers with spaces between."""
+    if isinstance(value, list | tuple):
+        return " ".join(_plain(part) for part in value)
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
+    return str(value)
+
+
+@contextlib.contextmanager
+def open_results(path: Path, columns: Sequence[str], key: Sequence[str], force: bool = False) -> Iterator[Results]:
+    """The CSV at ``path``, made if need be; UserError if it is another table, or another process writes to it.
+
+    force: a file that is no such table is written anew.
+    """
+    with appending(path, ",".join(columns), "name another CSV, or --force to overwrite it", force) as file:
+        yield Results(file, columns, key)

@@ -1,0 +1,122 @@
+"""``lightning-rl compare A B``: is A better than B, by how much, and how sure is that over seeds?"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from lightning_rl.core.arguments import Tool
+from lightning_rl.core.console import put
+from lightning_rl.core.types import UserError
+from lightning_rl.functional.bootstrap import bootstrap_interval, difference, probability_of_improvement
+from lightning_rl.lab.figures.groups import LABELS, Group, add_group_arguments, label_groups, make_groups
+from lightning_rl.lab.figures.runs import Floats, read_table
+from lightning_rl.lab.figures.scores import SCORES, run_scores
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A against B on one environment: scores ``[n]``, ``[m]``, and (value, low, high) of what is said of them."""
+
+    game: str
+    labels: tuple[str, str]
+    scores: tuple[Floats, Floats]
+    difference: tuple[float, float, float]
+    improvement: tuple[float, float, float]
+
+
+def compare_scores(game: str, labels: tuple[str, str], a: Floats, b: Floats) -> Comparison:
+    """Mean difference and probability of improvement, with 95 % bootstrap intervals over runs."""
+    both = [a, b]
+    low, high = bootstrap_interval(both, difference)
+    p_low, p_high = bootstrap_interval(both, probability_of_improvement)
+    gap, chance = float(difference(a, b, axis=0)), float(probability_of_improvement(a, b, axis=0))
+    return Comparison(game, labels, (a, b), (gap, float(low), float(high)), (chance, float(p_low), float(p_high)))
+
+
+def over_environments(comparisons: Sequence[Comparison]) -> tuple[float, float, float]:
+    """Probability of improvement, mean over environments, runs drawn anew within each (stratified)."""
+
+    def statistic(*strata: Floats, axis: int) -> Any:
+        pairs = zip(strata[::2], strata[1::2], strict=True)
+        return np.mean([probability_of_improvement(a, b, axis) for a, b in pairs], axis=0)
+
+    strata = [scores for comparison in comparisons for scores in comparison.scores]
+    low, high = bootstrap_interval(strata, statistic)
+    return float(statistic(*strata, axis=0)), float(low), float(high)
+
+
+def one_group_each(source: str, arguments: argparse.Namespace) -> dict[str, Group]:
+    """The runs of a source by environment; UserError where they are of several methods."""
+    table = label_groups(read_table([source], arguments.tag, arguments.x, arguments.group or ()), arguments.group)
+    games, _ = make_groups(table, arguments.x, arguments.bin)
+    for game, groups in games.items():
+        if len(groups) > 1:
+            names = ", ".join(group.label for group in groups)
+            raise UserError(f"'{source}' holds several methods on {game or 'one environment'} ({names}); give the folder of one")
+    return {game: groups[0] for game, groups in games.items()}
+
+
+def compare(arguments: argparse.Namespace) -> list[Comparison]:
+    """The comparisons on all environments that both have; the others are named."""
+    a, b = (one_group_each(source, arguments) for source in (arguments.a, arguments.b))
+    if len(a) == len(b) == 1 and "" in (*a, *b):  # a CSV without environments
+        a, b = ({"": next(iter(groups.values()))} for groups in (a, b))
+    shared = [game for game in a if game in b]
+    if not shared:
+        raise UserError(f"A is on {', '.join(a)}, B on {', '.join(b)}: there is no environment that both have")
+    for game in sorted(a.keys() ^ b.keys()):
+        print(f"skipped {game}: only {'A' if game in a else 'B'} has runs on it")
+    found = []
+    for game in shared:
+        scores = [run_scores(groups[game], None)[arguments.score].to_numpy(float) for groups in (a, b)]
+        found.append(compare_scores(game, (a[game].label, b[game].label), *scores))
+    return found
+
+
+def verdict(comparison: Comparison) -> str:
+    """What the interval says, in words."""
+    value, low, high = comparison.difference
+    if np.isnan(low):
+        return "one run on a side: nothing can be said of seeds"
+    if low > 0 or high < 0:
+        return f"{'A' if value > 0 else 'B'} is higher"
+    return "no difference shown"
+
+
+def show(arguments: argparse.Namespace) -> None:
+    """Prints the comparison that the arguments ask for."""
+    found = compare(arguments)
+    labels = " against ".join(f"{name} = {source}" for name, source in (("A", arguments.a), ("B", arguments.b)))
+    table = Table(
+        title=labels, caption=f"{arguments.score} of {LABELS.get(arguments.tag, arguments.tag)}; 95 % bootstrap intervals"
+    )
+    for heading in ("environment", "A (seeds)", "B (seeds)", "A - B", "P(A > B)", ""):
+        table.add_column(heading, justify="left" if heading in ("environment", "") else "right")
+    for each in found:
+        sides = (f"{scores.mean():.1f} ({len(scores)})" for scores in each.scores)
+        table.add_row(each.game, *sides, _interval(each.difference, ".1f"), _interval(each.improvement, ".2f"), verdict(each))
+    if len(found) > 1:
+        table.add_row("all", "", "", "", _interval(over_environments(found), ".2f"), "mean over environments", style="bold")
+    put(table)
+
+
+def _interval(values: tuple[float, float, float], form: str) -> str:
+    value, low, high = values
+    return f"{value:{form}}" if np.isnan(low) else f"{value:{form}} [{low:{form}}, {high:{form}}]"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of ``compare``."""
+    for name in ("a", "b"):
+        parser.add_argument(name, metavar=name.upper(), help="folder with the runs of one method, or a results CSV[:LABEL]")
+    add_group_arguments(parser)
+    parser.add_argument("--score", choices=SCORES, default="final", help="which number of a run (default final)")
+
+
+COMPARE = Tool("difference of two methods with its bootstrap interval, and probability of improvement", add_arguments, show)

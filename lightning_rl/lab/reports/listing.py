@@ -1,0 +1,122 @@
+"""``lightning-rl runs DIR``: a table of all runs."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from lightning_rl.core.arguments import Tool, add_force, checked_path
+from lightning_rl.core.console import put
+from lightning_rl.core.outputs import File, Out, owned_table
+from lightning_rl.core.types import UserError
+from lightning_rl.lab.figures import style
+from lightning_rl.lab.figures.runs import Curve, Run, find_runs, read_scalar
+from lightning_rl.run.state import read_state
+
+RETURNS = ("eval/return_mean", "rollout/return_mean", "es/fitness_mean")
+"""What a run is judged by: the first of these that it has."""
+
+COLUMNS = (
+    "implementation",
+    "gamename",
+    "exp_name",
+    "seed",
+    "env_steps",
+    "hours",
+    "last",
+    "best",
+    "state",
+    "scalar",
+    "run",
+    "reason",
+)
+
+
+def judged_by(run: Run) -> tuple[str, Curve | None]:
+    """The scalar that a run is judged by and its values; None where it has none (yet)."""
+    for tag in RETURNS:
+        try:
+            return tag, read_scalar(run.path, tag)
+        except UserError:
+            continue
+    return "", None
+
+
+def run_row(run: Run) -> dict[str, object]:
+    """One row of the table; what a run does not have is nan."""
+    tag, curve = judged_by(run)
+    state, reason = read_state(run.path)
+    nothing = float("nan")
+    return {
+        **{name: run.about.get(name, "") for name in ("implementation", "gamename", "exp_name", "seed")},
+        "env_steps": nothing if curve is None else float(curve.env_steps[-1]),
+        "hours": nothing if curve is None or curve.seconds is None else float(curve.seconds[-1]) / 3600,
+        "last": nothing if curve is None else float(curve.value[-1]),
+        "best": nothing if curve is None else float(curve.value.max()),
+        "state": state,
+        "scalar": tag,
+        "run": str(run.path),
+        "reason": reason,
+    }
+
+
+def list_runs(folders: Sequence[Path], sort: Sequence[str] = (), reverse: bool = False) -> pd.DataFrame:
+    """All runs below the folders, one row each; UserError where there is none."""
+    runs = find_runs(folders)
+    if not runs:
+        raise UserError(f"no run at or below {', '.join(map(str, folders))}")
+    steps = track(runs, "reading", transient=True, console=Console(stderr=True), disable=len(runs) < 8)
+    table = pd.DataFrame([run_row(run) for run in steps], columns=list(COLUMNS))
+    return table.sort_values(list(sort), ascending=not reverse, kind="stable") if sort else table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of ``runs``."""
+    parser.add_argument("folders", type=checked_path, nargs="+", metavar="DIR", help="run directory, or folder above some")
+    parser.add_argument(
+        "--sort", action="append", default=[], choices=COLUMNS, metavar="COLUMN", help=f"one of {', '.join(COLUMNS)}"
+    )
+    parser.add_argument("--reverse", action="store_true", help="highest first")
+    parser.add_argument("--csv", type=checked_path, metavar="FILE", help="write the table there, too")
+    add_force(parser, "--csv FILE")
+
+
+def show(arguments: argparse.Namespace) -> None:
+    """Prints the table that the arguments ask for."""
+    out = None if arguments.csv is None else Out(arguments.csv, (), arguments.force)
+    if out is not None:
+        out.check(out.path, owned_table(COLUMNS))  # before the work
+    rows = list_runs(arguments.folders, arguments.sort, arguments.reverse)
+    if out is not None:
+        out.write(File(out.path, style.csv_text(rows), owned_table(COLUMNS)))
+    table = Table(
+        title=f"{len(rows)} runs", caption="last and best: " + ", ".join(sorted({tag for tag in rows["scalar"] if tag}))
+    )
+    names = [name for name in COLUMNS if name not in ("scalar", "run", "reason")]
+    for name in names:
+        table.add_column(name, justify="right" if name in ("seed", "env_steps", "hours", "last", "best") else "left")
+    for _, row in rows.iterrows():
+        table.add_row(*(cell(name, row[name]) for name in names), style="red" if row["state"] == "failed" else None)
+    put(table)
+    for _, row in rows[rows["reason"] != ""].iterrows():
+        print(f"{row['state']}: {row['run']}: {row['reason']}")
+
+
+FORMATS = {"env_steps": "{:,.0f}", "hours": "{:.2f}"}
+
+
+def cell(name: str, value: object) -> str:
+    """A value of the column ``name`` for people; empty where there is none."""
+    if isinstance(value, float):
+        return "" if math.isnan(value) else FORMATS.get(name, "{:.1f}").format(value)
+    return str(value)
+
+
+RUNS = Tool("a table of all runs: method, environment, seed, steps, last and best return, state", add_arguments, show)

@@ -1,0 +1,198 @@
+"""``lightning-rl report DIR... -o report.html``: runs, tables, curves, configs and films on one page that needs no network."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import io
+import json
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from PIL import Image
+
+from lightning_rl import __version__
+from lightning_rl.core.arguments import Tool, add_force, checked_path
+from lightning_rl.core.files import read_bytes, read_text
+from lightning_rl.core.limits import PICTURE_BYTES
+from lightning_rl.core.outputs import File, Out, owned_picture
+from lightning_rl.core.types import UserError
+from lightning_rl.lab.figures import style
+from lightning_rl.lab.figures.curves import Look, curves_figure
+from lightning_rl.lab.figures.groups import LABELS, groups_of
+from lightning_rl.lab.figures.runs import IDENTITY, Run, attempt, find_runs
+from lightning_rl.lab.figures.scores import score_table, summary_rows
+from lightning_rl.lab.reports import html
+from lightning_rl.lab.reports.listing import COLUMNS, cell, run_row
+
+TAGS = ("rollout/return_mean", "eval/return_mean", "eval_greedy/return_mean")
+FILMS_PER_RUN, FILM_LIMIT = 2, 4_000_000
+"""How many films of a run are shown, newest first; larger ones (bytes) are shown as a still even with --videos."""
+
+
+class Skipped:
+    """Collects what is left out, and says each thing once."""
+
+    def __init__(self) -> None:
+        self.lines: dict[str, None] = {}
+
+    def __call__(self, path: Path, reason: str) -> None:
+        self.lines.setdefault(f"{path}: {reason}")
+
+
+def report(folders: Sequence[Path], tags: Sequence[str], group: Sequence[str] | None, videos: bool, title: str) -> str:
+    """The page; UserError where there is no run."""
+    skipped = Skipped()
+    runs = find_runs(folders, skipped)
+    if not runs:
+        raise UserError(f"no run at or below {', '.join(map(str, folders))}")
+    command = shlex.join(["lightning-rl", *sys.argv[1:]])
+    sections = [
+        html.note(f"{len(runs)} run{'s' * (len(runs) > 1)} · lightning_rl {__version__} · made by: {command}"),
+        *_curves([str(run.path) for run in runs], tags, group, skipped),
+        html.section("Runs", _runs_table(runs)),
+        *_pictures(folders, runs),
+        *_films(runs, videos, skipped),
+        html.section("Configs", *_configs(runs)),
+    ]
+    if skipped.lines:
+        sections.append(html.section("Left out", *(html.note(line) for line in skipped.lines)))
+    return html.page(title, sections)
+
+
+def _curves(sources: Sequence[str], tags: Sequence[str], group: Sequence[str] | None, skipped: Skipped) -> Iterable[str]:
+    """For each scalar that some run has: its curves, its table, and the plotted numbers."""
+    for tag in tags:
+        missing = Skipped()
+        try:
+            games, width = groups_of(sources, tag, keys=group, skip=missing)
+        except UserError as error:
+            skipped(Path(tag), str(error))
+            continue
+        for line in missing.lines:
+            skipped.lines.setdefault(line)
+        figure, numbers = curves_figure(games, width, Look(tag))
+        name = LABELS.get(tag, tag)
+        header, *rows = summary_rows(score_table(games, None), "env_steps")
+        csv = html.download(f"{tag.replace('/', '_')}.csv", numbers.to_csv(index=False).encode())
+        yield html.section(
+            name[:1].upper() + name[1:],
+            html.picture(style.png(figure), f"{name}, of {tag}"),
+            html.table(header, rows),
+            html.note("mean [95 % bootstrap interval over seeds]; final: mean of the last tenth of a run"),
+            f"<p>The plotted numbers: {csv}</p>",
+        )
+
+
+def _runs_table(runs: Sequence[Run]) -> str:
+    rows = pd.DataFrame([run_row(run) for run in runs], columns=list(COLUMNS))
+    names = [name for name in COLUMNS if name not in ("scalar", "run")]
+    cells = [[cell(name, row[name]) for name in names] for _, row in rows.iterrows()]
+    return html.table(names, cells, ["failed" if state == "failed" else "" for state in rows["state"]])
+
+
+def _pictures(folders: Sequence[Path], runs: Sequence[Run]) -> Iterable[str]:
+    """What other commands have drawn: sweeps of commands, searches; and the final evaluations."""
+    searches = [path for folder in folders for path in sorted(folder.rglob("tune/search.png"))]
+    sweeps = [run.path / "sweep.png" for run in runs if (run.path / "sweep.png").is_file()]
+    found = []
+    for path in (*sweeps, *searches):
+        for content in attempt(path, functools.partial(read_bytes, path, "picture", PICTURE_BYTES)):
+            found.append(html.picture(content, str(path)))
+    if rows := [row for run in runs for row in _evaluation(run)]:
+        found.insert(0, html.table(("run", "actions", "episodes", "mean", "sd", "iqm", "min", "max"), rows))
+    if found:
+        yield html.section("Evaluations and searches", *found)
+
+
+def _evaluation(run: Run) -> Iterable[Sequence[str]]:
+    """A row per mode of a whole evaluation.json; nothing for one that is broken."""
+    try:
+        content = json.loads(read_text(run.path / "evaluation.json", "report"))
+        for mode in ("sampled", "greedy"):
+            numbers = (f"{content[mode]['return'][key]:.1f}" for key in ("mean", "sd", "iqm", "min", "max"))
+            yield (str(run.path), mode, str(content["episodes"]), *numbers)
+    except (UserError, ValueError, KeyError, TypeError, RecursionError):
+        return
+
+
+def _films(runs: Sequence[Run], videos: bool, skipped: Skipped) -> Iterable[str]:
+    shown = []
+    for run in runs:
+        films = sorted(run.path.glob("recordings/*/*.mp4"), key=lambda path: path.stat().st_mtime, reverse=True)
+        for path in [*sorted(run.path.glob("evaluation.mp4")), *films][:FILMS_PER_RUN]:
+            try:
+                read_bytes(path, "film", PICTURE_BYTES)
+                frame = still(path)
+            except UserError as error:
+                skipped(path, str(error))
+                continue
+            except Exception as error:  # whatever the decoder makes of a damaged film
+                skipped(path, f"it is not a whole film ({type(error).__name__})")
+                continue
+            if videos and path.stat().st_size <= FILM_LIMIT:
+                shown.append(html.film(path.read_bytes(), frame, str(path)))
+            else:
+                shown.append(html.picture(frame, f"{path} (still)", "image/jpeg"))
+    if shown:
+        yield html.section("Films", f'<div class="films">{"".join(shown)}</div>')
+
+
+def still(path: Path) -> bytes:
+    """The middle frame of a film as a JPEG."""
+    from moviepy import VideoFileClip  # starts slowly
+
+    with VideoFileClip(str(path)) as clip:
+        frame: Any = clip.get_frame(clip.duration / 2)
+    content = io.BytesIO()
+    Image.fromarray(frame).save(content, "JPEG", quality=85)
+    return content.getvalue()
+
+
+def _configs(runs: Sequence[Run]) -> Iterable[str]:
+    """One table per method: a column for each distinct config, rows that differ marked."""
+    methods: dict[str, dict[str, list[Run]]] = {}
+    for run in runs:
+        own = {key: value for key, value in run.about.items() if key not in (*IDENTITY, "preset")}
+        methods.setdefault(str(run.about["implementation"]), {}).setdefault(json.dumps(own, default=str), []).append(run)
+    for method, configs in methods.items():
+        columns = [json.loads(text) for text in configs]
+        keys = list(dict.fromkeys(key for column in columns for key in column))
+        rows = [(key, *(json.dumps(column[key]) if key in column else "" for column in columns)) for key in keys]
+        header = ("key", *(_where(group) for group in configs.values()))
+        yield html.details(
+            f"{method}: {len(keys)} keys, {len(columns)} different config{'s' * (len(columns) > 1)}",
+            html.table(header, rows, ["differs" if len(set(row[1:])) > 1 else "" for row in rows]),
+        )
+
+
+def _where(runs: Sequence[Run]) -> str:
+    names = dict.fromkeys(f"{run.about['gamename']}/{run.about['exp_name']}" for run in runs)
+    return ", ".join(names) + f" ({len(runs)} run{'s' * (len(runs) > 1)})"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of ``report``."""
+    parser.add_argument("folders", type=checked_path, nargs="+", metavar="DIR", help="run directory, or folder above some")
+    parser.add_argument("-o", "--out", type=checked_path, default=Path("report.html"), metavar="FILE", help="(report.html)")
+    add_force(parser)
+    parser.add_argument("--tag", action="append", help=f"scalar to draw; repeatable (default {', '.join(TAGS)})")
+    parser.add_argument("--group", action="append", metavar="KEY", help="as of lightning-rl figures curves; repeatable")
+    parser.add_argument("--videos", action="store_true", help="whole films instead of stills")
+    parser.add_argument("--title", default="Runs", help="of the page")
+
+
+def show(arguments: argparse.Namespace) -> None:
+    """Writes the page that the arguments ask for."""
+    out = Out(arguments.out, arguments.folders, arguments.force)
+    out.check(out.path, owned_picture)  # before the work
+    text = report(arguments.folders, arguments.tag or TAGS, arguments.group, arguments.videos, arguments.title)
+    out.write(File(out.path, text.encode(), owned_picture))
+    print(f"wrote {arguments.out} ({arguments.out.stat().st_size / 1e6:.1f} MB)")
+
+
+REPORT = Tool("one self-contained HTML page about runs", add_arguments, show)

@@ -1,0 +1,150 @@
+"""What came of a search: a table of its trials, a figure, and the best settings as a YAML that ``--config`` takes."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.table import Table
+
+from lightning_rl.core.config import read_yaml
+from lightning_rl.core.console import put
+from lightning_rl.core.files import read_text, write_text
+from lightning_rl.core.outputs import Out
+from lightning_rl.core.types import UserError
+from lightning_rl.lab.tuning.trial import FAILED, REPORTS, SETTINGS, Plan, read_reports
+
+BEST, TABLE, SEARCH = "best.yaml", "trials.csv", "search.yaml"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A trial on disk. reports: (budget, score) of each report; failure: why it ended before its time, or empty."""
+
+    name: str
+    settings: Mapping[str, Any]
+    reports: Sequence[tuple[float, float]]
+    seed_scores: str
+    failure: str
+
+    @property
+    def score(self) -> float:
+        return self.reports[-1][1] if self.reports else float("nan")
+
+
+def write_search(plan: Plan) -> None:
+    """``search.yaml``: what is searched, for people and for the figure."""
+    options = plan.options
+    content = {
+        "implementation": options.implementation,
+        "gamename": options.gamename,
+        "seed": options.seed,
+        "preset": options.preset,
+        "config": {**options.config, **options.settings},
+        "tune": dataclasses.asdict(plan.tune),
+    }
+    write_text(plan.folder / SEARCH, yaml.safe_dump(content, sort_keys=False))
+
+
+def read_search(folder: Path) -> dict[str, Any]:
+    """What ``write_search`` wrote; UserError if it is not there."""
+    try:
+        return dict(read_yaml(folder / SEARCH))
+    except (UserError, TypeError, ValueError) as error:
+        raise UserError(f"'{folder}' is not the tune/ folder of a search: it has no whole {SEARCH}") from error
+
+
+def read_trials(folder: Path) -> list[Trial]:
+    """All trials of a search, also while it runs; UserError if there is none."""
+    found = []
+    for settings in sorted(folder.glob(f"*/{SETTINGS}")):
+        trial, rows = settings.parent, read_reports(settings.parent)
+        failure = read_text(trial / FAILED, "record").strip() if (trial / FAILED).exists() else ""
+        reports = [(float(row["budget"]), float(row["score"])) for row in rows]
+        seeds = rows[-1]["seed_scores"] if rows else ""
+        found.append(Trial(trial.name, read_yaml(settings) or {}, reports, seeds, failure))
+    if not found:
+        raise UserError(f"'{folder}' holds no trial: expected folders with {SETTINGS} and {REPORTS}, as --use_tune writes them")
+    return found
+
+
+def best_trial(trials: Sequence[Trial], mode: str) -> Trial | None:
+    """The best of the trials that came furthest: a score at a smaller budget says less. None where none has a score."""
+    furthest = max((len(trial.reports) for trial in trials), default=0)
+    if not furthest:
+        return None
+    sign = 1 if mode == "max" else -1
+    return max((trial for trial in trials if len(trial.reports) == furthest), key=lambda trial: sign * trial.score)
+
+
+def ranked(trials: Sequence[Trial], mode: str) -> list[Trial]:
+    """Furthest first, then best first."""
+    sign = 1 if mode == "max" else -1
+    return sorted(trials, key=lambda t: (-len(t.reports), -sign * t.score if t.reports else 0.0, t.name))
+
+
+def write_results(plan: Plan, trials: Sequence[Trial]) -> None:
+    """``best.yaml``, ``trials.csv`` and the figure of a search; prints the table."""
+    from lightning_rl.lab.figures.tuning import draw_search  # pandas and matplotlib
+
+    order = ranked(trials, plan.tune.mode)
+    best, options = order[0], plan.options
+    content = {
+        "implementation": options.implementation,
+        "gamename": options.gamename,
+        "config": {**options.config, **options.settings, **best.settings},
+    }
+    ((key, total),) = plan.tune.budget.items()
+    head = (
+        f"# The best of {len(trials)} trials ({plan.tune.algorithm}): {plan.tune.metric} {best.score:.6g}, mean of seeds "
+        f"{options.seed} .. {options.seed + plan.tune.seeds - 1} at {key} {best.reports[-1][0]:.0f} of {total}.\n"
+    )
+    write_text(plan.folder / BEST, head + yaml.safe_dump(content, sort_keys=False))
+    rows = [_row(trial, plan) for trial in order]
+    table = io.StringIO()
+    writer = csv.DictWriter(table, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(plan.folder / TABLE, table.getvalue())
+    draw_search(Out(plan.folder / "search"), order, read_search(plan.folder))
+    _print_table(rows, plan)
+    use = f"--implementation {options.implementation} --gamename {options.gamename} --config {plan.folder / BEST}"
+    print(f"best settings: {plan.folder / BEST}\nuse them: python trainer.py {use}")
+
+
+def _row(trial: Trial, plan: Plan) -> dict[str, str]:
+    (key,) = plan.tune.budget
+    budget, score = (f"{value:.6g}" for value in trial.reports[-1]) if trial.reports else ("", "")
+    settings = {name: plain(trial.settings.get(name)) for name in plan.tune.search}
+    state = state_of(trial, plan.tune.reports)
+    return {"trial": trial.name, "state": state, key: budget, "score": score, "seed_scores": trial.seed_scores, **settings}
+
+
+def _print_table(rows: Sequence[Mapping[str, str]], plan: Plan) -> None:
+    table = Table(title=f"{plan.options.implementation} on {plan.options.gamename}: {plan.tune.metric}, {plan.tune.seeds} seeds")
+    (key,) = plan.tune.budget
+    for heading in ("trial", "state", key, "score", "settings"):
+        table.add_column(heading, justify="right" if heading in (key, "score") else "left")
+    for row in rows:
+        settings = " ".join(f"{name}={row[name].replace(' ', '')}" for name in plan.tune.search)
+        table.add_row(row["trial"], row["state"], row[key], row["score"], settings)
+    put(table)
+
+
+def plain(value: Any) -> str:
+    """A setting in few characters."""
+    return f"{value:.4g}" if isinstance(value, float) else value if isinstance(value, str) else json.dumps(value)
+
+
+def state_of(trial: Trial, reports: int) -> str:
+    """finished, stopped early, or failed and why."""
+    if trial.failure:
+        return f"failed: {trial.failure[:60]}"
+    return "finished" if len(trial.reports) >= reports else "stopped early"

@@ -1,0 +1,184 @@
+"""The search over trials with Ray Tune, on this machine or on a cluster that shares the logdir."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from lightning_rl.core.types import UserError
+from lightning_rl.evolution.cluster import join_cluster
+from lightning_rl.lab.tuning.placement import check_room, trial_bundles
+from lightning_rl.lab.tuning.results import Trial, best_trial, read_trials, write_results, write_search
+from lightning_rl.lab.tuning.space import Space, spaces
+from lightning_rl.lab.tuning.trial import Plan, fail, run_trial
+
+STATE = "ray"  # folder of Ray Tune's own state
+NEEDS = {"asha": (), "optuna": ("optuna",), "bohb": ("ConfigSpace", "hpbandster.optimizers.config_generators.bohb")}
+_LINE_EVERY_S = 10.0
+
+
+def tune(plan: Plan, resume: bool) -> int:
+    """Runs the search, or goes on with one that was stopped; the exit code."""
+    plan.check()
+    _require_packages(plan.tune.algorithm)
+    state = plan.folder / STATE
+    if state.exists() and not resume:
+        raise UserError(f"'{plan.folder}' already holds a search; go on with --resume, or choose another --exp_name")
+    os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "2")  # what a kill may cost of the search's own state
+    os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
+    mine = join_cluster(plan.ray_address or os.environ.get("RAY_ADDRESS"))
+    import ray
+
+    try:
+        check_room(trial_bundles(plan.options), ray.nodes())
+        write_search(plan)
+        _fit(plan, state, resume)
+    finally:
+        if mine:
+            ray.shutdown()
+    trials = read_trials(plan.folder)
+    if best_trial(trials, plan.tune.mode) is None:
+        reason = min((trial.failure for trial in trials if trial.failure), default="")
+        raise UserError(f"no trial reported a score{': ' + reason if reason else ''}; see '{plan.folder}'")
+    write_results(plan, trials)
+    return 0
+
+
+def _require_packages(algorithm: str) -> None:
+    for name in NEEDS[algorithm]:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            package = name.partition(".")[0]
+            raise UserError(
+                f"--tune algorithm={algorithm} needs {package} ({error}): pip install 'lightning_rl[{algorithm}]', or take "
+                f"{' or '.join(other for other in NEEDS if other != algorithm)}"
+            ) from error
+
+
+def _fit(plan: Plan, state: Any, resume: bool) -> None:
+    from ray import tune as ray_tune
+
+    def trainable(drawn: dict[str, Any]) -> None:
+        name = str(ray_tune.get_context().get_trial_id())
+        settings = plan.settings(drawn)
+        try:
+            for report in run_trial(plan, name, settings):
+                ray_tune.report(report)
+        except UserError as error:  # diverged: a result of its own, that the other trials outlive
+            fail(plan.trial_folder(name), error)
+
+    placed: Any = ray_tune.with_resources(trainable, ray_tune.PlacementGroupFactory(trial_bundles(plan.options)))
+    if resume and ray_tune.Tuner.can_restore(str(state)):
+        tuner = ray_tune.Tuner.restore(str(state), placed, resume_unfinished=True, restart_errored=True)
+    else:
+        tuner = ray_tune.Tuner(
+            placed,
+            param_space={space.key: _domain(space) for space in spaces(plan.tune.search)},
+            tune_config=_tune_config(plan),
+            run_config=ray_tune.RunConfig(
+                name=STATE,
+                storage_path=str(plan.folder),
+                verbose=0,
+                failure_config=ray_tune.FailureConfig(max_failures=2),  # of workers and machines; see trainable for the rest
+                callbacks=[_progress(plan)],
+            ),
+        )
+    tuner.fit()
+
+
+def _domain(space: Space) -> Any:
+    from ray import tune as ray_tune
+
+    domains: dict[str, Callable[..., Any]] = {
+        "choice": lambda *_: ray_tune.choice(space.codes()),
+        "uniform": ray_tune.uniform,
+        "log": ray_tune.loguniform,
+        "one_minus_log": ray_tune.loguniform,
+        "int": lambda low, high: ray_tune.randint(low, high + 1),
+        "log_int": lambda low, high: ray_tune.lograndint(low, high + 1),
+    }
+    return domains[space.form](*space.values)
+
+
+def _tune_config(plan: Plan) -> Any:
+    from ray import tune as ray_tune
+
+    search_algorithm, scheduler = ALGORITHMS[plan.tune.algorithm](plan)
+    return ray_tune.TuneConfig(
+        metric="score", mode=plan.tune.mode, num_samples=plan.tune.trials, search_alg=search_algorithm, scheduler=scheduler,
+        reuse_actors=True, trial_dirname_creator=lambda trial: trial.trial_id,
+    )  # fmt: skip
+
+
+def _halving(plan: Plan) -> Any:
+    from ray.tune.schedulers import ASHAScheduler
+
+    return ASHAScheduler(time_attr="report", max_t=plan.tune.reports, grace_period=1, reduction_factor=3)
+
+
+def _asha(plan: Plan) -> tuple[Any, Any]:
+    from ray.tune.search.basic_variant import BasicVariantGenerator
+
+    return BasicVariantGenerator(random_state=plan.options.seed), _halving(plan)
+
+
+def _optuna(plan: Plan) -> tuple[Any, Any]:
+    import optuna
+    from ray.tune.search.optuna import OptunaSearch
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return OptunaSearch(seed=plan.options.seed), _halving(plan)
+
+
+def _bohb(plan: Plan) -> tuple[Any, Any]:
+    from ray.tune.schedulers import HyperBandForBOHB
+    from ray.tune.search.bohb import TuneBOHB
+
+    scheduler = HyperBandForBOHB(time_attr="report", max_t=plan.tune.reports, reduction_factor=3, stop_last_trials=False)
+    return TuneBOHB(seed=plan.options.seed), scheduler
+
+
+ALGORITHMS: dict[str, Callable[[Plan], tuple[Any, Any]]] = {"asha": _asha, "optuna": _optuna, "bohb": _bohb}
+
+
+def _progress(plan: Plan) -> Any:
+    from ray.tune import Callback
+
+    class Progress(Callback):
+        """A line now and then: trials done, the best so far, and the time left."""
+
+        def __init__(self) -> None:
+            self.started = self.printed = time.monotonic()
+            self.done_at_start: int | None = None
+
+        def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any) -> None:
+            self.show(trials, False)
+
+        def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+            self.show(trials, True)
+
+        def show(self, trials: list[Any], now: bool) -> None:
+            done = sum(each.is_finished() for each in trials)
+            if self.done_at_start is None:
+                self.done_at_start = done - now
+            if not now and time.monotonic() - self.printed < _LINE_EVERY_S:
+                return
+            self.printed = time.monotonic()
+            new = done - self.done_at_start
+            line = progress_line(plan, read_trials(plan.folder), done, (self.printed - self.started) / new if new else None)
+            print(line, file=sys.stderr, flush=True)
+
+    return Progress()
+
+
+def progress_line(plan: Plan, trials: list[Trial], done: int, per_trial: float | None) -> str:
+    """What a person wants to know of a search that is running. per_trial: seconds, once that is known."""
+    best = best_trial(trials, plan.tune.mode)
+    shown = f"best {best.score:.4g} ({best.name})" if best else "no score yet"
+    left = f" · ETA {per_trial * (plan.tune.trials - done) / 60:.0f} min" if per_trial is not None else ""
+    return f"tune {plan.options.implementation} {plan.options.gamename}: {done}/{plan.tune.trials} trials · {shown}{left}"

@@ -1,0 +1,125 @@
+"""The ``tune:`` block of a method's YAML: what is searched, over which budget, and how."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field, PositiveInt
+from pydantic.dataclasses import dataclass as config_dataclass
+
+from lightning_rl.core.config import build_config, config_path, read_yaml
+from lightning_rl.core.limits import SEEDS, WHOLE
+from lightning_rl.core.schema import STRICT, Agents
+from lightning_rl.core.types import UserError
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class TuneConfig:
+    """Keys of a ``tune:`` block; ``configs/UDRL.yaml`` explains them."""
+
+    algorithm: Literal["asha", "bohb", "optuna"]
+    trials: Agents
+    seeds: Annotated[int, Field(gt=0, le=SEEDS)]
+    metric: str
+    mode: Literal["max", "min"]
+    budget: dict[str, PositiveInt]
+    reports: Agents
+    settings: dict[str, Any]
+    search: dict[str, dict[str, Any]]
+
+    def __post_init__(self) -> None:
+        if len(self.budget) != 1:
+            raise ValueError(f"tune budget {self.budget}: expected one key of the config, e.g. {{max_env_steps: 500000}}")
+        if both := {*self.budget, *self.settings} & self.search.keys():
+            raise ValueError(f"tune search '{min(both)}' is in the budget or the settings of the search, too; leave one out")
+        if not self.search:
+            raise ValueError("tune search is empty: name the keys to search, e.g. {learning_rate: {log: [1.0e-4, 1.0e-2]}}")
+
+
+def load_tune_config(
+    implementation: str, gamename: str, settings: Mapping[str, Any], unread: Container[str] = ()
+) -> TuneConfig:
+    """``tune: default:`` < ``tune: <gamename>:`` < settings; UserError where the method has no such block.
+
+    unread: keys that make no difference; the YAML's spaces of these are left out.
+    """
+    path = config_path(implementation)
+    block = read_yaml(path).get("tune")
+    if block is None:
+        raise UserError(f"--use_tune: {path.name} has no tune: block; add one, UDRL.yaml explains its keys")
+    blocks = {name: dict(block.get(name) or {}) for name in ("default", gamename)}
+    for own in blocks.values():
+        if isinstance(own.get("search"), dict):
+            own["search"] = {key: space for key, space in own["search"].items() if key not in unread}
+    layers = [(f"{path.name}, tune block '{name}'", own) for name, own in blocks.items()]
+    return build_config(TuneConfig, [*layers, ("--tune", settings)])
+
+
+FORMS = {
+    "choice": "a list of values",
+    "uniform": "[low, high]",
+    "log": "[low, high], evenly in the logarithm",
+    "one_minus_log": "[low, high] of one minus the value, evenly in the logarithm",
+    "int": "[low, high], whole numbers, both included",
+    "log_int": "the same, evenly in the logarithm",
+}
+
+
+@dataclass(frozen=True)
+class Space:
+    """The space of one key. form: one of ``FORMS``; values: the choices, or [low, high]."""
+
+    key: str
+    form: str
+    values: list[Any]
+
+    def decode(self, drawn: Any) -> Any:
+        """The config's value for what the search algorithm drew."""
+        if self.form == "choice":
+            return self.values[self.codes().index(drawn)]
+        if self.form == "one_minus_log":
+            return 1.0 - drawn
+        return int(drawn) if "int" in self.form else float(drawn)
+
+    def draw(self, rng: np.random.Generator) -> Any:
+        """The config's value of a random draw."""
+        if self.form == "choice":
+            return self.values[int(rng.integers(len(self.values)))]
+        low, high = (float(value) for value in self.values)
+        high += "int" in self.form  # whole numbers are cut off, and the highest is one of them
+        logarithmic = "log" in self.form
+        drawn = math.exp(rng.uniform(math.log(low), math.log(high))) if logarithmic else rng.uniform(low, high)
+        return self.decode(drawn)
+
+    def codes(self) -> list[Any]:
+        """Choices as plain values: search algorithms cannot hash lists."""
+        return [value if isinstance(value, bool | int | float | str) else json.dumps(value) for value in self.values]
+
+    def bounds(self) -> list[Any]:
+        """Lowest and highest value of the key, or all its choices."""
+        return self.values if self.form == "choice" else [self.decode(value) for value in self.values]
+
+
+def spaces(search: Mapping[str, Mapping[str, Any]]) -> list[Space]:
+    """The spaces of a ``search:`` mapping; UserError for one that is none."""
+    return [_space(key, description) for key, description in search.items()]
+
+
+def _space(key: str, description: Mapping[str, Any]) -> Space:
+    if len(description) != 1 or next(iter(description)) not in FORMS:
+        known = "; ".join(f"{form}: {meaning}" for form, meaning in FORMS.items())
+        raise UserError(f"tune search '{key}': {dict(description)!r} is no space; write one of {known}")
+    ((form, values),) = description.items()
+    if not isinstance(values, list) or len(values) < (1 if form == "choice" else 2):
+        raise UserError(f"tune search '{key}': {form} needs {FORMS[form]}, got {values!r}")
+    if form != "choice":
+        numbers = all(isinstance(v, int | float) and not isinstance(v, bool) and abs(v) <= WHOLE for v in values)
+        if not numbers or len(values) != 2 or values[0] >= values[1] or ("log" in form and values[0] <= 0):
+            limit = " with 0 < low < high" if "log" in form else " with low < high"
+            raise UserError(f"tune search '{key}': {form} needs {FORMS[form]}{limit}, got {values!r}")
+    return Space(key, form, values)

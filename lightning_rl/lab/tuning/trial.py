@@ -1,0 +1,129 @@
+"""One trial: the seeds of one setting, trained stretch by stretch, so that all of them can be judged together.
+
+All that a trial is stands on disk: its runs with their checkpoints, and a record of what it reported. So one that was paused or
+killed goes on where it stood.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from lightning_rl.core.files import appending, read_lines, write_text
+from lightning_rl.core.types import UserError
+from lightning_rl.lab.figures.runs import read_scalar
+from lightning_rl.lab.tuning.space import TuneConfig, spaces
+from lightning_rl.methods.registry import implementation
+from lightning_rl.run.train import RunOptions, check_accelerator, load_config, merged_config, train
+
+COLUMNS = ("report", "budget", "score", "seed_scores")
+SETTINGS, REPORTS, FAILED = "settings.yaml", "reports.csv", "failed.txt"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A search: the run that every trial varies, and its ``tune:`` block.
+
+    options: with an absolute logdir, and without an address: ray_address is where the trials run, None for this machine.
+    """
+
+    options: RunOptions
+    tune: TuneConfig
+    ray_address: str | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where all of the search is."""
+        return self.options.run_dir.parent / "tune"
+
+    def trial_folder(self, name: str) -> Path:
+        return self.folder / name
+
+    def settings(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
+        """The searched keys' values for what the search algorithm drew, without those that make no difference beside others."""
+        found = {space.key: space.decode(drawn[space.key]) for space in spaces(self.tune.search)}
+        try:
+            unread = self._unread(found)
+        except UserError:  # a combination that cannot be, as its training will say
+            return found
+        return {key: value for key, value in found.items() if key not in unread}
+
+    def _unread(self, settings: Mapping[str, Any]) -> Mapping[str, str]:
+        every = {**self.options.settings, **self.tune.settings, **settings}
+        return merged_config(dataclasses.replace(self.options, settings=every)).unread()
+
+    def runs(self, name: str, settings: Mapping[str, Any]) -> list[RunOptions]:
+        """The runs of a trial: one of all seeds where the method stacks them, else one for each."""
+        base, tune = self.options, self.tune
+        exp_name = f"{base.exp_name}/{base.implementation}/tune/{name}"
+        every = {**base.settings, **tune.settings, **settings}
+        run = dataclasses.replace(base, exp_name=exp_name, settings=every, num_seeds=tune.seeds, log_version=0)
+        return [run] if implementation(base.implementation).method.stackable else run.seeds()
+
+    def check(self) -> None:
+        """UserError for a search that cannot run, e.g. a space beyond what a key may be."""
+        check_accelerator(self.options)
+        for space in spaces(self.tune.search):
+            for value in space.bounds():
+                (run, *_) = self.runs("check", {space.key: value})
+                load_config(dataclasses.replace(run, settings={**run.settings, **self.tune.budget}), "tune search")
+
+
+def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[dict[str, float]]:
+    """Trains the trial's runs to 1/reports, 2/reports, .. of the budget; after each, the mean score over seeds.
+
+    What was reported before is not done again; where nothing is left to do, the last report is given once more, as the search
+    may have been killed before it heard of it. UserError where a run fails, e.g. diverges.
+    """
+    folder, tune = plan.trial_folder(name), plan.tune
+    write_text(folder / SETTINGS, yaml.safe_dump(dict(settings), sort_keys=False))
+    ((key, total),) = tune.budget.items()
+    before_now = read_reports(folder)
+    if len(before_now) >= tune.reports:
+        yield {name: float(before_now[-1][name]) for name in COLUMNS[:3]}
+    for number in range(len(before_now) + 1, tune.reports + 1):
+        before, budget = (round(total * n / tune.reports) for n in (number - 1, number))
+        for run in plan.runs(name, settings):
+            longer = {**run.settings, key: budget}
+            if train(dataclasses.replace(run, settings=longer, resume=True)):
+                raise KeyboardInterrupt
+        folders = [run.run_dir for whole in plan.runs(name, settings) for run in whole.seeds()]
+        scores = [stretch_score(each, tune.metric, before if key == "max_env_steps" else None) for each in folders]
+        report = {"report": number, "budget": budget, "score": float(np.mean(scores))}
+        _record(folder, [*report.values(), " ".join(f"{score:.6g}" for score in scores)])
+        yield report
+
+
+def stretch_score(run_dir: Path, metric: str, after: float | None) -> float:
+    """Mean of the metric's values after so many env_steps; the last one where there is none, or after is None."""
+    curve = read_scalar(run_dir, metric)
+    new = curve.value[curve.env_steps > after] if after is not None else curve.value[-1:]
+    return float(new.mean() if new.size else curve.value[-1])
+
+
+def read_reports(folder: Path) -> list[dict[str, str]]:
+    """What a trial has reported so far."""
+    path = folder / REPORTS
+    if not path.exists():
+        return []
+    return list(csv.DictReader(io.StringIO(read_lines(path, "trial's reports"))))
+
+
+def _record(folder: Path, row: list[Any]) -> None:
+    with appending(folder / REPORTS, ",".join(COLUMNS), "move it away") as reports:
+        line = io.StringIO()
+        csv.writer(line, lineterminator="\n").writerow(row)
+        reports.append(line.getvalue())
+
+
+def fail(folder: Path, error: UserError) -> None:
+    """Notes why a trial has ended before its time."""
+    write_text(folder / FAILED, f"{error}\n")

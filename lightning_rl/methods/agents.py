@@ -1,0 +1,218 @@
+"""Value-based and actor-critic agents (``agents``) as methods: one LightningModule for all, one Config each.
+
+An epoch is ``steps_per_epoch`` decisions with the learning that goes with them. The agent is a stack of members, one per
+seed; what a member does is a function of its own seed, so one seed of many is, up to rounding, the run of that seed alone.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from lightning_rl.agents import ppo
+from lightning_rl.agents.base import Agent
+from lightning_rl.agents.training import MemberTraining, StopRule, mean_test_return
+from lightning_rl.core.types import Episode
+from lightning_rl.envs.proxies import make_envs
+from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.functional.deterministic import BestAction, TanhAction
+from lightning_rl.functional.stopping import plateaued, solved
+from lightning_rl.methods.agent_configs import AGENTS, AgentConfig
+from lightning_rl.methods.base import Evaluation
+from lightning_rl.methods.stacked import StackedMethod, scores_of
+from lightning_rl.nets.policies import Policy
+from lightning_rl.rollouts.collector import Collector
+
+
+def member_policy(agent: Agent, row: int, spec: EnvSpec) -> Policy:
+    """One member as a plain policy."""
+    net = agent.module(row)
+    if isinstance(agent, ppo.PPO):
+        return Policy(net, agent.distribution_class, spec.action_size)
+    return Policy(net, TanhAction if spec.continuous else BestAction, spec.action_size)
+
+
+class AgentMethod(StackedMethod):
+    """A stack of agents and its training."""
+
+    kind: ClassVar[str]
+    reloadable = True
+    agent: Agent
+
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        cls.config_class = AGENTS[cls.kind].config
+
+    def __init__(self, hparams: Mapping[str, Any]):
+        super().__init__(hparams)
+        self.spec = replace(self.spec, repeat=self.cfg.action_repeat)
+
+    @classmethod
+    def misfit(cls, spec: EnvSpec) -> str | None:
+        return AGENTS[cls.kind].misfit(spec)
+
+    def build(self) -> Agent:
+        return AGENTS[self.kind].build(self.cfg, self.spec, self.seeds, None)
+
+    def adopt(self, weights: Mapping[str, Tensor]) -> None:
+        """Every seed starts from the policy; critics, optimisers, memory and counters start anew."""
+        super().adopt(weights)
+        self.agent.adopt(self.policy.net)
+        self._take_policies(range(len(self.seeds)))
+
+    def make_policy(self, row: int) -> Policy:
+        return member_policy(self.agent, row, self.spec)
+
+    def training_step(self, batch: MemberTraining, batch_idx: int) -> None:
+        before, played = batch.results.episodes.clone(), batch.env_steps.sum()
+        end, repeat = batch.step + self.decisions(batch.step, 0), self.spec.repeat
+        while not batch.done and batch.step < end and (some := self.decisions(batch.step, int(batch.env_steps.max()), repeat)):
+            batch.run(some)  # once, but where an episode ended within a repeated action
+        self.tick()
+        rows = range(len(self.seeds)) if batch.done else batch.members.tolist()
+        self.member_counters[:, 0] = batch.env_steps
+        self.member_counters[rows, 1] = self.agent.num_updates
+        self.member_counters[:, 3] = batch.results.episodes
+        self._take_policies(rows)
+        self.sum_up()
+        speed = self.speed_scalars(int(batch.env_steps.sum() - played))
+        self.log_members([{**rollout_scalars(batch, before, n), **speed} for n in range(len(self.seeds))])
+        if batch.done:
+            self.trainer.should_stop = True
+
+    def validation_step(self, evaluated: Mapping[str, list[Episode]], batch_idx: int) -> None:
+        members = range(len(self.seeds))
+        each = {prefix: len(episodes) // len(members) for prefix, episodes in evaluated.items()}
+        self.take_evaluation([
+            {prefix: scores_of(episodes[n * each[prefix] : (n + 1) * each[prefix]]) for prefix, episodes in evaluated.items()}
+            for n in members
+        ])  # fmt: skip
+
+    def _take_policies(self, members: Sequence[int]) -> None:
+        """Copies the agent's rows, which are these members, into the plain networks."""
+        for row, member in enumerate(members):
+            state = self.agent.module(row).state_dict()
+            total = sum(float(value.sum()) for value in state.values())
+            self.check_member(member, total)
+            self.policies[member].net.load_state_dict(state)
+
+
+def rollout_scalars(training: MemberTraining, before: Tensor, member: int) -> dict[str, float]:
+    """``rollout/...`` over the member's episodes that have ended since there were ``before`` ``[N]``; none if none did."""
+    r = training.results
+    new = slice(int(before[member]), int(r.episodes[member]))
+    returns, lengths = r.returns[member, new], r.lengths[member, new].double()
+    if not len(returns):
+        return {}
+    return {
+        "rollout/return_mean": float(returns.mean()),
+        "rollout/return_std": float(returns.std(correction=0)),
+        "rollout/return_min": float(returns.min()),
+        "rollout/return_max": float(returns.max()),
+        "rollout/length_mean": float(lengths.mean()),
+    }
+
+
+def _stop_rule(cfg: AgentConfig, spec: EnvSpec) -> StopRule | None:
+    if cfg.stop_rule == "none":
+        return None
+    if cfg.stop_rule == "plateau":
+        init = getattr(cfg, "learning_starts", 0)
+        return functools.partial(plateaued, window=cfg.early_out_num, tolerance=cfg.early_out_virtual_diff, learning_starts=init)
+    threshold = spec.solved_return if cfg.solved_return is None else cfg.solved_return
+    if threshold is None:  # nothing counts as solved: it plays all its episodes
+        return None
+    return functools.partial(solved, window=cfg.early_out_num, threshold=threshold, faithful=cfg.faithful)
+
+
+class AgentExperience:
+    """Hands the training to the method once per epoch, and carries it in checkpoints."""
+
+    def __init__(self, method: AgentMethod, collector: Collector):
+        cfg, spec, self.collector = method.cfg, method.spec, collector
+        self.spec, self.steps_per_epoch = spec, cfg.steps_per_epoch
+        init, rule = getattr(cfg, "learning_starts", 0), _stop_rule(cfg, spec)
+        score = mean_test_return(functools.partial(make_envs, spec), 1) if cfg.judge == "test" and rule else None
+        envs = make_envs(spec, method.seeds, cfg.simulator)
+        self.training = MemberTraining(method.agent, envs, cfg.train_episodes, cfg.gamma, init, rule, score, cfg.faithful)
+
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[MemberTraining]:
+        yield self.training
+
+    def snapshot(self) -> dict[str, Any]:
+        return self.training.snapshot()
+
+    def layout(self, done: int) -> Any:
+        return self.training.layout(done * self.steps_per_epoch, self.spec.action_size)
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.training.restore(state)
+
+
+class AgentEvaluation(Evaluation):
+    """Evaluates one member after the other; each prefix gets their episodes in order."""
+
+    method: AgentMethod
+
+    def __iter__(self) -> Iterator[dict[str, list[Episode]]]:
+        played: dict[str, list[Episode]] = {}
+        for seed, policy in zip(self.method.seeds, self.method.policies, strict=True):
+            for prefix, episodes in self.play(seed, policy).items():
+                played.setdefault(prefix, []).extend(episodes)
+        yield played
+
+
+def make_loaders(method: AgentMethod, num_workers: int) -> tuple[AgentExperience, Evaluation]:
+    """The training and the evaluation of an agent's run; num_workers play the evaluation."""
+    collector = Collector(method.spec, method.policy, num_workers, method.cfg.chunk_size)
+    evaluation = AgentEvaluation(collector, method, method.hparams["hparams"]["seed"], method.cfg.eval_episodes)
+    return AgentExperience(method, collector), evaluation
+
+
+class QL(AgentMethod):
+    """Tabular Q-learning."""
+
+    kind = "QL"
+
+
+class SARSA(AgentMethod):
+    """Tabular SARSA."""
+
+    kind = "SARSA"
+
+
+class DDQN(AgentMethod):
+    """Double DQN."""
+
+    kind = "DDQN"
+
+
+class DuelingDDQN(AgentMethod):
+    """Double DQN with a dueling network."""
+
+    kind = "DuelingDDQN"
+
+
+class TD3(AgentMethod):
+    """Twin delayed deep deterministic policy gradients."""
+
+    kind = "TD3"
+
+
+class TD3Discrete(AgentMethod):
+    """TD3 with Gumbel-softmax actions."""
+
+    kind = "TD3-discrete"
+
+
+class PPO(AgentMethod):
+    """Proximal policy optimisation."""
+
+    kind = "PPO"

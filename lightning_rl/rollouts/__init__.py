@@ -1,0 +1,1 @@
+"""Episodes: how they are played, collected in worker processes, and kept."""

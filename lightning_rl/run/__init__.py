@@ -1,0 +1,1 @@
+"""One training run: process settings, checkpoints, callbacks, run directories."""

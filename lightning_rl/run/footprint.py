@@ -1,0 +1,62 @@
+"""How much memory a config asks for, before anything is made."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from pathlib import Path
+from typing import Any
+
+from lightning_rl.core.limits import shown
+from lightning_rl.core.schema import MethodConfig
+from lightning_rl.core.types import UserError
+from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.methods.agent_configs import AGENTS
+
+_NUMBER = 4  # bytes
+_COPIES = 4  # of a weight: itself, its gradient, two moments
+_CGROUP = Path("/sys/fs/cgroup/memory.max")
+
+
+def footprint(config: MethodConfig, spec: EnvSpec) -> dict[str, int]:
+    """About how many bytes each key makes one seed take; keys that are not there take none."""
+
+    def of(key: str, otherwise: Any) -> Any:
+        return getattr(config, key, None) or otherwise
+
+    row = 2 * spec.obs_size + spec.action_size + 2
+    needed = {key: _NUMBER * row * steps for key, steps in config.stored_steps(spec).items()}
+    batch, width = of("batch_size", 1), row
+    for key in ("hidden", "critic_hidden"):
+        layers = [spec.obs_size + spec.action_size, *of(key, []), spec.action_size]
+        needed[key] = _NUMBER * _COPIES * sum(a * b for a, b in itertools.pairwise(layers))
+        width += 2 * sum(layers)
+    needed["batch_size"] = _NUMBER * batch * width
+    needed["num_updates_per_iter"] = _NUMBER * batch * row * of("num_updates_per_iter", 1)
+    inner = sum(sum(footprint(AGENTS[name].config(**own), spec).values()) for name, own in of("agent", {}).items())
+    many = max(("population", "center_agents", "eval_agents"), key=lambda key: of(key, 0))
+    needed[many] = of(many, 0) * (inner + needed["hidden"])
+    return needed
+
+
+def memory() -> int:
+    """Bytes of this machine, or of the share of it that this process may take."""
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        share = int(_CGROUP.read_text())
+    except (OSError, ValueError):  # no such limit
+        return machine
+    return min(machine, share)
+
+
+def require_memory(config: MethodConfig, spec: EnvSpec, seeds: int) -> None:
+    """UserError, naming the keys that ask for most, where the run takes more memory than there is."""
+    needed = footprint(config, spec)
+    total, there = seeds * sum(needed.values()), memory()
+    if total > there:
+        most = sorted(needed, key=lambda key: needed[key], reverse=True)[:2]
+        asked = " and ".join(f"{key} {shown(getattr(config, key, None))}" for key in most)
+        raise UserError(
+            f"{asked}: with {seeds} seed(s) the run would take about {total / 1e9:,.1f} GB of memory, of {there / 1e9:,.1f} GB "
+            "here; make them smaller"
+        )

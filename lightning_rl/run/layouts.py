@@ -1,0 +1,168 @@
+"""What a checkpoint must hold, compared before any of it is used: see ``lightning_rl.core.contents``.
+
+The templates come from what the content is for: a freshly built method, its optimisers, its experience, a bare Trainer.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from pytorch_lightning import Callback, Trainer
+
+from lightning_rl.core.contents import (
+    Also,
+    Count,
+    Flag,
+    MismatchError,
+    Number,
+    OneOf,
+    Optional,
+    Plain,
+    Text,
+    check,
+    like,
+)  # fmt: skip
+from lightning_rl.core.limits import NAME_BYTES, SEED, SHOWN, shorten, shown
+from lightning_rl.core.types import UserError
+from lightning_rl.methods.base import Experience, Method
+
+EXPERIENCE = "ExperienceState"
+"""Where a checkpoint's callbacks keep the experience."""
+
+_NAME = Text(NAME_BYTES)
+HPARAMS = {"implementation": _NAME, "gamename": _NAME, "seed": Count(0, SEED), "config": Plain(mapping=True)}
+
+
+def require(content: Any, template: Any, path: Path, remedy: str, where: str = "") -> None:
+    """UserError, naming the file and the first place that differs, where the content is not as the template has it."""
+    try:
+        check(content, template, where)
+    except MismatchError as error:
+        raise UserError(f"checkpoint '{path}': {error}; {remedy}") from error
+
+
+def require_stored(config: Mapping[str, Any], path: Path) -> None:
+    """UserError where the config asks for networks with more weights than the file has room for; called before one is built."""
+    most = path.stat().st_size // torch.float32.itemsize
+    for key, value in config.items():
+        if isinstance(value, list | tuple) and value and all(type(width) is int for width in value):
+            weights = max(value) if len(value) == 1 else max(a * b for a, b in itertools.pairwise(value))
+            if weights > most:
+                raise UserError(
+                    f"checkpoint '{path}': {shorten(key)} {shown(value)} makes {weights:,} weights, its file has room for "
+                    f"{most:,}; use another checkpoint"
+                )
+
+
+def require_weights(weights: Any, method: Method, path: Path, remedy: str, prefix: str = "") -> None:
+    """UserError where weights are not those of the method, or not finite; prefix: look at those names alone."""
+    layout = {name: rule for name, rule in weights_layout(method).items() if name.startswith(prefix)}
+    if isinstance(weights, dict):
+        weights = {name: value for name, value in weights.items() if str(name).startswith(prefix)}
+    require(weights, layout, path, remedy, "state_dict")
+
+
+def weights_layout(method: Method) -> dict[str, Any]:
+    """What the ``state_dict`` of a checkpoint of this method may look like: counters are no lower than 0."""
+    weights = method.state_dict()
+    return {name: like(value) if isinstance(value, torch.Tensor) else _extra(method, name) for name, value in weights.items()}
+
+
+def _extra(method: Method, name: str) -> Any:
+    """The layout of what the module that has the name saves beside tensors."""
+    return method.get_submodule(name.rpartition(".")[0]).extra_layout()  # type: ignore[operator]
+
+
+def resume_layout(method: Method, experience: Experience, epoch: int) -> Any:
+    """What a whole checkpoint after the epochs 0 to ``epoch`` may look like; one training step is an epoch."""
+    done = epoch + 1
+    return {
+        "epoch": epoch,
+        "global_step": done,
+        "pytorch-lightning_version": Also(Text(SHOWN), _foreign_version),
+        "state_dict": weights_layout(method),
+        "loops": Also(_loops(), lambda loops: _wrong_counts(loops, epoch)),
+        "callbacks": {name: layout for name, layout in _callbacks(method, experience, done).items() if layout},
+        "optimizer_states": [optimiser_layout(optimiser) for optimiser in method.configure_optimizers()],
+        "lr_schedulers": [],
+        "hparams_name": OneOf((Text(NAME_BYTES), None)),
+        "hyper_parameters": Plain(),
+    }
+
+
+def _callbacks(method: Method, experience: Experience, done: int) -> dict[str, Any]:
+    given = method.configure_callbacks()
+    own = [given] if isinstance(given, Callback) else given
+    return {EXPERIENCE: experience.layout(done)} | {
+        callback.state_key: callback.layout(done) for callback in own if hasattr(callback, "layout")
+    }
+
+
+def optimiser_layout(optimiser: torch.optim.Optimizer) -> dict[str, Any]:
+    """What the state of an optimiser of these parameters may look like, from a step of a copy of it.
+
+    A parameter may have no state yet; learning rate and weight decay may have fallen or been scaled, nothing else changes.
+    """
+    twin = copy.deepcopy(optimiser)
+    for group in twin.param_groups:
+        for parameter in group["params"]:
+            parameter.grad = torch.zeros_like(parameter)
+    twin.step()
+    fresh, stepped = optimiser.state_dict(), twin.state_dict()
+    state = {
+        number: Optional({name: _slot(value) for name, value in slots.items()}) for number, slots in stepped["state"].items()
+    }
+    groups = [{**group, **_rates(group)} for group in fresh["param_groups"]]
+    return {"state": state, "param_groups": groups}
+
+
+def _slot(example: Any) -> Any:
+    return like(example) if isinstance(example, torch.Tensor) else OneOf((None, Number()))
+
+
+def _rates(group: Mapping[str, Any]) -> dict[str, Any]:
+    rate = OneOf((group["lr"], Number(0.0, float(group["lr"]))))
+    return {"lr": rate, "weight_decay": OneOf((group["weight_decay"], Number(0.0))), "initial_lr": Optional(group["lr"])}
+
+
+def _loops() -> Any:
+    """The counters of Lightning's loops, as a Trainer of this version has them."""
+    trainer = Trainer(accelerator="cpu", devices=1, logger=False, enable_checkpointing=False, enable_progress_bar=False,
+                      enable_model_summary=False)  # fmt: skip
+    names = ("fit_loop", "validate_loop", "test_loop", "predict_loop")
+    loops = {name: _counters(getattr(trainer, name).state_dict()) for name in names}
+    loops["fit_loop"]["epoch_loop.state_dict"] = {"_batches_that_stepped": Count()}
+    return loops
+
+
+def _counters(example: Any) -> Any:
+    if isinstance(example, dict):
+        return {name: _counters(value) for name, value in example.items()}
+    return Flag() if isinstance(example, bool) else Count()
+
+
+def _wrong_counts(loops: Mapping[str, Any], epoch: int) -> str | None:
+    """Each epoch is one batch and one step of the clock."""
+    fit, done = loops["fit_loop"], epoch + 1
+    expected = {"ready": done, "started": done, "processed": done}
+    told = {
+        "epoch_progress.current": (fit["epoch_progress"]["current"], {**expected, "completed": epoch}),
+        "epoch_loop.batch_progress.total": (fit["epoch_loop.batch_progress"]["total"], {**expected, "completed": done}),
+        "epoch_loop.batch_progress.current": (
+            fit["epoch_loop.batch_progress"]["current"], dict.fromkeys(("ready", "started", "processed", "completed"), 1),
+        ),
+        "epoch_loop.manual_optimization.optim_step_progress.total": (
+            fit["epoch_loop.manual_optimization.optim_step_progress"]["total"], {"ready": done, "completed": done},
+        ),
+    }  # fmt: skip
+    wrong = [name for name, (counts, right) in told.items() if counts != right]
+    return f"fit_loop.{wrong[0]} does not go with epoch {epoch}" if wrong else None
+
+
+def _foreign_version(version: str) -> str | None:
+    return None if version.startswith("2.") else f"of Lightning {version}, this program needs 2.*"

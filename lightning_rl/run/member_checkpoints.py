@@ -1,0 +1,78 @@
+"""Checkpoints of stacked seeds: one ordinary checkpoint per seed, in the folder of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lightning_rl.agents.training import join_snapshots, member_snapshot
+from lightning_rl.core.limits import shorten
+from lightning_rl.core.types import UserError
+from lightning_rl.methods.stacked import COUNTERS
+from lightning_rl.run.checkpoints import ANOTHER, AtomicCheckpointIO, read_checkpoint
+from lightning_rl.run.commits import write_together
+from lightning_rl.run.layouts import EXPERIENCE
+
+
+class MemberCheckpointIO(AtomicCheckpointIO):
+    """Splits what Lightning saves into one file per seed, each as of the seed trained alone, and joins them again."""
+
+    def __init__(self, run_dirs: Sequence[Path]):
+        super().__init__()
+        self.run_dirs = list(run_dirs)
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
+        more = storage_options or {}
+        parts = ({**member_checkpoint(checkpoint, member), **more} for member in range(len(self.run_dirs)))
+        write_together([folder / Path(path).name for folder in self.run_dirs], parts)
+
+    def read(self, path: Path) -> dict[str, Any]:
+        parts = [read_checkpoint(folder / path.name) for folder in self.run_dirs]
+        try:
+            return join_checkpoints(parts)
+        except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
+            raise UserError(f"'{path}' and its other seeds do not go together ({shorten(str(error), 200)}); {ANOTHER}") from error
+
+    def remove_checkpoint(self, path: Any) -> None:
+        for folder in self.run_dirs:
+            super().remove_checkpoint(folder / Path(path).name)
+
+
+def member_checkpoint(checkpoint: dict[str, Any], member: int) -> dict[str, Any]:
+    """The checkpoint of one seed out of that of the stack."""
+    hparams = dict(checkpoint["hyper_parameters"]["hparams"])
+    hparams["seed"] += member
+    del hparams["num_seeds"]
+    state, mine = checkpoint["state_dict"], f"policies.{member}."
+    weights = {name: value for name, value in state.items() if not name.startswith("policies.")}
+    weights |= {f"policies.0.{name.removeprefix(mine)}": value for name, value in state.items() if name.startswith(mine)}
+    weights["member_counters"] = state["member_counters"][member : member + 1].clone()
+    weights |= dict(zip(COUNTERS, weights["member_counters"][0].clone(), strict=True))
+    callbacks = dict(checkpoint.get("callbacks", {}))
+    if EXPERIENCE in callbacks:
+        callbacks[EXPERIENCE] = member_snapshot(callbacks[EXPERIENCE], member)
+    changed = {"hyper_parameters": {"hparams": hparams}, "state_dict": weights}
+    return {**checkpoint, **changed, **({"callbacks": callbacks} if "callbacks" in checkpoint else {})}
+
+
+def join_checkpoints(checkpoints: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The checkpoint of the stack out of those of its seeds; UserError where they are not at the same point."""
+    epochs = {checkpoint["epoch"] for checkpoint in checkpoints}
+    if len(epochs) > 1:
+        groups = "resume them one by one, or in the groups that they were trained in"
+        raise UserError(f"--resume: the seeds' checkpoints are of different epochs {sorted(epochs)}; {groups}")
+    first = checkpoints[0]
+    hparams = {**first["hyper_parameters"]["hparams"], "num_seeds": len(checkpoints)}
+    weights = {name: value for name, value in first["state_dict"].items() if not name.startswith("policies.")}
+    for member, checkpoint in enumerate(checkpoints):
+        for name, value in checkpoint["state_dict"].items():
+            if name.startswith("policies.0."):
+                weights[f"policies.{member}.{name.removeprefix('policies.0.')}"] = value
+    weights["member_counters"] = torch.cat([checkpoint["state_dict"]["member_counters"] for checkpoint in checkpoints])
+    weights |= dict(zip(COUNTERS, weights["member_counters"].amax(0), strict=True))
+    callbacks = dict(first["callbacks"])
+    callbacks[EXPERIENCE] = join_snapshots([checkpoint["callbacks"][EXPERIENCE] for checkpoint in checkpoints])
+    return {**first, "hyper_parameters": {"hparams": hparams}, "state_dict": weights, "callbacks": callbacks}

@@ -1,0 +1,67 @@
+"""Groups of stacked seeds side by side, one process each: several cores at work on ``--num_seeds``."""
+
+from __future__ import annotations
+
+import dataclasses
+import multiprocessing
+import os
+import signal
+import sys
+from types import FrameType
+
+from lightning_rl.core.types import UserError
+from lightning_rl.core.workers import finish_epoch, leave_with_parent
+from lightning_rl.run.train import RunOptions, accelerator_of, train
+
+
+def split_seeds(options: RunOptions, count: int) -> list[RunOptions]:
+    """``count`` runs with a consecutive share of the seeds each, the sizes equal or one apart."""
+    if count > options.num_seeds:
+        raise UserError(
+            f"--num_processes {count}: more than the {options.num_seeds} seed(s) of --num_seeds; use {options.num_seeds} or fewer"
+        )
+    share, more = divmod(options.num_seeds, count)
+    sizes = [share + (group < more) for group in range(count)]
+    firsts = [options.seed + sum(sizes[:group]) for group in range(count)]
+    return [dataclasses.replace(options, seed=first, num_seeds=size) for first, size in zip(firsts, sizes, strict=True)]
+
+
+def train_groups(options: RunOptions, count: int) -> int:
+    """``train`` for each group of seeds in a process of its own; the highest exit code.
+
+    A seed's run is a function of its seed, so the groups change nothing but the time. Ctrl-C reaches all processes from
+    the terminal; SIGTERM is passed on. Where this process is killed, each group finishes its epoch and leaves.
+    """
+    accelerator_of(options)  # said once, not by every process
+    context = multiprocessing.get_context("spawn")
+    groups = [context.Process(target=_train_one, args=(group,)) for group in split_seeds(options, count)]
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        for process in groups:
+            if process.pid is not None and process.is_alive():
+                os.kill(process.pid, number)
+
+    for process in groups:
+        process.start()
+    before = {signal.SIGINT: signal.signal(signal.SIGINT, signal.SIG_IGN), signal.SIGTERM: signal.signal(signal.SIGTERM, pass_on)}
+    try:
+        for process in groups:
+            process.join()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    # A process that a signal killed has its negative number.
+    return max(code if code >= 0 else 128 - code for code in (process.exitcode or 0 for process in groups))
+
+
+def _train_one(options: RunOptions) -> None:
+    leave_with_parent(finish_epoch)
+    os.environ["TTY_COMPATIBLE"] = "0"  # lines instead of progress bars, which would write over each other
+    try:
+        code = train(options)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        code = 2
+    except KeyboardInterrupt:  # a second Ctrl-C
+        code = 130
+    sys.exit(code)

@@ -1,0 +1,127 @@
+"""Who has a run directory, and how its run stands: running, finished, interrupted or failed."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import yaml
+
+from lightning_rl.core.config import read_yaml
+from lightning_rl.core.files import hold, make_folder, sweep, write_text
+from lightning_rl.core.types import UserError
+
+STATE, LOCK = "state.yaml", ".lock"
+_TAKEN = "choose another --seed or --exp_name"
+
+
+@contextlib.contextmanager
+def owned(run_dir: Path) -> Iterator[Callable[[], None]]:
+    """Creates the run directory and holds it against a second process with the same one.
+
+    Gives what to call when the run begins: from then on the state is noted; a run that is refused before leaves all as it was.
+    """
+    begun, new = False, not run_dir.exists()
+
+    def begin() -> None:
+        nonlocal begun
+        begun = True
+        write_state(run_dir, "running")
+
+    make_folder(run_dir, "choose another --logdir")
+    try:
+        if (run_dir / LOCK).exists() and not (run_dir / LOCK).is_file():  # opening a pipe waits for its other end
+            raise UserError(f"'{run_dir / LOCK}' is not a file; remove it")
+        lock = (run_dir / LOCK).open("w")
+    except OSError as error:
+        raise UserError(f"cannot write to '{run_dir}': {error.strerror}; choose another --logdir") from error
+    with lock, _folder_held(run_dir):
+        hold(lock, run_dir, _TAKEN)
+        sweep(run_dir)
+        try:
+            yield begin
+        except BaseException as error:
+            if begun and isinstance(error, Exception):
+                write_state(run_dir, "failed", str(error).splitlines()[0] if str(error) else type(error).__name__)
+            elif begun:
+                write_state(run_dir, "interrupted")
+            elif new:
+                _remove(run_dir)
+            raise
+
+
+def _remove(run_dir: Path) -> None:
+    """Takes away a run directory in which nothing has begun, and the folders above it that are empty then."""
+    with contextlib.suppress(OSError):
+        (run_dir / LOCK).unlink()
+        for folder in (run_dir, *run_dir.parents[:3]):  # of implementation, experiment and gamename
+            folder.rmdir()
+
+
+@contextlib.contextmanager
+def _folder_held(run_dir: Path) -> Iterator[None]:
+    """Holds the folder itself, too: a lock file may be removed. Some network file systems cannot; there the file alone counts."""
+    folder = os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        hold(folder, run_dir, _TAKEN)
+    except OSError as error:
+        if error.errno not in (errno.EBADF, errno.ENOLCK, errno.EINVAL, errno.ENOTSUP):
+            raise
+    try:
+        yield
+    finally:
+        os.close(folder)
+
+
+def refuse_second(run_dir: Path) -> None:
+    """UserError where a new run would mix with, or overwrite, one that the directory holds."""
+    if _held(run_dir):
+        raise UserError(f"'{run_dir}' is in use by another process; {_TAKEN}")
+    if any(run_dir.glob("*.ckpt")) or any((run_dir / name).exists() for name in ("config.yaml", STATE, "logger")):
+        raise UserError(
+            f"'{run_dir}' already holds a run; go on with --resume, or choose another --exp_name or --seed, or move that "
+            "folder away"
+        )
+
+
+def write_state(run_dir: Path, state: str, reason: str = "") -> None:
+    """``state.yaml``; a full disk, which is perhaps why the run ends, is no reason to lose the first error."""
+    with contextlib.suppress(UserError):
+        content = {"state": state, **({"reason": reason} if reason else {})}
+        write_text(run_dir / STATE, yaml.safe_dump(content, width=1000))
+
+
+def read_state(run_dir: Path) -> tuple[str, str]:
+    """(state, reason). A run that was killed while running is interrupted; one of before there was a state.yaml, unknown."""
+    if _held(run_dir):
+        return "running", ""
+    try:
+        content = read_yaml(run_dir / STATE)
+        state, reason = str(content["state"]), str(content.get("reason", ""))
+    except (UserError, TypeError, KeyError, AttributeError):
+        return "unknown", ""
+    return ("interrupted", "killed") if state == "running" else (state, reason)
+
+
+def _held(run_dir: Path) -> bool:
+    return any(_locked(path) for path in (run_dir, run_dir / LOCK))
+
+
+def _locked(path: Path) -> bool:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe of this name must not stop a listing
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return False

@@ -1,0 +1,133 @@
+import numpy as np
+import pandas as pd
+import pytest
+from helpers import run_cli, run_dir
+from torch.utils.tensorboard import SummaryWriter
+
+from lightning_rl.cli import main
+from lightning_rl.lab.figures.curves import Look, curves_figure
+from lightning_rl.lab.figures.groups import Group, binned, make_groups, nice_width
+
+
+def draw(*words) -> int:
+    return main(["figures", *map(str, words)])
+
+
+def test_bins_by_hand():
+    x, value = np.array([5.0, 10.0, 11.0, 50.0, 99.0]), np.array([1.0, 3.0, 10.0, 4.0, 1000.0])
+    edges = np.array([10.0, 20.0, 30.0, 40.0, 50.0, 60.0])
+    # 5 and 10 in the first; 30 and 40 lie on the line from 10 to 4; beyond the last value nothing, 99 is outside
+    np.testing.assert_array_equal(binned(x, value, 10.0, edges), [2.0, 10.0, 8.0, 6.0, 4.0, np.nan])
+    np.testing.assert_array_equal(binned(np.array([99.0]), np.array([1.0]), 10.0, edges), np.full(6, np.nan))
+    assert [nice_width(end) for end in (5e6, 100, 7.3, 180)] == [50_000, 1, pytest.approx(0.1), 2]
+
+
+def test_the_last_bin_is_kept_though_the_run_does_not_fill_it():
+    """Bins of 500 up to 44,564: 90 of them, the last of which holds the last value."""
+    table = pd.DataFrame({
+        "gamename": "g", "group": "m", "run": "r", "seed": "1",
+        "env_steps": [300.0, 44_000.0, 44_564.0], "value": [1.0, 2.0, 3.0],
+    })  # fmt: skip
+    games, width = make_groups(table, "env_steps", 500.0)
+    (group,) = games["g"]
+    assert (width, len(group.x), group.x[-1]) == (500.0, 90, 45_000.0)
+    assert group.values[0, [0, 87, 89]].tolist() == [1, 2, 3]
+    exact, _ = make_groups(table.assign(env_steps=[300.0, 700.0, 1_000.0]), "env_steps", 500.0)
+    assert exact["g"][0].x.tolist() == [500.0, 1_000.0]  # no bin for nothing where the run fills the last
+
+
+def write_run(folder, seed, *points):
+    """A run directory with these values of the evaluation at these steps."""
+    run = folder / "cartpole" / "default" / "UDRL" / f"seed_{seed}"
+    with SummaryWriter(str(run / "logger" / "version_0")) as writer:
+        for step, value in points:
+            for tag in ("rollout/return_mean", "eval/return_mean", "eval_greedy/return_mean"):
+                writer.add_scalar(tag, value, step)
+
+
+COMMANDS = {
+    "curves": ["figures", "curves", "{out}", "{runs}"],
+    "scores": ["figures", "scores", "{out}", "{runs}"],
+    "profile": ["figures", "profile", "{out}", "{runs}"],
+    "generalisation": ["figures", "generalisation", "{out}", "{runs}"],
+    "marks": ["figures", "marks", "{out}", "{runs}", "--at", "44564", "--window", "10"],
+    "compare": ["compare", "{runs}", "{runs}"],
+    "report": ["report", "{runs}", "-o", "{out}.html"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_runs_with_a_single_evaluation_are_scored_drawn_and_reported(tmp_path, capsys, command):
+    write_run(tmp_path / "runs", 1, (44_564, 5.0))
+    write_run(tmp_path / "runs", 2, (44_564, 7.0))
+    assert main([word.format(out=tmp_path / "out", runs=tmp_path / "runs") for word in COMMANDS[command]]) == 0
+    files = {path.name: path.read_text() for path in tmp_path.glob("out*") if path.suffix in (".csv", ".html")}
+    assert all("6" in text for text in files.values())  # their mean
+    if command == "scores":
+        scores = pd.read_csv(tmp_path / "out-scores.csv").set_index("run")
+        assert scores.loc["mean", ["final", "best", "area"]].tolist() == [6, 6, 6]
+    if command == "report":
+        assert files["out.html"].count("6.0 [5.0, 7.0]") >= 3
+
+
+def test_a_single_evaluation_is_a_dot_as_a_line_of_one_point_is_not_seen():
+    figure, _ = curves_figure({"g": [Group("m", ["1"], np.array([500.0, 1_000.0]), np.array([[np.nan, 3.0]]))]}, 500.0, Look("v"))
+    (line, *_) = figure.axes[0].get_lines()
+    assert line.get_marker() == "o"
+    two, _ = curves_figure({"g": [Group("m", ["1"], np.array([500.0, 1_000.0]), np.array([[2.0, 3.0]]))]}, 500.0, Look("v"))
+    assert two.axes[0].get_lines()[0].get_marker() == "None"
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"report"}))
+@pytest.mark.parametrize("points", [[], [(100, float("nan"))], [(100, float("inf"))]], ids=["none", "nan", "inf"])
+def test_runs_without_a_number_are_one_line(tmp_path, capsys, command, points):
+    write_run(tmp_path / "runs", 1, *points)
+    assert main([word.format(out=tmp_path / "out", runs=tmp_path / "runs") for word in COMMANDS[command]]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("error: nothing to draw: none of")
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_statistics_end_with_the_shortest_run():
+    values = np.array([[1.0, 2.0, 3.0], [3.0, 6.0, np.nan]])
+    lines = Group("m", ["1", "2"], np.array([1.0, 2.0, 3.0]), values).statistics()
+    assert lines["mean"][0].tolist() == [1.0, 2.0]
+    assert lines["mean"][1].tolist() == [2.0, 4.0]
+    assert lines["low"][1].tolist() == [1.0, 2.0]  # of two seeds, one resample in four is one seed alone
+    assert lines["high"][1].tolist() == [3.0, 6.0]
+
+
+def test_the_csv_is_what_is_plotted_and_can_be_drawn_again(tmp_path, capsys):
+    for seed in ("1", "2"):
+        assert run_cli(tmp_path, "--max_epochs", "4", "--seed", seed) == 0
+    (tmp_path / "paper.csv").write_text("env_steps,value\n100,7\n200,9\n999999,1\n")
+    runs = [run_dir(tmp_path, seed=s) for s in (1, 2)]
+    assert draw("curves", tmp_path / "out", *runs, "--bin", "100", "--reference", f"{tmp_path}/paper.csv:the paper") == 0
+    assert (tmp_path / "out.png").stat().st_size > 10_000
+    assert "2 seeds" in (tmp_path / "out.svg").read_text()
+    table = pd.read_csv(tmp_path / "out.csv")
+    assert set(table["run"]) == {"seed_1", "seed_2", "mean", "iqm", "low", "high", "reference"}
+    assert set(table["gamename"]) == {"cartpole"}
+    value = {(row.run, row.env_steps): row.value for row in table.itertuples()}
+    assert value["reference", 100] == 7
+    assert ("reference", 999999) not in value
+    assert value["mean", 200] == pytest.approx((value["seed_1", 200] + value["seed_2", 200]) / 2, rel=1e-4)
+    # its own CSV is a source, and gives the same numbers
+    assert draw("curves", tmp_path / "again", f"{tmp_path}/out.csv", "--bin", "100") == 0
+    again = pd.read_csv(tmp_path / "again.csv")
+    own = table[table["run"] != "reference"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(again, own, rtol=1e-4)
+    for source in (f"{tmp_path}/out.csv", f"{tmp_path}/out.csv:ours"):
+        assert draw("curves", tmp_path / "out.png", source) == 2
+        assert "out.csv' is read by this command and would be overwritten; choose another OUT" in capsys.readouterr().err
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "out.csv"), table)
+
+
+@pytest.mark.parametrize("axis", ["updates", "wall_time"])
+def test_other_axes(tmp_path, axis):
+    assert run_cli(tmp_path, "--max_epochs", "4") == 0
+    assert draw("curves", tmp_path / "out", run_dir(tmp_path), "--x", axis) == 0
+    x = pd.read_csv(tmp_path / "out.csv")[axis]
+    assert (x > 0).all()
+    assert x.is_monotonic_increasing
+    if axis == "updates":
+        assert x.max() == pytest.approx(12, rel=0.01)  # 4 epochs of 3 updates

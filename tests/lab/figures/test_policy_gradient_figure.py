@@ -1,0 +1,71 @@
+import csv
+
+import numpy as np
+import pytest
+
+from lightning_rl.cli import main
+from lightning_rl.core.types import UserError
+from lightning_rl.lab.figures.policy_gradient import PANELS, Run, labels, read_csv, read_run, seed_mean, summary, thinned
+
+TINY = ["--set=num_episodes_per_iter=2", "--set=chunk_size=2", "--set=hidden=[8]", "--no_checkpoint", "--max_epochs=3"]
+
+
+def test_every_method_and_seed_is_in_the_csv_and_what_is_missing_stays_empty(tmp_path):
+    runs = [("vpg", 1), ("cpg", 1), ("cpg", 2)]
+    for alias, seed in runs:
+        where = ["--logdir", str(tmp_path), "--gamename", "cartpole", "--num_workers", "0"]
+        assert main(["--implementation", alias, "--seed", str(seed), *where, *TINY]) == 0
+    folder = tmp_path / "cartpole" / "default"
+    names = ["REINFORCE", "REINFORCE-combined", "REINFORCE-combined"]
+    dirs = [folder / name / f"seed_{seed}" for name, (_, seed) in zip(names, runs, strict=True)]
+    assert main(["figures", "policy-gradient", str(tmp_path / "out"), *map(str, dirs)]) == 0
+    assert (tmp_path / "out.png").stat().st_size > 10_000
+    rows = list(csv.DictReader((tmp_path / "out.csv").open()))
+    assert [(r["method"], r["seed"], r["episode"]) for r in rows] == [
+        (name, str(seed), episode) for name, (_, seed) in zip(names, runs, strict=True) for episode in ("2", "4", "6")
+    ]
+    assert all(r["policy_loss"] and r["mean_return"] for r in rows)
+    assert [bool(r["baseline"]) for r in rows] == [False] * 3 + [True] * 6
+    assert [bool(r["entropy_loss"]) for r in rows] == [False] * 3 + [True] * 6
+    # the CSV reads back as what was plotted, and can stand beside another figure
+    run, again = read_run(dirs[1], names[1]), read_csv(tmp_path / "out.csv")[1]
+    assert (again.label, again.seed) == ("REINFORCE-combined", "1")
+    for name in PANELS:
+        np.testing.assert_allclose(again.quantity[name], run.quantity[name], rtol=1e-3)
+    main(["figures", "policy-gradient", str(tmp_path / "second"), str(dirs[0]), "--reference", str(tmp_path / "out.csv")])
+    assert len((tmp_path / "second.csv").read_text().splitlines()) == 4
+
+
+def test_mean_over_seeds_ends_with_the_shortest():
+    a = Run("m", "1", np.array([2.0, 4.0]), {"baseline": np.array([1.0, 3.0])})
+    b = Run("m", "2", np.array([1.0, 3.0, 5.0]), {"baseline": np.array([0.0, 2.0, 4.0])})
+    episode, mean = seed_mean([a, b], "baseline")
+    assert episode.tolist() == [2.0, 4.0]
+    assert mean.tolist() == [1.0, 3.0]
+
+
+def test_summary_counts_full_windows_only_and_thinning_keeps_the_last_of_each_stretch():
+    episode = np.array([40.0, 80.0, 120.0, 160.0, 200.0])
+    run = Run("m", "1", episode, {"mean_return": np.array([900.0, 800.0, 5.0, 70.0, 60.0])})
+    assert summary(run) == "m seed 1: best 70.0 at episode 160, last 60.0"
+    assert thinned(run, 100).episode.tolist() == [80.0, 200.0]
+    assert thinned(run, 100).quantity["mean_return"].tolist() == [800.0, 60.0]
+    assert thinned(run, 1).episode.tolist() == episode.tolist()
+    assert "fewer than 100 episodes" in summary(thinned(Run("m", "1", episode[:2], {"mean_return": episode[:2]}), 1))
+
+
+def test_labels_name_the_experiment_only_where_there_are_several(tmp_path):
+    def run_dir(exp_name, method):
+        return tmp_path / exp_name / method / "seed_1"
+
+    assert labels([run_dir("a", "AAC"), run_dir("a", "REINFORCE")]) == ["AAC", "REINFORCE"]
+    assert labels([run_dir("a", "AAC"), run_dir("b", "AAC")]) == ["AAC a", "AAC b"]
+
+
+def test_what_cannot_be_read_is_named(tmp_path, capsys):
+    (tmp_path / "seed_1" / "logger").mkdir(parents=True)
+    assert main(["figures", "policy-gradient", str(tmp_path / "out"), str(tmp_path)]) == 2
+    assert "has no scalar 'time/episodes'" in capsys.readouterr().err
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(UserError, match="expected a CSV with columns method, seed, episode, policy_loss"):
+        read_csv(tmp_path / "bad.csv")

@@ -1,0 +1,240 @@
+"""Figures of learned proxies: their numbers by hand, and each drawn once from a small table."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers import run_cli
+
+from lightning_rl.cli import main
+from lightning_rl.functional.statistics import kernel_density
+from lightning_rl.lab.figures import style
+from lightning_rl.lab.figures.evaluations import ordered
+from lightning_rl.lab.figures.grid_rewards import mean_values, steps_into_holes
+from lightning_rl.lab.figures.histograms import shares
+from lightning_rl.lab.figures.reward_curves import curve_table, first_step, summary_rows
+from lightning_rl.lab.figures.step_sizes import run_table
+from lightning_rl.lab.figures.success import curves, read_generations, solved_at
+from lightning_rl.lab.figures.transfer import all_returns, bars, densities, with_groups
+from lightning_rl.lab.figures.transfer import summary_rows as transfer_rows
+
+
+def drawn(tmp_path, name, *sources, flags=()):
+    out = tmp_path / name
+    assert main(["figures", name, str(out), *map(str, sources), *flags]) == 0
+    assert out.with_suffix(".png").stat().st_size > 10_000
+    assert out.with_suffix(".svg").exists()
+    return pd.read_csv(out.with_suffix(".csv"))
+
+
+def refused(capsys, name, *words):
+    assert main(["figures", name, "out", *map(str, words)]) == 2
+    return capsys.readouterr().err
+
+
+def transfer_table():
+    rows = []
+    for trained_on, proxy, steps in (("SE, fixed", "a", 100), ("SE, fixed", "b", 100), ("real", "real", 300)):
+        for number in range(2):
+            returns = [200, 100] if trained_on == "real" else [10 * number, 10 * number + 20]
+            rows.append((trained_on, proxy, "DDQN", "varied, 10 tests", number, np.mean(returns), steps + number, 7,
+                         " ".join(map(str, returns))))  # fmt: skip
+    columns = ["trained_on", "proxy", "agent", "protocol", "number", "return_mean", "train_steps", "episodes", "test_returns"]
+    return pd.DataFrame(rows, columns=columns).assign(gamename="cartpole-v0")
+
+
+def test_transfer_by_hand():
+    table = with_groups(transfer_table())
+    assert all_returns(table[table["proxy"] == "a"]) == [0, 20, 10, 30]
+    values = bars(table).set_index(["group", "quantity"])["value"]
+    assert values["SE, fixed", "return mean"] == 15
+    assert values["SE, fixed", "train_steps mean"] == 100.5
+    assert values["real", "train_steps sd"] == 0.5
+    shapes = densities(table)
+    for _, own in shapes.groupby("group"):
+        assert (own["x"].min(), own["x"].max()) == (-10, 210)  # all returns and a margin; what lies beyond it is cut off
+        assert 0.7 < np.trapezoid(own["value"], own["x"]) < 1
+    header, first, second = transfer_rows(table)
+    assert first == ("DDQN", "SE, fixed", "2", "4", "15.0 [15.0, 15.0]", "15.0", "100 ± 0")
+    assert second[1:4] == ("real", "-", "2")
+    assert len(header) == 7
+
+
+def test_half_a_row_does_not_count(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    transfer_table().to_csv(path, index=False)
+    path.write_text(path.read_text()[:-5])
+    assert main(["figures", "proxy-transfer", "x", str(path), "--markdown"]) == 0
+    said = capsys.readouterr()
+    assert "its last row is not whole" in said.err
+    assert "| DDQN | real | - | 1 |" in said.out
+
+
+def test_each_pair_of_bars_has_its_own_return(tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr(style, "save", lambda figure, out, table: shown.append(figure))
+    table = transfer_table()
+    pd.concat([table, table.assign(agent="PPO", return_mean=table["return_mean"] + 7)]).to_csv(tmp_path / "t.csv", index=False)
+    assert main(["figures", "proxy-transfer", "x", str(tmp_path / "t.csv")]) == 0
+    labels = [[text.get_text() for text in axes.get_xticklabels()] for axes in shown[0].axes[2:4]]
+    assert labels == [["return\n150.0", "return\n15.0"], ["return\n157.0", "return\n22.0"]]
+
+
+def test_protocols_are_told_apart():
+    table = pd.concat([transfer_table(), transfer_table().assign(protocol="fixed")])
+    assert sorted(with_groups(table)["group"].unique())[0] == "SE, fixed (fixed)"
+
+
+def test_transfer_is_drawn_and_foreign_tables_are_named(tmp_path, capsys):
+    transfer_table().to_csv(tmp_path / "t.csv", index=False)
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
+    table = drawn(tmp_path, "proxy-transfer", tmp_path / "t.csv", tmp_path / "bad.csv")
+    assert set(table["quantity"]) >= {"density", "return mean", "train_steps mean", "episodes sd"}
+    assert "bad.csv': it lacks the column gamename" in capsys.readouterr().err
+    assert "nothing to draw: no source is a CSV of lightning_rl evaluate transfer" in refused(
+        capsys, "proxy-transfer", tmp_path / "bad.csv"
+    )
+    transfer_table().assign(gamename="acrobot").to_csv(tmp_path / "other.csv", index=False)
+    message = refused(capsys, "proxy-transfer", tmp_path / "t.csv", tmp_path / "other.csv")
+    assert "results of cartpole-v0 and acrobot do not share an axis" in message
+    assert main(["figures", "proxy-transfer", "x", f"{tmp_path}/t.csv:ours", "--markdown"]) == 0
+    assert "| DDQN | ours SE, fixed | 2 | 4 |" in capsys.readouterr().out
+
+
+def test_density_of_equal_values_is_as_wide_as_asked():
+    """A Gaussian of width 2 at 5: its top is 1 / (2 sqrt(2 pi))."""
+    assert kernel_density([5, 5, 5], [5.0], 2.0)[0] == pytest.approx(1 / (2 * np.sqrt(2 * np.pi)))
+    assert kernel_density([0, 1], [0.5], 1.0)[0] == pytest.approx(np.exp(-0.125) / np.sqrt(2 * np.pi))
+
+
+def histogram_table():
+    rows = [
+        (sample, name, low, 0.5, n)
+        for sample in ("synthetic", "real")
+        for name in ("position", "reward")
+        for low, n in ((0.0, 1), (0.5, 3), (2.0, 4))
+    ]
+    table = pd.DataFrame(rows, columns=["sample", "component", "low", "width", "count"])
+    return table.assign(gamename="cartpole-v0", proxy="p", agent="DDQN", protocol="varied", agents=10)
+
+
+def test_histograms(tmp_path, capsys):
+    two = pd.concat([histogram_table(), histogram_table().assign(proxy="q")])
+    assert shares(two)["share"].tolist()[:3] == [0.125, 0.375, 0.5]
+    two.to_csv(tmp_path / "h.csv", index=False)
+    table = drawn(tmp_path, "proxy-histograms", tmp_path / "h.csv", flags=("--proxy", "q"))
+    assert table["count"].tolist()[:3] == [1, 3, 4]
+    assert "--proxy 'r' is not in the sources; they have: p, q" in refused(
+        capsys, "proxy-histograms", tmp_path / "h.csv", "--proxy", "r"
+    )
+    two.assign(agent=["A", "B"] * 12).to_csv(tmp_path / "h.csv", index=False)
+    assert "several agents or protocols" in refused(capsys, "proxy-histograms", tmp_path / "h.csv")
+
+
+def curve_rows():
+    rows = [("additive", "a", 0, "-50 -12"), ("additive", "a", 1, "-50 -20"), ("additive", "b", 0, "-30 -10"),
+            ("real", "real", 0, "-50 -50"), ("real", "real", 1, "-50 -40")]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["trained_on", "proxy", "number", "returns"])
+    return table.assign(gamename="cliff", agent="QL", protocol="fixed", every=50)
+
+
+def test_reward_curves_by_hand(tmp_path):
+    table = curve_rows()
+    steps, values, units = curve_table(table[table["trained_on"] == "additive"])
+    assert steps.tolist() == [50, 100]
+    assert values.mean(axis=0).tolist() == pytest.approx([-130 / 3, -14])
+    assert units.tolist() == [[-50, -16], [-30, -10]]  # means of each reward network's agents
+    assert curve_table(table[table["trained_on"] == "real"])[2].shape == (2, 2)
+    assert first_step(steps, np.array([-50.0, -14.0]), -20) == "100"
+    assert first_step(steps, np.array([-50.0, -24.0]), -20) == ""
+    assert summary_rows(table, -20)[1] == ("QL, fixed", "additive", "2", "3", "100", "-14.0", "-14.0")
+    table.to_csv(tmp_path / "c.csv", index=False)
+    lines = drawn(tmp_path, "reward-curves", tmp_path / "c.csv")
+    assert lines[lines["reward"] == "real"]["mean"].tolist() == [-50, -45]
+
+
+def test_curves_of_different_grids_do_not_share_an_axis(tmp_path, capsys):
+    table = curve_rows()
+    table.loc[0, "every"] = 10
+    table.to_csv(tmp_path / "c.csv", index=False)
+    assert "do not share an axis" in refused(capsys, "reward-curves", tmp_path / "c.csv")
+
+
+def grid_table():
+    cells, rows = [["S", "."], ["O", "G"]], []
+    for r in range(2):
+        for c in range(2):
+            where = {"row": r, "column": c, "cell": cells[r][c]}
+            for k, action in enumerate(("right", "left", "down", "up")):
+                rows.append({**where, "quantity": "reward", "action": action, "value": float(k)})
+            rows.append({**where, "quantity": "visits", "action": "", "value": 3.0 if cells[r][c] == "S" else 1.0})
+    return pd.DataFrame(rows).assign(gamename="cliff", trained_on="additive", proxy="p", agent="SARSA", agents=2)
+
+
+def test_grid_rewards(tmp_path):
+    both = pd.concat([grid_table(), grid_table().assign(proxy="q", value=lambda t: t["value"] + 2)])
+    means = mean_values(both)
+    assert means[means["quantity"] == "reward"]["value"].tolist()[:4] == [1, 2, 3, 4]
+    visits = means[means["quantity"] == "visits"]["value"]
+    assert visits.sum() == pytest.approx(1)
+    assert visits.iloc[0] == pytest.approx(4 / 10)
+    paid = grid_table().query("quantity == 'reward'")
+    fatal = paid[steps_into_holes(paid)]
+    assert fatal[["row", "column", "action"]].to_numpy().tolist() == [[0, 0, "down"], [1, 1, "left"]]
+    both.to_csv(tmp_path / "g.csv", index=False)
+    assert len(drawn(tmp_path, "grid-rewards", tmp_path / "g.csv")) == 20
+
+
+def test_success_by_hand():
+    ended, unsolved, longer = np.array([0.1, 0.9]), np.array([0.2]), np.array([0.85, 0.1, 0.3])
+    assert (solved_at(ended, 0.8), solved_at(unsolved, 0.8), solved_at(longer, 0.8)) == (2, None, 1)
+    fitness, solved = curves([ended, unsolved, longer], 0.8, 3)
+    assert solved.mean(axis=0).tolist() == pytest.approx([1 / 3, 2 / 3, 2 / 3])
+    np.testing.assert_array_equal(fitness, [[0.1, 0.9, 0.9], [0.2, np.nan, np.nan], [0.85, 0.1, 0.3]])
+
+
+def generations_csv(path):
+    rows = ["gamename,implementation,settings,seed,score_transform,step_size,mirrored,generation,fitness_mean"]
+    for seed, (transform, size, values) in enumerate((("nes", 0.1, (0.1, 0.9)), ("nes", 1, (0.1, 0.2)), ("linear", 5, (0.9,)))):
+        rows += [f"emptyroom22,SE,drawn,{seed},{transform},{size},{seed < 2},{g},{v}" for g, v in enumerate(values)]
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def test_success_and_step_sizes_of_csvs(tmp_path, capsys):
+    path = generations_csv(tmp_path / "e.csv")
+    table = drawn(tmp_path, "proxy-success", path, flags=("--group", "score_transform"))
+    share = table.query("quantity == 'share of runs solved' and run == 'mean'")
+    assert share[share["group"] == "score_transform nes"]["value"].tolist() == [0, 0.5]
+    assert share[share["group"] == "score_transform linear"]["value"].tolist() == [1, 1]
+    runs = run_table(read_generations([str(path)], ("score_transform", "step_size", "mirrored")), None)
+    assert runs["generations"].tolist() == [2, 2, 1]
+    assert runs["solved"].tolist() == [True, False, True]
+    assert len(drawn(tmp_path, "step-sizes", path)) == 3
+    assert "it lacks the column colour" in refused(capsys, "proxy-success", path, "--group", "colour")
+    (tmp_path / "r.csv").write_text(path.read_text().replace(",SE,", ",RN,"))
+    assert "give --threshold" in refused(capsys, "proxy-success", tmp_path / "r.csv")
+    assert "nothing to draw: no source has 'es/fitness_mean'" in refused(capsys, "proxy-success", tmp_path)
+
+
+def test_success_of_runs(tmp_path):
+    agent = "{QL: {train_episodes: 3}}"
+    for seed in ("1", "2"):
+        flags = ("--seed", seed, "--max_epochs", "3", "--set=stop_when_solved=false")
+        assert run_cli(tmp_path, *flags, gamename="emptyroom22", implementation="SE", agent=agent) == 0
+    table = drawn(tmp_path, "proxy-success", tmp_path / "emptyroom22", flags=("--group", "step_size", "--until", "2"))
+    single = table.query("quantity == 'fitness' and run != 'mean'")
+    assert single["generation"].tolist() == [1, 2, 1, 2]
+
+
+def test_supervised_model(tmp_path, capsys):
+    assert run_cli(tmp_path, "--max_epochs", "3", implementation="MBRL", gamename="cartpole-v0", eval_interval=9) == 0
+    transfer_table().assign(trained_on="MBRL").to_csv(tmp_path / "t.csv", index=False)
+    table = drawn(tmp_path, "supervised-model", tmp_path / "cartpole-v0", tmp_path / "t.csv")
+    losses = table[table["quantity"] == "loss"]
+    assert losses.groupby("group")["x"].max().to_dict() == {"done": 3, "reward": 3, "state": 3}
+    assert "name run directories of MBRL" in refused(capsys, "supervised-model", tmp_path / "t.csv")
+    assert "no agents to draw" in refused(capsys, "supervised-model", tmp_path / "cartpole-v0")
+
+
+def test_what_comes_first():
+    assert ordered(["MBRL", "x", "real", "SE, fixed"], {"real": 0, "SE": 1, "MBRL": 2}) == ["real", "SE, fixed", "MBRL", "x"]

@@ -1,0 +1,120 @@
+import shutil
+
+import pytest
+from helpers import run_cli, run_dir
+from torch.utils.tensorboard import SummaryWriter
+
+from lightning_rl.cli import main
+from lightning_rl.core.types import UserError
+from lightning_rl.lab.figures.groups import label_groups
+from lightning_rl.lab.figures.runs import find_runs, open_run, read_scalar, read_table, require_one_run_per_seed
+
+
+def write_run(folder, points, tag="rollout/return_mean", version=0):
+    with SummaryWriter(str(folder / "logger" / f"version_{version}")) as writer:
+        for step, value in points.items():
+            writer.add_scalar(tag, value, step)
+    return folder
+
+
+def test_a_resumed_run_is_one_curve_without_what_was_done_twice(tmp_path):
+    for version, points in ((0, {10: 1.0, 20: 2.0, 30: 3.0}), (1, {20: 20.0, 25: 25.0}), (10, {40: 4.0})):
+        write_run(tmp_path, points, "x", version)
+    curve = read_scalar(tmp_path, "x")
+    assert curve.env_steps.tolist() == [10, 20, 25, 40]
+    assert curve.value.tolist() == [1.0, 20.0, 25.0, 4.0]
+    assert (curve.seconds[1:] >= curve.seconds[:-1]).all()
+    with pytest.raises(UserError, match="has no scalar 'y'"):
+        read_scalar(tmp_path, "y")
+
+
+def test_what_a_run_is(tmp_path):
+    assert run_cli(tmp_path, "--max_epochs", "2") == 0
+    (run,) = find_runs([tmp_path])
+    known = [run.key(name) for name in ("gamename", "implementation", "seed", "batch_size")]
+    assert known == ["cartpole", "UDRL", 25, 16]
+    with pytest.raises(UserError, match=r"no key 'batch_sise' in its config.yaml; it has: .*batch_size"):
+        run.key("batch_sise")
+    (run.path / "config.yaml").unlink()  # older runs and those of other programs: what the folders say
+    assert dict(open_run(run.path).about) == {"gamename": "cartpole", "exp_name": "default", "implementation": "UDRL", "seed": 25}
+
+
+def test_runs_are_found_in_the_order_of_their_numbers(tmp_path):
+    for seed in (10, 9):
+        write_run(tmp_path / f"seed_{seed}", {1: 1.0})
+    assert [run.path.name for run in find_runs([tmp_path])] == ["seed_9", "seed_10"]
+
+
+def test_a_broken_run_never_hides_the_good_ones(tmp_path, capsys):
+    good = write_run(tmp_path / "game" / "exp" / "M" / "seed_1", {1: 1.0, 2: 2.0})
+    cut = write_run(tmp_path / "game" / "exp" / "M" / "seed_2", {1: 1.0, 2: 2.0, 3: 3.0})
+    (events,) = (cut / "logger" / "version_0").iterdir()
+    events.write_bytes(events.read_bytes()[:-10])  # as after kill -9 while writing
+    foreign = tmp_path / "game" / "exp" / "M" / "seed_3" / "logger" / "version_0"
+    foreign.mkdir(parents=True)
+    (foreign / "events.out.tfevents.1").write_bytes(b"\x00\xff" * 500)
+    shutil.copytree(good, tmp_path / "game" / "exp" / "M" / "seed_4")
+    (tmp_path / "game" / "exp" / "M" / "seed_4" / "config.yaml").write_text("config: [1,")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "half.csv").write_text("run,value\nseed_1,3\n")
+    sources = [tmp_path / "game", tmp_path / "empty", tmp_path / "nowhere", tmp_path / "half.csv"]
+    table = read_table([str(source) for source in sources], "rollout/return_mean")
+    assert table.groupby("seed")["value"].agg(list).to_dict() == {"1": [1.0, 2.0], "2": [1.0, 2.0]}
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert all(line.startswith("skipped '") for line in lines)
+    for words in (
+        "seed_3' has no scalar",
+        "config.yaml' is damaged",
+        "empty': there is no run at or below it",
+        "nowhere': it does not exist",
+        "half.csv': it lacks a column 'env_steps'; its columns: run, value",
+    ):
+        assert sum(words in line for line in lines) == 1, (words, lines)
+
+
+def test_nothing_to_draw_is_an_error(tmp_path, capsys):
+    assert main(["figures", "curves", str(tmp_path / "out"), str(tmp_path)]) == 2
+    assert capsys.readouterr().err.strip().splitlines()[-1].startswith("error: nothing to draw")
+    assert main(["figures", "curve"]) == 2
+    assert "invalid choice: 'curve'" in capsys.readouterr().err
+
+
+def test_environments_are_never_mixed_and_a_seed_counts_once(tmp_path):
+    for game, exp in (("a", "x"), ("b", "x"), ("a", "y")):
+        write_run(tmp_path / game / exp / "M" / "seed_1", {1: 1.0})
+    table = read_table([str(tmp_path)], "rollout/return_mean")
+    own = label_groups(table, None)
+    assert sorted(set(zip(own["gamename"], own["group"], strict=True))) == [("a", "M, x"), ("a", "M, y"), ("b", "M, x")]
+    require_one_run_per_seed(own, ["gamename", "group"])
+    (tmp_path / "old.csv").write_text("gamename,group,run,env_steps,value\na,M,seed_1,1,1.0\n")  # tells no experiment
+    both = label_groups(read_table([str(tmp_path), f"{tmp_path}/old.csv:old"], "rollout/return_mean"), None)
+    assert sorted(set(both["group"])) == ["M, x", "M, y", "old"]
+    with pytest.raises(UserError, match="are of one seed and one group; tell them apart with --group exp_name"):
+        require_one_run_per_seed(label_groups(table, ["implementation"]), ["gamename", "group"])
+
+
+def test_published_results_are_sources(tmp_path):
+    from helpers import ROOT
+
+    table = read_table([f"{ROOT}/results/udrl_lunarlander/dense.csv:ours"], "rollout/return_mean")
+    assert set(table["implementation"]) == {"ours"}
+    assert set(table["seed"]) == {"25", "26", "27"}
+
+
+def test_runs_of_several_seeds_read_like_runs_alone(tmp_path):
+    assert run_cli(tmp_path, "--max_epochs", "2", "--num_seeds", "2", implementation="DDQN") == 0
+    runs = find_runs([tmp_path])
+    assert [run.path for run in runs] == [run_dir(tmp_path, seed=seed, implementation="DDQN") for seed in (25, 26)]
+
+
+def test_a_group_of_unequal_configs_is_named(tmp_path, capsys):
+    assert run_cli(tmp_path, "--max_epochs", "2", "--seed", "1") == 0
+    assert run_cli(tmp_path, "--max_epochs", "3", "--seed", "2") == 0  # a longer budget is no other method
+    read = [str(tmp_path)], "rollout/return_mean"
+    require_one_run_per_seed(label_groups(read_table(*read), None), ["gamename", "group"])
+    assert "differ" not in capsys.readouterr().err
+    assert run_cli(tmp_path, "--max_epochs", "2", "--seed", "3", batch_size=8) == 0
+    require_one_run_per_seed(label_groups(read_table(*read), None), ["gamename", "group"])
+    assert "the runs of cartpole, UDRL differ in their configs; --group KEY" in capsys.readouterr().err
+    table = label_groups(read_table(*read, keys=["batch_size"]), ["batch_size"])
+    assert set(table["group"]) == {"batch_size 16", "batch_size 8"}

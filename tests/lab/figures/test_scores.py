@@ -1,0 +1,61 @@
+import numpy as np
+import pandas as pd
+import pytest
+from helpers import ROOT
+
+from lightning_rl.cli import main
+from lightning_rl.lab.figures.groups import Group
+from lightning_rl.lab.figures.scores import group_scores, run_scores, score_table, summary_rows
+
+X = np.arange(1.0, 21.0)
+
+
+def test_scores_by_hand():
+    rising, late = np.arange(20.0), np.where(X > 18, np.nan, 5.0)
+    group = Group("m", ["1", "2"], X, np.array([rising, late]))
+    runs = run_scores(group, 10.0)
+    assert runs.to_dict("list") == {
+        "run": ["seed_1", "seed_2"],
+        "final": [18.5, 5.0],  # the last tenth: two of 20 bins, two of 18
+        "best": [19.0, 5.0],
+        "area": [9.5, 5.0],
+        "to_threshold": [11.0, pytest.approx(float("nan"), nan_ok=True)],
+        "reached": [1.0, 0.0],
+    }
+    both = group_scores(runs).set_index("run")
+    assert both.loc["mean", "final"] == 11.75
+    assert (both.loc["low", "final"], both.loc["high", "final"]) == (5.0, 18.5)
+    assert np.isnan(both.loc["mean", "to_threshold"])  # a mean over those that reached it would flatter
+    assert both.loc["mean", "reached"] == 0.5
+
+
+def test_the_summary_says_who_did_not_get_there():
+    good = Group("good", ["1", "2"], X, np.stack([X, X + 1]))
+    half = Group("half", ["1", "2"], X, np.stack([X, X * 0]))
+    rows = summary_rows(score_table({"game": [good, half]}, 10.0), "env_steps")
+    assert rows[1] == ("game", "good", "2", "20.0 [19.5, 20.5]", "20.5 [20.0, 21.0]", "11.0 [10.5, 11.5]", "9.5 to 10")
+    assert rows[2][-1] == "50% of seeds reach 10"
+    (_, only) = summary_rows(score_table({"cartpole": [Group("one", ["1"], X, X[None])]}, None), "env_steps")
+    assert only[3:] == ("19.5", "20.0", "10.5", "0% of seeds reach 475")  # what solves the environment, from its spec
+
+
+def test_profile_and_table_from_committed_results(tmp_path, capsys):
+    source = f"{ROOT}/results/policy_gradient/tuned.csv"
+    flags = ["--tag", "mean_return", "--x", "episodes"]
+    assert main(["figures", "profile", str(tmp_path / "p"), source, *flags]) == 0
+    table = pd.read_csv(tmp_path / "p.csv")
+    for _, own in table.groupby("group"):
+        assert own["share"].iloc[0] == 1.0
+        assert own["share"].iloc[-1] == 0.0
+        assert (own["share"].diff().dropna() <= 0).all()
+        assert ((own["low"] <= own["share"]) & (own["share"] <= own["high"])).all()
+    assert (tmp_path / "p.png").stat().st_size > 10_000
+    scored = ["figures", "scores", str(tmp_path / "p"), source, *flags, "--threshold", "200"]
+    assert main([*scored, "--markdown"]) == 0
+    out = capsys.readouterr().out
+    assert "| AAC | 5 |" in out
+    assert not (tmp_path / "p-scores.csv").exists()
+    assert main(scored) == 0
+    assert "80% of seeds reach 200" in out
+    scores = pd.read_csv(tmp_path / "p-scores.csv")  # beside the profile's own numbers, not over them
+    assert set(scores["run"]) == {*(f"seed_{n}" for n in range(25, 30)), "mean", "iqm", "low", "high"}

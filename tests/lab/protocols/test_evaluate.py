@@ -1,0 +1,240 @@
+"""The evaluate commands: on tiny proxies, gone on with after a stop, and with the errors that they promise."""
+
+import csv
+
+import pytest
+import torch
+from helpers import run_dir
+
+from lightning_rl.cli import main
+from lightning_rl.envs.grids import cliff
+from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, save_proxy
+from lightning_rl.lab.figures.runs import read_scalar
+from lightning_rl.lab.protocols.agents import Job, make_judges
+from lightning_rl.lab.protocols.grid_rewards import rewards
+from lightning_rl.lab.protocols.models import Model, best_of_each, find_models, kind_of, real_task
+from lightning_rl.lab.protocols.transitions import histogram
+
+SMALL = ("--set=hidden=[8]", "--set=batch_size=8")
+
+
+def se(horizon=5, gamename="cartpole-v0"):
+    return SyntheticProxy(gamename, (4,), "tanh", 0, horizon, True, False, "raw")
+
+
+def rn(form="additive", gamename="cliff"):
+    return RewardProxy(gamename, (4,), "tanh", form, 0.8)
+
+
+def write(path, proxy, score=1.0, **about):
+    params = proxy.net.init([torch.Generator().manual_seed(len(path.name))])[0]
+    save_proxy(path, proxy, params, {"score": score, **about})
+    return str(path)
+
+
+def table(path):
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def transfer(out, *words):
+    return main(["evaluate", "transfer", str(out), *words, "--agents", "DDQN", "--steps", "12", "--tests", "2", *SMALL])
+
+
+def test_transfer_goes_on_where_it_stopped(tmp_path, capsys):
+    out, paths = tmp_path / "t.csv", [write(tmp_path / f"p{n}.pt", se()) for n in range(2)]
+    assert transfer(out, *paths, "--count", "2", "--real", "1") == 0
+    rows = table(out)
+    assert [(r["trained_on"], r["proxy"], r["number"]) for r in rows if r["trained_on"] == "real"] == [("real", "real", "0")]
+    assert sorted(r["proxy"] for r in rows) == ["p0", "p0", "p1", "p1", "real"]
+    for r in rows:
+        returns = [float(x) for x in r["test_returns"].split()]
+        assert (len(returns), sum(returns)) == (2, 2 * float(r["return_mean"])) == (2, float(r["test_steps"]))
+        assert r["train_steps"] == "12"
+        assert r["protocol"] == "varied, 12 steps, 2 tests, hidden=[8], batch_size=8"
+    lines = out.read_text().splitlines(keepends=True)
+    out.write_text("".join(lines[:-2]) + lines[-2][:10])  # killed in the middle of a row
+    assert transfer(out, *paths, "--count", "2", "--real", "1") == 0
+    keys = [(r["proxy"], r["number"]) for r in table(out)]
+    assert sorted(keys) == sorted((r["proxy"], r["number"]) for r in rows)
+    assert transfer(out, *paths, "--count", "3") == 0
+    assert len(table(out)) == 7
+    assert "DDQN | varied, 12 steps, 2 tests, hidden=[8], batch_size=8 | SE, fixed: return_mean" in capsys.readouterr().out
+
+
+def test_the_published_rules(tmp_path):
+    """On a proxy whose episodes all last to the cap of 5 steps, ten of initialisation and eleven more are the least."""
+    path = write(tmp_path / "p.pt", se())
+    words = ["evaluate", "transfer", str(tmp_path / "t.csv"), path, "--agents", "DDQN", "--count", "1", "--tests", "1", *SMALL]
+    assert main([*words, "--set=train_episodes=30", "--set=early_out_virtual_diff=1000"]) == 0
+    (row,) = table(tmp_path / "t.csv")
+    assert (row["stopped"], row["episodes"]) == ("True", "21")
+
+
+def test_bad_input_is_one_line(tmp_path, capsys):
+    out, proxy = tmp_path / "t.csv", write(tmp_path / "se.pt", se())
+    other = write(tmp_path / "pole.pt", se(gamename="acrobot"))
+    (tmp_path / "empty").mkdir()
+    for words, said in (
+        (["transfer", str(tmp_path / "empty")], "no proxy (a .pt file) is at or below"),
+        (["transfer", proxy, other], "'pole' is of gamename 'acrobot', 'se' of 'cartpole-v0'; choose with --gamename"),
+        (["transfer", proxy, "--gamename", "acrobot"], "use a proxy of the same task"),
+        (["transfer", proxy, "--agents", "TD3"], "it is for continuous actions; use TD3-discrete, DDQN or PPO"),
+        (["transfer", proxy, "--agents", "DQN"], "agent 'DQN' is unknown; choose one of"),
+        (["transfer", proxy, "--set", "colour=red"], "--set colour: none of DDQN, DuelingDDQN, TD3-discrete has such a key"),
+        (["transfer", proxy, proxy], "two proxies are called 'se'"),
+        (["transfer"], "no proxy and no --gamename"),
+        (["reward-curves", proxy], "learning curves on the task are for reward networks"),
+        (["grid-rewards", proxy], "'cartpole-v0' is no grid world"),
+        (["generations", "--draw", "step_size=1"], "--draw step_size=1: expected a space"),
+        (["generations", "--gamename", "nowhere"], "unknown gamename 'nowhere'"),
+    ):
+        assert main(["evaluate", words[0], str(out), *words[1:]]) == 2, words
+        error = capsys.readouterr().err
+        assert said in error
+        assert error.count("\n") == 1, error
+
+
+def test_proxies_of_folders_runs_and_names(tmp_path, capsys):
+    write(tmp_path / "game" / "wide" / "SE" / "seed_3" / "proxy.pt", se(), 2.0, config={"vary": True})
+    (tmp_path / "game" / "broken.pt").write_text("no")
+    models = find_models([str(tmp_path / "game"), "SE-CartPole-v0"])
+    assert [(m.name, m.trained_on) for m in models] == [("wide-SE-seed_3", "SE, varied"), ("SE-CartPole-v0", "SE, varied")]
+    assert "skipped" in capsys.readouterr().err
+    assert kind_of(se(), {"config": {"data_agents": 1, "published": False}}) == "MBRL"
+    assert (kind_of(rn(), {}), real_task("cliff").trained_on) == ("additive", "real")
+
+
+def test_the_best_of_each_kind():
+    def model(name, kind, score):
+        return Model(name, kind, se(), torch.empty(0), score)
+
+    models = [model("a", "x", 1.0), model("b", "x", 3.0), model("c", "y", 0.0), model("d", "x", 2.0)]
+    assert [m.name for m in best_of_each(models, 2)] == ["b", "d", "c"]
+    assert [m.name for m in best_of_each(models, None)] == ["b", "d", "a", "c"]
+
+
+def test_reward_curves(tmp_path):
+    """Agents with the real reward alone solve the cliff; the curve is of the real task whatever is paid."""
+    out, path = tmp_path / "c.csv", write(tmp_path / "rn.pt", rn())
+    words = ["evaluate", "reward-curves", str(out), path, "--count", "1", "--real", "1", "--curious", "1", "--agents", "QL"]
+    assert main([*words, "--steps", "200", "--points", "4"]) == 0
+    rows = table(out)
+    assert [r["trained_on"] for r in rows] == ["additive", "real", "real, curious agents"]
+    for r in rows:
+        curve = [float(x) for x in r["returns"].split()]
+        assert (len(curve), r["every"]) == (4, "50")
+        assert float(r["area"]) == pytest.approx(sum(curve) / 4, rel=1e-5)
+        assert all(-149 <= x <= -12 for x in curve)
+    assert main([*words, "--steps", "200", "--points", "4"]) == 0
+    assert len(table(out)) == 3
+    assert main([*words, "--steps", "200", "--points", "4", "--hyperparameters", "varied"]) == 0
+    assert [r["protocol"] for r in table(out)] == ["fixed, 200 steps"] * 3 + ["varied, 200 steps"] * 3
+
+
+def test_tables_that_vary_draw_their_own_values():
+    (judge,) = make_judges(["QL"], "cliff", "reward-curves", True, {})
+    jobs = [Job(real_task("cliff"), number) for number in (1, 0, 1)]
+    groups = judge.by_config(jobs, 7)
+    assert [[job.number for job in mine] for _, mine in groups] == [[0], [1, 1]]
+    drawn = [(own.config.learning_rate, own.config.gamma) for own, _ in groups]
+    assert all(0.1 <= value <= 1 for pair in drawn for value in pair)
+    assert drawn[0] != drawn[1]
+    assert [own.config for own, _ in judge.by_config(jobs[:1], 7)] == [groups[1][0].config]
+    (fixed,) = make_judges(["QL"], "cliff", "reward-curves", False, {})
+    assert fixed.by_config(jobs, 7) == [(fixed, jobs)]
+
+
+def test_histograms_of_transitions(tmp_path):
+    out, path = tmp_path / "h.csv", write(tmp_path / "p.pt", se())
+    words = ["evaluate", "transitions", str(out), path, "--count", "2", "--steps", "12", "--tests", "3", *SMALL]
+    assert main(words) == 0
+    rows = table(out)
+    counts = {}
+    for r in rows:
+        key = (r["sample"], r["component"])
+        counts[key] = counts.get(key, 0) + int(r["count"])
+    assert {counts["synthetic, in training", name] for name in ("reward", "done", "cart position (m)")} == {24}
+    tested = counts["real, in tests", "reward"]
+    assert tested == counts["synthetic, asked what was tested", "pole angle (rad)"]
+    real = [r for r in rows if (r["sample"], r["component"]) == ("real, in tests", "reward")]
+    assert [(float(r["low"]), int(r["count"])) for r in real] == [(1.0, tested)]
+    done = [r for r in rows if (r["sample"], r["component"]) == ("real, in tests", "done")]
+    assert sum(int(r["count"]) for r in done if float(r["low"]) == 1.0) == 6  # each of 2 agents falls three times
+
+
+def test_bins():
+    values = torch.tensor([0.0, 0.01, 0.02, -0.01, float("nan")])
+    assert histogram(values, 0.02) == [(-0.02, 0.02, 1), (0.0, 0.02, 2), (0.02, 0.02, 1)]
+    ((low, width, count), *_) = histogram(torch.tensor([0.0, 1000.0]), 0.02)
+    assert (low, width, count) == (0.0, 0.2, 1)
+
+
+def test_rewards_of_cells_by_hand():
+    """A linear network that pays the column reached: from the start, up stays in column 0 and right falls to column 1."""
+    proxy = RewardProxy("cliff", (48,), "relu", "additive", 0.8)
+    net = proxy.net.net
+    params = torch.zeros(net.size)
+    weights = params[net.columns("weight")].clone()
+    first = torch.eye(48).flatten()
+    last = torch.arange(48.0) % 12
+    weights[: first.numel()], weights[first.numel() :] = first, last
+    params[net.columns("weight")] = weights
+    paid = rewards(Model("m", "additive", proxy, params, 0.0), cliff(), 0.8)
+    assert paid[36].tolist() == [-100 + 1, -1 + 0, -1 + 0, -1 + 0]
+    assert paid[35].tolist() == [-1 + 11, -1 + 10, 0 + 11, -1 + 11]
+
+
+def test_grid_rewards(tmp_path):
+    out, path = tmp_path / "g.csv", write(tmp_path / "rn.pt", rn(gamename="emptyroom22"))
+    words = ["evaluate", "grid-rewards", str(out), path, "--real", "--count", "2", "--agent", "QL", "--set=train_episodes=25"]
+    assert main(words) == 0
+    rows = table(out)
+    assert len(rows) == 2 * (4 * 4 + 4)
+    real = [r for r in rows if r["trained_on"] == "real"]
+    right = next(r for r in real if r["quantity"] == "reward" and (r["row"], r["column"], r["action"]) == ("1", "0", "right"))
+    assert float(right["value"]) == 1.0
+    visits = {(r["row"], r["column"]): float(r["value"]) for r in real if r["quantity"] == "visits"}
+    assert visits["0", "0"] >= 2  # both agents start there
+    assert visits["1", "1"] == 0  # the goal ends the episode
+    assert main(words) == 0
+    assert table(out) == rows
+
+
+AGENT = "--set=agent={QL: {train_episodes: 5}}"
+TINY = ("--set=max_epochs=2", "--set=population=2", "--set=center_agents=2", "--set=test_episodes=1", AGENT)
+
+
+def test_generations_are_those_of_a_run(tmp_path, capsys):
+    out = tmp_path / "e.csv"
+    words = ["evaluate", "generations", str(out), "--gamename", "emptyroom22", "--runs", "2", "--seed", "25", *TINY]
+    assert main([*words, "--set=stop_when_solved=false"]) == 0
+    rows = table(out)
+    assert [(r["seed"], r["generation"]) for r in rows] == [("25", "0"), ("25", "1"), ("26", "0"), ("26", "1")]
+    assert "of 2 runs solved" in capsys.readouterr().out
+    assert main([*words, "--set=stop_when_solved=false"]) == 0
+    assert table(out) == rows
+
+    flags = [*TINY, "--set=stop_when_solved=false", "--logdir", str(tmp_path), "--num_workers", "0"]
+    assert main(["--implementation", "SE", "--gamename", "emptyroom22", *flags]) == 0
+    curve = read_scalar(run_dir(tmp_path, "emptyroom22", implementation="SE"), "es/fitness_mean")
+    assert curve.value.tolist() == pytest.approx([float(r["fitness_mean"]) for r in rows[:2]], rel=1e-5)
+
+
+def test_drawn_values_differ_from_run_to_run_and_come_again(tmp_path):
+    out = tmp_path / "e.csv"
+    words = ["evaluate", "generations", str(out), "--runs", "2", "--set=max_epochs=1", *TINY[1:]]
+    words += ["--draw", "step_size={log: [0.01, 10]}", "--draw", "score_transform={choice: [nes, linear]}"]
+    assert main(words) == 0
+    rows = table(out)
+    sizes = [float(r["step_size"]) for r in rows]
+    assert len(set(sizes)) == 2
+    assert all(0.01 <= size <= 10 for size in sizes)
+    assert {r["score_transform"] for r in rows} <= {"nes", "linear"}
+    assert {r["settings"] for r in rows} == {
+        "max_epochs=1; population=2; center_agents=2; test_episodes=1; agent={'QL': {'train_episodes': 5}}; "
+        "step_size drawn; score_transform drawn"
+    }
+    out.unlink()
+    assert main(words) == 0
+    assert [r["step_size"] for r in table(out)] == [r["step_size"] for r in rows]

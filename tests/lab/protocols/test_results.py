@@ -1,0 +1,48 @@
+"""Results CSVs: rows survive a kill, half a row does not, and tables are not mixed."""
+
+import pytest
+
+from lightning_rl.core.types import UserError
+from lightning_rl.lab.protocols.results import open_results
+
+COLUMNS, KEY = ("name", "number", "value", "returns"), ("name", "number")
+
+
+def row(number, value):
+    return {"name": "a, b", "number": number, "value": value, "returns": [1.0, 2.5]}
+
+
+def test_rows_are_there_again_and_half_a_row_is_cut_off(tmp_path):
+    path = tmp_path / "deep" / "r.csv"
+    with open_results(path, COLUMNS, KEY) as results:
+        assert not results.has(name="a, b", number=0)
+        results.add([row(0, 0.1234567), row(1, 3.0)])
+    whole = path.read_text()
+    assert whole == 'name,number,value,returns\n"a, b",0,0.123457,1 2.5\n"a, b",1,3,1 2.5\n'
+    path.write_text(whole + '"a, b",2,7')
+    with open_results(path, COLUMNS, KEY) as results:
+        assert [line["value"] for line in results.rows] == ["0.123457", "3"]
+        assert results.has(name="a, b", number=1)
+        assert not results.has(name="a, b", number=2)
+        results.add([row(2, -1.0)])
+        assert results.has(name="a, b", number=2)
+    assert path.read_text() == whole + '"a, b",2,-1,1 2.5\n'
+
+
+def test_a_killed_start_leaves_nothing_behind(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text("name,num")
+    with open_results(path, COLUMNS, KEY) as results:
+        assert results.rows == []
+    assert path.read_text() == "name,number,value,returns\n"
+
+
+def test_another_table_and_a_second_process_are_refused(tmp_path):
+    path = tmp_path / "r.csv"
+    refused = pytest.raises(UserError, match="in use by another process; name another CSV")
+    with open_results(path, COLUMNS, KEY), refused, open_results(path, COLUMNS, KEY):
+        pass
+    with pytest.raises(UserError, match="begins with 'name,number,value,returns', not with"), open_results(path, KEY, KEY):
+        pass
+    with pytest.raises(UserError, match="cannot write to"), open_results(path / "below", COLUMNS, KEY):
+        pass

@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+from torch.utils.tensorboard import SummaryWriter
+
+from lightning_rl.cli import main
+from lightning_rl.lab.reports.compare import compare_scores, over_environments, verdict
+
+
+def write_runs(root, game, method, finals):
+    for seed, final in enumerate(finals):
+        with SummaryWriter(str(root / game / "exp" / method / f"seed_{seed}" / "logger" / "version_0")) as writer:
+            for step in range(1, 11):
+                writer.add_scalar("rollout/return_mean", final, step * 100)
+
+
+def test_by_hand():
+    high, low = np.array([5.0, 7.0]), np.array([1.0, 3.0])
+    better = compare_scores("g", ("a", "b"), high, low)
+    assert better.difference == (4.0, 2.0, 6.0)  # lowest draw 5 - 3, highest 7 - 1, each once in 16
+    assert better.improvement == (1.0, 1.0, 1.0)
+    assert verdict(better) == "A is higher"
+    assert verdict(compare_scores("g", ("b", "a"), low, high)) == "B is higher"
+    same = compare_scores("g", ("a", "a"), high, high)
+    assert same.improvement[0] == 0.5
+    assert verdict(same) == "no difference shown"
+    assert over_environments([better, same])[0] == 0.75
+    assert verdict(compare_scores("g", ("a", "b"), high[:1], low)) == "one run on a side: nothing can be said of seeds"
+
+
+def test_from_run_directories(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    for game in ("one", "two"):
+        write_runs(tmp_path / "a", game, "A", [5.0, 7.0])
+        write_runs(tmp_path / "b", game, "B", [1.0, 3.0])
+    write_runs(tmp_path / "b", "three", "B", [1.0])
+    assert main(["compare", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
+    out = capsys.readouterr().out
+    assert "skipped three: only B has runs on it" in out
+    assert "4.0 [2.0, 6.0]" in out
+    assert "mean over environments" in out
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "words"), [("a", "b", "no environment that both have"), ("both", "a", "several methods on one")]
+)
+def test_refusals(tmp_path, capsys, a, b, words):
+    write_runs(tmp_path / "a", "one", "A", [1.0])
+    write_runs(tmp_path / "b", "two", "B", [1.0])
+    write_runs(tmp_path / "both", "one", "A", [1.0])
+    write_runs(tmp_path / "both", "one", "B", [1.0])
+    assert main(["compare", str(tmp_path / a), str(tmp_path / b)]) == 2
+    assert words in capsys.readouterr().err

@@ -1,0 +1,80 @@
+import fcntl
+
+import pytest
+from helpers import run_cli, run_dir, tiny_flags
+
+from lightning_rl.cli import main
+from lightning_rl.lab.reports.listing import list_runs
+from lightning_rl.run.state import read_state, write_state
+
+
+def test_states_of_real_runs(tmp_path, capsys, monkeypatch):
+    assert run_cli(tmp_path, "--max_epochs", "2") == 0
+    assert run_cli(tmp_path, "--max_epochs", "2", "--seed", "26", learning_rate=1e38) == 2
+    assert read_state(run_dir(tmp_path)) == ("finished", "")
+    state, reason = read_state(run_dir(tmp_path, seed=26))
+    assert state == "failed"
+    assert "diverged" in reason
+    # a third one is running, and a fourth was killed while it ran
+    for seed in (27, 28):
+        folder = run_dir(tmp_path, seed=seed)
+        (folder / "logger").mkdir(parents=True)
+        write_state(folder, "running")
+    with (run_dir(tmp_path, seed=27) / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        table = list_runs([tmp_path])
+    assert table["state"].tolist() == ["finished", "failed", "running", "interrupted"]
+    assert table["seed"].tolist() == [25, 26, 27, 28]
+    first = table.iloc[0]
+    assert (first["implementation"], first["gamename"], first["scalar"]) == ("UDRL", "cartpole", "eval/return_mean")
+    assert first["best"] >= first["last"] > 0
+    capsys.readouterr()
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(["runs", str(tmp_path), "--sort", "env_steps", "--reverse", "--csv", str(tmp_path / "t.csv")]) == 0
+    out = capsys.readouterr().out
+    assert "4 runs" in out
+    assert "diverged" in out
+    assert len((tmp_path / "t.csv").read_text().splitlines()) == 5
+
+
+def test_nothing_to_list(tmp_path, capsys):
+    assert main(["runs", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == f"error: no run at or below {tmp_path}"
+    assert main(["runs", str(tmp_path), "--sort", "speed"]) == 2
+    assert "invalid choice: 'speed'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("how", ["ctrl_c", "error"])
+def test_a_run_that_ends_early_says_so(tmp_path, monkeypatch, how):
+    def stop(*args, **kwargs):
+        raise KeyboardInterrupt if how == "ctrl_c" else RuntimeError("the ground gave way\nand more")
+
+    monkeypatch.setattr("pytorch_lightning.Trainer.fit", stop)
+    flags = ["--gamename", "cartpole", "--logdir", str(tmp_path), "--num_workers", "0", *tiny_flags()]
+    if how == "ctrl_c":
+        assert main(flags) == 130
+        assert read_state(run_dir(tmp_path)) == ("interrupted", "")
+    else:
+        with pytest.raises(RuntimeError):
+            main(flags)
+        assert read_state(run_dir(tmp_path)) == ("failed", "the ground gave way")
+
+
+@pytest.mark.parametrize("name", ["[lr=0.1]", "[bold]", "$\\frac{$"])
+def test_names_are_shown_as_they_are(name, tmp_path, capsys):
+    """Rich would read brackets as markup, matplotlib dollar signs as formulas."""
+    assert run_cli(tmp_path / "exp", "--max_epochs", "2", "--exp_name", name) == 0
+    capsys.readouterr()
+    assert main(["runs", str(tmp_path / "exp")]) == 0
+    assert name in capsys.readouterr().out
+    assert main(["figures", "curves", str(tmp_path / "out"), str(tmp_path / "exp"), "--group", "exp_name", "--title", name]) == 0
+    assert (tmp_path / "out.svg").read_text().count(name) >= 2  # title and legend
+    assert main(["report", str(tmp_path / "exp"), "-o", str(tmp_path / "page.html"), "--title", name]) == 0
+    assert name in (tmp_path / "page.html").read_text()
+
+
+def test_a_title_is_no_markup(tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("seed,env_steps,value\n1,10,2.0\n1,20,4.0\n")
+    words = ["figures", "scores", str(tmp_path / "x"), f"{tmp_path}/a.csv:[/]", "--tag", "value", "--title", "[/]"]
+    assert main(words) == 0
+    assert capsys.readouterr().out.count("[/]") == 2

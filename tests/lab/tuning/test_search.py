@@ -1,0 +1,181 @@
+import csv
+import dataclasses
+import subprocess
+import sys
+import time
+
+import pytest
+import yaml
+from helpers import ROOT, tiny_settings
+
+from lightning_rl.cli import main
+from lightning_rl.core.types import UserError
+from lightning_rl.lab.figures.runs import read_scalar
+from lightning_rl.lab.tuning.results import Trial, best_trial, read_search, read_trials, state_of
+from lightning_rl.lab.tuning.search import NEEDS
+from lightning_rl.lab.tuning.space import load_tune_config
+from lightning_rl.lab.tuning.trial import Plan, read_reports, run_trial
+from lightning_rl.run.train import RunOptions, train
+
+SEARCH = {"learning_rate": {"log": [1e-4, 1e-2]}, "hidden": {"choice": [[8, 8], [8, 16]]}}
+
+
+def plan_of(tmp_path, name="UDRL", **tune) -> Plan:
+    tune = {"seeds": 2, "reports": 3, "budget": {"max_env_steps": 600}, "search": SEARCH, **tune}
+    options = RunOptions(name, "cartpole", logdir=tmp_path, settings=tiny_settings(name))
+    return Plan(options, load_tune_config(name, "cartpole", tune))
+
+
+@pytest.mark.parametrize("name", ["UDRL", "DDQN"])  # seeds one by one, and stacked
+def test_a_trial_trains_its_seeds_in_stretches_and_reports_their_mean(tmp_path, name):
+    plan = plan_of(tmp_path, name)
+    settings = {"learning_rate": 1e-3, "hidden": [8, 8]}
+    reports = list(run_trial(plan, "one", settings))
+    assert [(report["report"], report["budget"]) for report in reports] == [(1, 200), (2, 400), (3, 600)]
+    folders = [run.run_dir for whole in plan.runs("one", settings) for run in whole.seeds()]
+    assert [folder.name for folder in folders] == ["seed_25", "seed_26"]
+    curves = [read_scalar(folder, "rollout/return_mean") for folder in folders]
+    newest = [curve.value[curve.env_steps > 400].mean() for curve in curves]
+    assert reports[-1]["score"] == pytest.approx(sum(newest) / 2)
+    assert [len(list((folder / "logger").iterdir())) for folder in folders] == [1, 1]  # one logger folder, not one per stretch
+    # the record is what read_trials and a second start see
+    (trial,) = read_trials(plan.folder)
+    assert (trial.name, trial.settings, len(trial.reports), state_of(trial, 3)) == ("one", settings, 3, "finished")
+    before = {folder: (folder / "last.ckpt").read_bytes() for folder in folders}
+    assert list(run_trial(plan, "one", settings)) == [reports[-1]]
+    assert before == {folder: (folder / "last.ckpt").read_bytes() for folder in folders}
+
+
+def test_a_trial_killed_on_its_way_goes_on_to_the_same_result(tmp_path):
+    whole, broken = (plan_of(tmp_path / name) for name in ("whole", "broken"))
+    settings = {"learning_rate": 1e-3, "hidden": [8, 8]}
+    expected = list(run_trial(whole, "one", settings))
+    half = run_trial(broken, "one", settings)
+    next(half)
+    half.close()
+    # as if the first seed had just finished the second stretch when the machine went down
+    (first, _) = broken.runs("one", settings)
+    assert train(dataclasses.replace(first, settings={**first.settings, "max_env_steps": 400}, resume=True)) == 0
+    assert list(run_trial(broken, "one", settings)) == expected[1:]
+
+
+def test_an_evolution_is_a_trial_that_reports_its_generations(tmp_path):
+    """Three levels: settings of the evolution, and of the agents in its inner loop (a key inside a key)."""
+    tiny = {"population": 2, "center_agents": 2, "hidden": [8], "eval_agents": 1, "eval_episodes": 1, "stop_when_solved": False}
+    options = RunOptions("SE", "emptyroom22", logdir=tmp_path, settings=tiny)
+    tune = {"seeds": 1, "reports": 2, "budget": {"max_epochs": 2}}
+    plan = Plan(options, load_tune_config("SE", "emptyroom22", tune))
+    plan.check()
+    settings = {"noise_std": 0.2, "agent.QL.gamma": 0.5}
+    reports = list(run_trial(plan, "one", settings))
+    assert [(report["report"], report["budget"]) for report in reports] == [(1, 1), (2, 2)]
+    (run,) = plan.runs("one", settings)
+    config = yaml.safe_load((run.run_dir / "config.yaml").read_text())["config"]
+    assert config["agent"]["QL"]["gamma"] == 0.5
+    assert config["agent"]["QL"]["learning_starts"] == 5  # of the environment's block
+    curve = read_scalar(run.run_dir, plan.tune.metric)
+    assert [report["score"] for report in reports] == pytest.approx(curve.value[-2:].tolist())
+    assert read_trials(plan.folder)[0].settings == settings
+
+
+def test_the_best_is_looked_for_among_those_that_came_furthest():
+    short = Trial("short", {}, [(1.0, 99.0)], "", "")
+    good, bad = (Trial(name, {}, [(1.0, 1.0), (2.0, score)], "", "") for name, score in (("good", 5.0), ("bad", 3.0)))
+    failed = Trial("failed", {}, [], "", "it diverged")
+    trials = [short, bad, good, failed]
+    assert best_trial(trials, "max") is good
+    assert best_trial(trials, "min") is bad
+    assert best_trial([failed], "max") is None
+    assert [state_of(trial, 2) for trial in trials] == ["stopped early", "finished", "finished", "failed: it diverged"]
+
+
+def test_a_search_from_the_command_line(tmp_path, capsys, ray_cluster):
+    """Two tiny trials with Ray; one of them draws a learning rate that diverges, which the other outlives."""
+    search = "search={learning_rate: {choice: [1.0e-3, 1.0e+38]}}"
+    flags = ["--implementation", "UDRL", "--gamename", "cartpole", "--logdir", str(tmp_path), "--seed", "1"]
+    flags += [f"--set={key}={value}" for key, value in tiny_settings("UDRL").items()]
+    flags += ["--use_tune", "--tune", "trials=2", "--tune", "seeds=1", "--tune", "reports=1", "--tune", search]
+    assert main([*flags, "--tune", "budget={max_env_steps: 200}"]) == 0
+    folder = tmp_path / "cartpole" / "default" / "UDRL" / "tune"
+    rows = list(csv.DictReader((folder / "trials.csv").open()))
+    assert len(rows) == 2
+    assert rows[0]["state"] == "finished"
+    assert "diverged" in rows[1]["state"]
+    best = yaml.safe_load((folder / "best.yaml").read_text())
+    assert best["config"]["learning_rate"] == 1e-3
+    for name in ("search.png", "search.svg", "search.csv"):
+        assert (folder / name).stat().st_size > 50
+    assert "best settings" in capsys.readouterr().out
+    # a second search of the name is refused; the best settings train
+    assert main([*flags, "--tune", "budget={max_env_steps: 200}"]) == 2
+    assert "already holds a search; go on with --resume" in capsys.readouterr().err
+    assert main([*flags[:8], "--num_workers", "0", "--config", str(folder / "best.yaml"), "--max_epochs", "1"]) == 0
+    config = yaml.safe_load((tmp_path / "cartpole" / "default" / "UDRL" / "seed_1" / "config.yaml").read_text())["config"]
+    assert (config["learning_rate"], config["hidden"]) == (1e-3, [8, 8])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("algorithm", NEEDS)
+def test_a_killed_search_goes_on(tmp_path, algorithm):
+    """kill -9 once the first reports are there, then --resume: all trials end, the reports from before are kept."""
+    for package in NEEDS[algorithm]:
+        pytest.importorskip(package)
+    flags = [f"--set={key}={value}" for key, value in tiny_settings("UDRL").items()]
+    flags += [f"--tune={setting}" for setting in (f"algorithm={algorithm}", "trials=4", "seeds=2", "reports=3")]
+    flags += ["--tune=budget={max_env_steps: 900}", "--tune=search={learning_rate: {log: [1.0e-4, 1.0e-2]}}"]
+    command = [
+        sys.executable,
+        str(ROOT / "trainer.py"),
+        "--gamename",
+        "cartpole",
+        "--logdir",
+        str(tmp_path),
+        "--use_tune",
+        *flags,
+    ]
+    folder = tmp_path / "cartpole" / "default" / "UDRL" / "tune"
+    first = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    while not any(len(read_reports(path.parent)) >= 2 for path in folder.glob("*/reports.csv")):
+        assert first.poll() is None, "the search ended before it could be killed"
+        time.sleep(0.5)
+    first.kill()
+    first.wait()
+    before = {path: path.read_text() for path in folder.glob("*/reports.csv")}
+    second = subprocess.run([*command, "--resume"], capture_output=True, text=True)
+    assert second.returncode == 0, second.stderr
+    assert all(path.read_text().startswith(text) for path, text in before.items())
+    rows = list(csv.DictReader((folder / "trials.csv").open()))
+    assert len(rows) >= 4
+    assert rows[0]["state"] == "finished"
+    assert {row["state"] for row in rows} <= {"finished", "stopped early"}
+    assert (folder / "best.yaml").exists()
+
+
+def test_what_cannot_be_searched_is_refused(tmp_path, capsys, monkeypatch):
+    base = ["--implementation", "DDQN", "--gamename", "cartpole", "--logdir", str(tmp_path)]
+    for flags, words in (
+        (["--tune", "trials=3"], "--tune goes with --use_tune"),
+        (["--use_tune", "--num_seeds", "3"], "takes its seeds per trial from --tune seeds=N"),
+        (["--use_tune", "--tune", "trials"], "--tune 'trials': expected key=value, e.g. --tune trials=20"),
+        (["--config", str(tmp_path / "no.yaml")], "cannot be read"),
+    ):
+        assert main([*base, *flags]) == 2
+        assert words in capsys.readouterr().err
+    (tmp_path / "other.yaml").write_text("implementation: UDRL\nconfig: {}\n")
+    assert main([*base, "--config", str(tmp_path / "other.yaml")]) == 2
+    assert "is of 'UDRL', this run's implementation is DDQN" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "ConfigSpace", None)  # as if it were not installed
+    assert main([*base, "--use_tune", "--tune", "algorithm=bohb"]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("error: --tune algorithm=bohb needs ConfigSpace (")
+    assert message.endswith("): pip install 'lightning_rl[bohb]', or take asha or optuna\n")
+    with pytest.raises(UserError, match="is not the tune/ folder of a search"):
+        read_search(tmp_path)
+
+
+def test_a_cluster_that_does_not_answer_is_named(tmp_path, capsys):
+    flags = ["--implementation", "UDRL", "--gamename", "cartpole", "--logdir", str(tmp_path), "--use_tune"]
+    assert main([*flags, "--ray_address", "127.0.0.1:1"]) == 2
+    assert "--ray_address '127.0.0.1:1': no Ray cluster answers there" in capsys.readouterr().err
+    assert not list(tmp_path.rglob("tune"))

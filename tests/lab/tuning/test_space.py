@@ -1,0 +1,103 @@
+import numpy as np
+import pytest
+import yaml
+from helpers import fitting
+
+from lightning_rl.core.config import config_path
+from lightning_rl.core.types import UserError
+from lightning_rl.lab.tuning.space import load_tune_config, spaces
+from lightning_rl.lab.tuning.trial import Plan
+from lightning_rl.methods.registry import IMPLEMENTATIONS
+from lightning_rl.run.train import RunOptions, load_config
+
+
+def test_what_is_drawn_becomes_what_the_config_takes():
+    search = {
+        "gamma": {"one_minus_log": [0.001, 0.1]},
+        "hidden": {"choice": [[8], [8, 16]]},
+        "batch_size": {"log_int": [4, 64]},
+        "learning_rate": {"log": [1e-4, 1e-2]},
+    }
+    gamma, hidden, batch_size, learning_rate = spaces(search)
+    assert gamma.decode(0.01) == 0.99
+    assert gamma.bounds() == [0.999, 0.9]
+    assert hidden.codes() == ["[8]", "[8, 16]"]  # search algorithms cannot hash a list
+    assert hidden.decode("[8, 16]") == [8, 16]
+    assert type(batch_size.decode(4.0)) is int
+    assert learning_rate.bounds() == [1e-4, 1e-2]
+
+
+@pytest.mark.parametrize(
+    ("description", "words"),
+    [
+        ({"lgo": [1, 2]}, "is no space; write one of choice"),
+        ({"log": [1, 2], "int": [1, 2]}, "is no space"),
+        ({"log": [0, 1]}, r"0 < low < high, got \[0, 1\]"),
+        ({"uniform": [2, 1]}, r"low < high, got \[2, 1\]"),
+        ({"uniform": ["a", 1]}, "low < high"),
+        ({"int": [1, 2, 3]}, "low < high"),
+        ({"choice": []}, r"choice needs a list of values, got \[\]"),
+        ({"choice": 3}, "choice needs a list"),
+    ],
+)
+def test_what_is_no_space_is_named(description, words):
+    with pytest.raises(UserError, match=f"tune search 'x': .*{words}"):
+        spaces({"x": description})
+
+
+def test_every_implementation_can_be_searched_wherever_it_fits(tmp_path):
+    for name in IMPLEMENTATIONS:
+        blocks = yaml.safe_load(config_path(name).read_text())["tune"]
+        for game in {fitting([name])[0][1], *(blocks.keys() - {"default"})}:
+            Plan(RunOptions(name, game, logdir=tmp_path), load_tune_config(name, game, {})).check()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_search_that_cannot_run_is_refused_before_it_starts(tmp_path):
+    options = RunOptions("UDRL", "cartpole", logdir=tmp_path)
+    for settings, words in (
+        ({"search": {"batch_sise": {"int": [1, 2]}}}, "unknown key 'batch_sise'; did you mean 'batch_size'"),
+        ({"search": {"batch_size": {"int": [-5, 2]}}}, "key 'batch_size': .* got -5"),
+        ({"budget": {"max_env_step": 5}}, "unknown key 'max_env_step'"),
+        ({"budget": {"max_env_steps": 5, "max_epochs": 3}}, "expected one key of the config"),
+        ({"algorithm": "grid"}, "key 'algorithm': .*'asha', 'bohb' or 'optuna'"),
+        ({"trails": 3}, "unknown key 'trails'; did you mean 'trials'"),
+        ({"search": {}}, "tune search is empty"),
+    ):
+        with pytest.raises(UserError, match=words):
+            Plan(options, load_tune_config("UDRL", "cartpole", settings)).check()
+
+
+def test_a_search_leaves_out_what_the_strategy_does_not_read(tmp_path):
+    options = RunOptions("SE", "cartpole", preset="bandit", logdir=tmp_path)  # snes
+    unread = load_config(options).unread()
+    tune = load_tune_config("SE", "cartpole", {}, unread)
+    assert "score_transform" not in tune.search
+    assert "step_size" in tune.search
+    Plan(options, tune).check()
+    asked = load_tune_config("SE", "cartpole", {"search": {"weight_decay": {"uniform": [0, 0.1]}}}, unread)
+    with pytest.raises(UserError, match="tune search: key 'weight_decay': strategy snes does not read it"):
+        Plan(options, asked).check()
+
+
+def test_a_trial_of_a_searched_strategy_sets_what_that_one_reads(tmp_path):
+    search = {"strategy": {"choice": ["published", "snes"]}, "score_transform": {"choice": ["rank", "nes"]}}
+    plan = Plan(RunOptions("SE", "cartpole", logdir=tmp_path), load_tune_config("SE", "cartpole", {"search": search}))
+    plan.check()
+    drawn = {"strategy": "snes", "score_transform": "rank"}
+    assert plan.settings(drawn) == {"strategy": "snes"}
+    assert plan.settings({**drawn, "strategy": "published"}) == {**drawn, "strategy": "published"}
+
+
+def test_draws_stay_inside_and_reach_every_whole_number():
+    rng = np.random.default_rng(0)
+    search = {
+        "a": {"choice": [[1], [2]]}, "b": {"log": [0.01, 10]}, "c": {"int": [1, 3]}, "d": {"one_minus_log": [0.01, 0.1]},
+        "e": {"log_int": [1, 4]}, "f": {"uniform": [-1, 1]},
+    }  # fmt: skip
+    drawn = {space.key: [space.draw(rng) for _ in range(300)] for space in spaces(search)}
+    assert ([1] in drawn["a"], [2] in drawn["a"]) == (True, True)
+    assert 100 < sum(value < 0.316 for value in drawn["b"]) < 200  # half of the logarithm's range
+    assert (set(drawn["c"]), set(drawn["e"])) == ({1, 2, 3}, {1, 2, 3, 4})
+    assert all(0.9 <= value <= 0.99 for value in drawn["d"])
+    assert min(drawn["f"]) < -0.9 < 0.9 < max(drawn["f"])

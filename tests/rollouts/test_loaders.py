@@ -1,0 +1,135 @@
+import os
+import signal
+import time
+
+import pytest
+import torch
+from helpers import same_episodes, toy_policy
+
+from lightning_rl.core.types import Request, RolloutError
+from lightning_rl.envs.spec import env_spec
+from lightning_rl.rollouts.collector import Collector, worker_died
+from lightning_rl.rollouts.player import Player
+
+
+def collector(num_workers: int, gamename: str = "cartpole", chunk_size: int = 3) -> Collector:
+    spec = env_spec(gamename)
+    return Collector(spec, toy_policy(spec), num_workers, chunk_size)
+
+
+def requests(count: int, epoch: int = 0) -> list[Request]:
+    return [Request(f"epoch {epoch}, episode {i}", 100 * epoch + i, "sampled", (100.0, 50.0)) for i in range(count)]
+
+
+@pytest.mark.parametrize("gamename", ["cartpole", "pendulum"])
+def test_episodes_do_not_depend_on_the_number_of_workers(gamename):
+    results = []
+    for num_workers in (0, 1, 2):
+        c = collector(num_workers, gamename)
+        parameters = toy_policy(env_spec(gamename), seed=5).state_dict()
+        results.append(c.collect(requests(8), parameters, 4) + c.collect(requests(5, 1), parameters, 5))
+        c.close()
+    assert same_episodes(results[0], results[1])
+    assert same_episodes(results[0], results[2])
+    assert [e.request.name for e in results[2]][:2] == ["epoch 0, episode 0", "epoch 0, episode 1"]
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_the_policy_is_frozen_and_stamped_while_a_collection_runs(num_workers):
+    spec = env_spec("cartpole")
+    policy = toy_policy(spec, seed=1)
+    c = Collector(spec, toy_policy(spec, seed=2), num_workers, 3)
+    player = Player(spec, policy, torch.tensor(7))
+    expected = player.play(requests(6)[:3]) + player.play(requests(6)[3:])
+    assert same_episodes(expected, c.collect(requests(6), policy.state_dict(), 7))
+    assert {e.policy_version for e in expected} == {7}
+    c.start(requests(6), policy.state_dict(), 7)
+    with torch.no_grad():
+        for parameter in policy.parameters():
+            parameter.add_(1.0)
+    assert same_episodes(expected, c.finish())
+    moved = c.collect(requests(6), policy.state_dict(), 8)
+    assert {e.policy_version for e in moved} == {8}
+    assert not same_episodes(expected, moved)
+    c.close()
+
+
+def test_a_collector_plays_a_copy_and_leaves_the_policy_alone():
+    spec = env_spec("cartpole")
+    policy = toy_policy(spec, seed=1)
+    c, state = Collector(spec, policy, 0, 3), toy_policy(spec, seed=2).state_dict()
+    c.collect(requests(2), state, 0)
+    assert all(parameter.requires_grad for parameter in policy.parameters())
+    assert not any(torch.equal(parameter, state[name]) for name, parameter in policy.named_parameters())
+
+
+def test_what_has_no_episode_yet_is_outstanding():
+    c = collector(0)
+    c.start(requests(5), c.behaviour.state_dict(), 0)
+    assert c.outstanding == [request.name for request in requests(5)]
+    assert [e.request.name for e in c.finish()] == [request.name for request in requests(5)]
+    assert c.outstanding == []
+
+
+def test_one_collection_at_a_time_and_none_after_closing():
+    c = collector(0)
+    parameters = c.behaviour.state_dict()
+    with pytest.raises(RuntimeError, match="no collection"):
+        c.finish()
+    c.start(requests(2), parameters, 0)
+    with pytest.raises(RuntimeError, match="under way"):
+        c.start(requests(2), parameters, 0)
+    c.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        c.start(requests(2), parameters, 0)
+
+
+def test_collections_leave_the_global_generator_alone():
+    c = collector(0)
+    before = torch.get_rng_state()
+    c.collect(requests(2), c.behaviour.state_dict(), 0)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_an_environment_that_raises_ends_the_collection(num_workers, toy_games):
+    c = collector(num_workers, "raising")
+    with pytest.raises(RolloutError, match=r"^ValueError: the ground gave way.*epoch 0, episode 0"):
+        c.collect(requests(6), c.behaviour.state_dict(), 0)
+    c.close()
+
+
+def test_a_dead_worker_is_reported_with_the_outstanding_requests():
+    c = collector(2, "lunarlander")
+    c.collect(requests(2), c.behaviour.state_dict(), 0)
+    workers = c._loader._iterator._workers
+    with pytest.raises(RuntimeError, match="DataLoader worker") as death:  # noqa: PT012, torch raises it anywhere
+        c.start(requests(300, 9), c.behaviour.state_dict(), 1)
+        os.kill(workers[0].pid, signal.SIGKILL)
+        c.finish()
+    error = worker_died(death.value, [c])
+    assert error is not None
+    assert "epoch 9, episode" in str(error)
+    assert "epoch 9, episode 299" in str(error)
+    assert worker_died(RuntimeError("something else"), [c]) is None
+    c.close()
+
+
+def test_a_worker_that_died_between_collections_is_reported_too():
+    c = collector(1, "lunarlander")
+    c.collect(requests(2), c.behaviour.state_dict(), 0)
+    with pytest.raises(RuntimeError, match="DataLoader worker") as death:  # noqa: PT012, torch raises it anywhere
+        os.kill(c._loader._iterator._workers[0].pid, signal.SIGKILL)
+        time.sleep(5)  # the signal handler ends it early
+    assert "no episode was outstanding" in str(worker_died(death.value, [c]))
+    with pytest.raises(RuntimeError, match="DataLoader worker") as death:
+        c.start(requests(3, 9), c.behaviour.state_dict(), 1)  # waits for the dead worker's answer
+    assert not c.busy
+    assert "epoch 9, episode 0 .. epoch 9, episode 2 (3 requests)" in str(worker_died(death.value, [c]))
+    c.close()
+
+
+def test_without_workers_nothing_is_shared():
+    """Each shared tensor holds a file descriptor, of which a process that trains many runs has not enough."""
+    assert not any(tensor.is_shared() for tensor in collector(0).behaviour.state_dict().values())
+    assert all(tensor.is_shared() for tensor in collector(1).behaviour.state_dict().values())

@@ -1,0 +1,77 @@
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from lightning_rl.agents.dqn import DDQN, DQNSettings
+from lightning_rl.agents.replay import MemberReplay, Transition
+from lightning_rl.agents.training import MemberTraining
+from lightning_rl.envs.batch import FuncBatch
+from lightning_rl.envs.classic import CartPole
+from lightning_rl.nets.members import MemberMLP
+
+
+def step(value, members=3, action_size=0):
+    base = torch.arange(members) * 100.0 + value
+    action = base[:, None].expand(-1, action_size) if action_size else base.long()
+    return Transition(torch.stack([base, -base], 1), action, base + 0.5, base + 0.25, torch.stack([base + 1, base + 2], 1))
+
+
+@pytest.mark.parametrize("action_size", [0, 2])
+def test_what_is_drawn_is_what_was_written(action_size):
+    replay = MemberReplay(3, 10, 2, action_size)
+    for value in range(4):
+        replay.add(step(value, action_size=action_size))
+    noise = torch.tensor([[0.0, 0.3, 0.5, 0.999999]] * 3, dtype=torch.float64)
+    batch = replay.sample(noise)
+    for n in range(3):
+        for b, value in enumerate((0, 1, 2, 3)):
+            for drawn, written in zip(batch, step(value, action_size=action_size), strict=True):
+                assert drawn[n, b].tolist() == written[n].tolist()
+    assert batch.action.dtype == (torch.float32 if action_size else torch.int64)
+
+
+def test_the_oldest_gives_way():
+    replay = MemberReplay(1, 4, 2, 0)
+    for value in range(7):
+        replay.add(step(value, members=1))
+        assert len(replay) == min(value + 1, 4)
+    drawn = replay.sample(torch.rand(1, 1000, dtype=torch.float64)).obs[0, :, 0]
+    assert drawn.unique().tolist() == [3, 4, 5, 6]
+    assert torch.bincount(drawn.long())[3:].tolist() == pytest.approx([250] * 4, rel=0.25)
+
+
+def test_keeping_members_copies_nothing():
+    replay = MemberReplay(3, 5, 2, 0)
+    replay.add(step(0))
+    rows = replay._rows
+    replay.keep(torch.tensor([2, 0]))
+    replay.add(step(7)._replace(**{k: v[[2, 0]] for k, v in step(7)._asdict().items()}))
+    batch = replay.sample(torch.tensor([[0.0, 0.6]] * 2, dtype=torch.float64))
+    assert batch.obs[:, :, 0].tolist() == [[200, 207], [0, 7]]
+    assert replay._rows is rows
+
+
+def test_48_members_with_100k_rows_stay_under_a_gibibyte():
+    """CartPole, Acrobot, and HalfCheetah (17 observations, 6 actions)."""
+    for obs_size, action_size in ((4, 0), (6, 0), (17, 6)):
+        assert 48 * 4 * 100_000 * (2 * obs_size + max(action_size, 1) + 2) < 2**30
+        replay = MemberReplay(1, 10, obs_size, action_size)
+        assert replay._rows.nbytes == 4 * 10 * (2 * obs_size + max(action_size, 1) + 2)
+
+
+def test_48_agents_with_full_memories_take_less_than_a_gibibyte():
+    """Measured: what the process grows by, parameters, noise and an update included."""
+
+    def resident():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    before, seeds = resident(), list(range(48))
+    settings = DQNSettings(0.99, 1e-3, 199, 100_000, 0.01, 1.0, 0.1, 0.9)
+    agent = DDQN(MemberMLP(4, (57,), 2, "tanh"), 4, settings, seeds)
+    agent.replay._rows.fill_(0.5)
+    training = MemberTraining(agent, FuncBatch(CartPole(), 200, seeds), 5, 0.99)
+    training.run(2)
+    grown = resident() - before
+    assert 48 * 100_000 * 11 * 4 <= grown < 2**30

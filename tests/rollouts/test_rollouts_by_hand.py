@@ -1,0 +1,236 @@
+"""Roll-outs in scripted environments under a policy that writes down what it is asked: every entry of the episodes by hand."""
+
+import functools
+
+import numpy as np
+import pytest
+import torch
+from helpers import make_episode
+
+from lightning_rl.core.seeding import derive_seed
+from lightning_rl.core.types import Request
+from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.functional.upside_down import next_command
+from lightning_rl.methods.base import Evaluation, evaluation_requests
+from lightning_rl.rollouts.experience import RolloutExperience, training_requests, warm_up_requests
+from lightning_rl.rollouts.player import ActionNoise, Player, uniform_actions
+
+SPEC = EnvSpec("toy", "Toy-v0", 1, 2, False, 150, 10, 100.0, None)
+
+
+class Script:
+    """Pays ``rewards`` one by one, then ends as told; observations are 10 x the number of the environment plus the step."""
+
+    def __init__(self, number, rewards, terminated=True, truncated=False, repeat=1):
+        self.number, self.rewards, self.ends, self.repeat = number, rewards, (terminated, truncated), repeat
+        self.seeds, self.actions = [], []
+
+    def obs(self):
+        return np.array([10 * self.number + len(self.actions)], dtype=np.float32)
+
+    def reset(self, seed):
+        self.seeds.append(seed)
+        self.actions = []
+        return self.obs(), {}
+
+    def step(self, action):
+        self.actions.append(action)
+        assert len(self.actions) <= len(self.rewards), "stepped after its end"
+        over = len(self.actions) == len(self.rewards)
+        info = {"length": self.repeat} if self.repeat > 1 else {}
+        return self.obs(), self.rewards[len(self.actions) - 1], over and self.ends[0], over and self.ends[1], info
+
+
+class Witness:
+    """Acts by the parity of the observation, and writes down observation, command and noise of each step."""
+
+    noise_size = 2
+
+    def __init__(self):
+        self.asked = []
+
+    def draw_noise(self, rng, shape):
+        return rng.standard_normal(shape, dtype=np.float32)
+
+    def act(self, obs, command, noise):
+        self.asked.append((obs[:, 0].tolist(), command, noise.clone()))
+        return obs[:, 0].long() % 2
+
+
+def play(envs, requests, rule=None, version=7):
+    witness = Witness()
+    player = Player(SPEC, witness, torch.tensor(version), rule)
+    return player.play(requests, envs), witness
+
+
+def asked(count, mode="sampled", command=None):
+    return [Request(f"toy {k}", 2**33 + 5 + k, mode, command) for k in range(count)]
+
+
+def test_every_episode_is_what_its_environment_gave():
+    envs = [Script(1, [1.0, 2.0, 4.0]), Script(2, [8.0], False, True), Script(3, [0.5] * 5, True, True, repeat=3)]
+    episodes, witness = play(envs, asked(3))
+    assert [e.obs[:, 0].tolist() for e in episodes] == [[10, 11, 12, 13], [20, 21], [30, 31, 32, 33, 34, 35]]
+    assert [e.action.tolist() for e in episodes] == [[0, 1, 0], [0], [0, 1, 0, 1, 0]]
+    assert [env.actions for env in envs] == [e.action.tolist() for e in episodes]
+    assert [e.reward.tolist() for e in episodes] == [[1, 2, 4], [8], [0.5] * 5]
+    assert [(e.terminated, e.truncated) for e in episodes] == [(True, False), (False, True), (True, True)]
+    assert [(e.length, e.env_steps, e.ret) for e in episodes] == [(3, 3, 7.0), (1, 1, 8.0), (5, 15, 2.5)]
+    assert {e.policy_version for e in episodes} == {7}
+    assert [e.request.name for e in episodes] == ["toy 0", "toy 1", "toy 2"]
+    assert [e.command for e in episodes] == [None] * 3
+    assert [env.seeds for env in envs] == [[5], [6], [7]]  # of 2^33 + 5 and on, what Gymnasium takes
+    assert [step[0] for step in witness.asked] == [[10, 20, 30], [11, 31], [12, 32], [33], [34]]  # who is over is not asked
+
+
+def test_the_command_is_lowered_by_what_was_collected_and_by_a_step():
+    """Return 5 in 2 steps: the reward is taken off, never above 6; the horizon falls to 1 and stays there."""
+    rule = functools.partial(next_command, max_return=6.0)
+    (first, second), witness = play([Script(0, [1.0, -9.0, 2.0, 0.5]), Script(1, [4.0, 4.0])], asked(2, command=(5.0, 2.0)), rule)
+    assert first.command.tolist() == [[5, 2], [4, 1], [6, 1], [4, 1]]
+    assert second.command.tolist() == [[5, 2], [1, 1]]
+    assert [step[1].tolist() for step in witness.asked] == [[[5, 2], [5, 2]], [[4, 1], [1, 1]], [[6, 1]], [[4, 1]]]
+
+
+def test_without_a_rule_the_command_holds():
+    (episode,), _ = play([Script(0, [1.0, 2.0, 3.0])], asked(1, command=(5.0,)))
+    assert episode.command.tolist() == [[5.0]] * 3
+
+
+def test_action_noise_is_fresh_at_every_step_and_for_every_episode():
+    """Over blocks of 64 steps: no number comes twice, and an episode alone meets what it meets in company."""
+    lengths = [140, 3, 100]
+    _, together = play([Script(k, [0.0] * n) for k, n in enumerate(lengths)], asked(3))
+    drawn = torch.cat([noise.flatten() for _, _, noise in together.asked])
+    assert len(drawn.unique()) == len(drawn) == 2 * sum(lengths)
+    _, alone = play([Script(2, [0.0] * 100)], asked(3)[2:])
+    for (_, _, here), (_, _, there) in zip(together.asked, alone.asked, strict=False):
+        assert torch.equal(here[-1], there[0])
+
+
+def test_greedy_episodes_meet_no_noise_also_beside_sampled_ones():
+    greedy, sampled = asked(1, "greedy")[0], asked(2)[1]
+    _, witness = play([Script(0, [0.0] * 3), Script(1, [0.0] * 3)], [greedy, sampled])
+    noise = torch.stack([step[2] for step in witness.asked])
+    assert (noise[:, 0] == 0).all()
+    assert (noise[:, 1] != 0).all()
+
+
+def test_uniform_episodes_do_not_ask_the_policy():
+    (episode,), witness = play([Script(0, [0.0] * 120)], asked(1, "uniform"))
+    assert witness.asked == []
+    assert 30 < episode.action.sum() < 90
+
+
+def test_uniform_noise_fills_the_action_box():
+    box = EnvSpec("toy", "Toy-v0", 1, 2, True, 150, 10, 100.0, None)
+    noise = np.array([[0.0, 0.25], [0.5, 1.0]], dtype=np.float32)
+    assert uniform_actions(box, noise).tolist() == [[-1.0, -0.5], [0.0, 1.0]]
+    assert uniform_actions(SPEC, noise).tolist() == [1, 1]
+
+
+def test_noise_of_requests_with_other_seeds_differs_and_of_equal_ones_does_not():
+    def first(seed):
+        return ActionNoise([Request("r", seed)], lambda rng, shape: rng.random(shape), 2).at(0, np.array([0]))
+
+    assert (first(1) == first(1)).all()
+    assert (first(1) != first(2)).all()
+
+
+def test_requests_have_seeds_by_purpose_epoch_and_number():
+    commands = [(1.0,), (2.0,)]
+    training = training_requests(9, 4, commands)
+    assert [(r.name, r.mode, r.command) for r in training] == [
+        ("epoch 4, episode 0", "sampled", (1.0,)), ("epoch 4, episode 1", "sampled", (2.0,)),
+    ]  # fmt: skip
+    assert [r.seed for r in training] == [derive_seed(9, "rollout", 4, k) for k in range(2)]
+    warm_up = warm_up_requests(9, 2)
+    assert [(r.seed, r.mode, r.command) for r in warm_up] == [(derive_seed(9, "warm-up", k), "uniform", None) for k in range(2)]
+    evaluation = [evaluation_requests(9, "evaluation", epoch, 2, (3.0,), "greedy") for epoch in (4, 5)]
+    assert [r.seed for r in evaluation[0]] == [derive_seed(9, "evaluation", 4, k) for k in range(2)]
+    assert [(r.mode, r.command) for r in evaluation[0]] == [("greedy", (3.0,))] * 2
+    sampled = evaluation_requests(9, "evaluation", 4, 2, None, "sampled")
+    assert [r.seed for r in sampled] == [r.seed for r in evaluation[0]]  # both modes meet the same environments
+    others = [*training_requests(9, 5, commands), *training_requests(8, 4, commands), *evaluation[0], *evaluation[1]]
+    everything = [*training, *warm_up, *others]
+    assert len({r.seed for r in everything}) == len(everything)
+
+
+class Echo:
+    """A collector that writes down what it is asked, and answers with episodes that return the number of their request."""
+
+    def __init__(self):
+        self.calls, self.busy = [], False
+
+    def start(self, requests, policy, version):
+        self.calls.append((requests, policy["weight"].clone(), version))
+        self.busy = True
+
+    def finish(self):
+        self.busy = False
+        return [make_episode([float(k)]) for k in range(len(self.calls[-1][0]))]
+
+    def collect(self, requests, policy, version):
+        self.start(requests, policy, version)
+        return self.finish()
+
+
+class Asking(RolloutExperience):
+    """One request a epoch, named by it; writes down what is done in which order."""
+
+    def __init__(self, policy, overlap):
+        super().__init__(Echo(), policy, overlap)
+        self.order = []
+
+    def requests(self, epoch):
+        self.order.append(("ask", epoch))
+        return training_requests(0, epoch, [None])
+
+    def absorb(self, epoch, episodes):
+        self.order.append(("absorb", epoch))
+
+    def prepare(self, epoch, episodes, waited):
+        self.order.append(("prepare", epoch))
+        return epoch
+
+
+@pytest.mark.parametrize(("overlap", "versions"), [(False, [0, 1, 2]), (True, [0, 0, 1, 2])])
+def test_a_collection_is_played_by_the_policy_of_its_version(overlap, versions):
+    """The policy is its epoch's number here; with overlap the next collection starts before the training of this one."""
+    policy = torch.nn.Linear(1, 1)
+    experience = Asking(policy, overlap)
+    for epoch in range(3):
+        policy.weight.data.fill_(float(epoch))
+        assert list(experience) == [epoch]
+    calls = experience.collector.calls
+    assert [version for _, _, version in calls] == versions
+    assert [float(weight) for _, weight, _ in calls] == versions
+    assert [requests[0].name for requests, _, _ in calls] == [f"epoch {k}, episode 0" for k in range(len(calls))]
+    ahead = [("ask", 0), ("absorb", 0), ("ask", 1), ("prepare", 0), ("absorb", 1), ("ask", 2), ("prepare", 1)]
+    at_once = [("ask", 0), ("absorb", 0), ("prepare", 0), ("ask", 1), ("absorb", 1), ("prepare", 1)]
+    assert experience.order[: len(ahead if overlap else at_once)] == (ahead if overlap else at_once)
+
+
+class Judged:
+    """What an evaluation asks of a method."""
+
+    current_epoch, policy = 4, torch.nn.Linear(1, 1)
+
+    def first_command(self):
+        return (1.0,)
+
+    def probe_commands(self):
+        return {"eval_low": (-2.0,), "eval_high": (3.0,)}
+
+
+def test_an_evaluation_plays_each_mode_and_each_probe_on_the_same_seeds():
+    collector = Echo()
+    (batch,) = Evaluation(collector, Judged(), 9, 2)
+    assert {prefix: [e.ret for e in episodes] for prefix, episodes in batch.items()} == {
+        "eval": [0, 1], "eval_greedy": [2, 3], "eval_low": [4, 5], "eval_high": [6, 7],
+    }  # fmt: skip
+    ((requests, _, version),) = collector.calls
+    assert version == 5
+    asked = [("sampled", (1.0,)), ("greedy", (1.0,)), ("sampled", (-2.0,)), ("sampled", (3.0,))]
+    assert [(r.mode, r.command) for r in requests[::2]] == [(r.mode, r.command) for r in requests[1::2]] == asked
+    assert [r.seed for r in requests] == [derive_seed(9, "evaluation", 4, k) for k in (0, 1)] * 4
