@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.table import Table
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from lightning_rl.core import workers
 from lightning_rl.core.config import parse_settings
 from lightning_rl.envs.gym import make_env
 from lightning_rl.envs.spec import env_spec
@@ -74,7 +75,7 @@ def main() -> None:
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
     settings = {**SETTINGS, "max_epochs": arguments.epochs, **parse_settings(arguments.settings)}
-    cores = len(os.sched_getaffinity(0))
+    cores = workers.cores()
     rows = [(f"bare simulator on {n} of the cores", *simulator_speed(n)) for n in range(1, min(cores, 2) + 1)]
     for implementation in ("REINFORCE-combined", "AAC"):
         for num_workers in range(min(cores, 2) + 1):

@@ -27,6 +27,7 @@ from rich.console import Console
 from rich.table import Table
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from lightning_rl.core import workers
 from lightning_rl.core.config import parse_settings
 from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.run.train import RunOptions, train
@@ -94,7 +95,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
-    cores = len(os.sched_getaffinity(0))
+    cores = workers.cores()
     settings = {**PUBLISHED, "max_epochs": arguments.epochs, **parse_settings(arguments.settings)}
     before = simulator_speed(cores)
     rows = []

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import os
 import sys
 import threading
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from lightning_rl.core.failures import explained
 from lightning_rl.core.files import disk_full
 from lightning_rl.core.limits import EPISODES, SEED, SEEDS, WHOLE
 from lightning_rl.core.types import UserError
+from lightning_rl.core.workers import cores
 from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.evolution.executors import EXECUTORS
 from lightning_rl.lab.evaluate import evaluate, parse_sweep, print_report, print_sweep, sweep
@@ -42,9 +42,9 @@ def _interval(text: str) -> int:
 
 
 def _process_count(text: str) -> int:
-    value, cores = count(text), len(os.sched_getaffinity(0))
-    if value > cores:
-        raise argparse.ArgumentTypeError(f"{value} processes on {cores} cores, it must be {cores} or fewer")
+    value, most = count(text), cores()
+    if value > most:
+        raise argparse.ArgumentTypeError(f"{value} processes on {most} cores, it must be {most} or fewer")
     return value
 
 
@@ -185,9 +185,9 @@ def _num_workers(arguments: argparse.Namespace) -> int:
     """--num_workers, or its default; UserError for more than there are cores. A search has those of its cluster."""
     if arguments.use_tune:
         return arguments.num_workers or 0
-    value, cores = arguments.num_workers, len(os.sched_getaffinity(0))
-    if value is not None and value > cores:
-        raise UserError(f"--num_workers: {value} workers on {cores} cores, it must be {cores} or fewer")
+    value, most = arguments.num_workers, cores()
+    if value is not None and value > most:
+        raise UserError(f"--num_workers: {value} workers on {most} cores, it must be {most} or fewer")
     return 1 if value is None else value
 
 

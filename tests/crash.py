@@ -41,6 +41,7 @@ from pytorch_lightning.loggers import TensorBoardLogger
 
 from lightning_rl.cli import main
 from lightning_rl.core import config, files
+from lightning_rl.core.workers import cores
 from lightning_rl.lab.protocols.results import open_results
 from lightning_rl.run import train as run
 
@@ -399,7 +400,7 @@ def crash(count: int | None, jobs: int) -> int:
 def _main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, metavar="N", help="only the first N faults")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), metavar="N", help="processes")
+    parser.add_argument("--jobs", type=int, default=cores(), metavar="N", help="processes")
     parser.add_argument("--replay", type=int, metavar="N", help="fault number N again, told in full")
     asked = parser.parse_args()
     torch.set_num_threads(1)

@@ -2,14 +2,14 @@
 
 A file is written under another name, synced and renamed, and its folder is synced: under the final name there is always all of
 the old content or all of the new. Everything that changes a file goes through ``system``, so that tests can make each call fail.
-Reading runs nothing that is in a file, and does not wait for pipes or devices.
+Reading runs nothing that is in a file, and does not wait for pipes or devices. torch is imported where a torch file is read or
+written: the command line reads and refuses files without it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import io
 import os
 import pickle
@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-import torch
+from filelock import lock_descriptor
 
 from lightning_rl.core.limits import ARCHIVE_PARTS, CHECKPOINT_BYTES, STRUCTURE_BYTES, TABLE_BYTES, TEXT_BYTES, shorten
 from lightning_rl.core.types import UserError
@@ -95,6 +95,8 @@ def write_text(target: Path, text: str) -> None:
 
 def write_plain(target: Path, content: Any) -> None:
     """``write_bytes`` of plain data, as a torch file."""
+    import torch
+
     data = io.BytesIO()
     torch.save(content, data)
     write_bytes(target, data.getbuffer())
@@ -235,10 +237,8 @@ def appending(path: Path, header: str, remedy: str, force: bool = False) -> Iter
 
 def hold(file: IO[Any] | int, path: Path, remedy: str) -> None:
     """Keeps an open file from other processes until it is closed; UserError, naming ``path``, if one has it already."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise UserError(f"'{path}' is in use by another process; {remedy}") from error
+    if not lock_descriptor(file if isinstance(file, int) else file.fileno(), blocking=False):
+        raise UserError(f"'{path}' is in use by another process; {remedy}")
 
 
 def read_bytes(path: Path, kind: str, limit: int) -> bytes:
@@ -275,6 +275,8 @@ def read_plain(path: Path, kind: str, remedy: str, limit: int = CHECKPOINT_BYTES
     """The content of a torch file on the CPU; UserError, naming the ``kind`` of file, if it is damaged or not plain data."""
     if not path.is_file():
         raise UserError(f"{kind} '{path}' {'is not a file' if path.exists() else 'does not exist'}; {remedy}")
+    import torch
+
     try:
         if (size := path.stat().st_size) > limit:
             raise UserError(f"{kind} '{path}' has {size:,} bytes, the limit is {limit:,}; use another")

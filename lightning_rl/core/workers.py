@@ -1,4 +1,4 @@
-"""What a worker process does first, so that it neither outlives its parent nor takes signals that are meant for it."""
+"""How many workers there can be, and what each does first, so that it neither outlives its parent nor takes its signals."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ import threading
 import time
 from collections.abc import Callable
 
-import torch
-
 GRACE_S = 600  # for a parent that finishes its epoch; without a parent nobody waits
 _POLL_S = 0.5
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def begin_worker(worker_id: int = 0) -> None:
@@ -21,6 +26,8 @@ def begin_worker(worker_id: int = 0) -> None:
     A SIGTERM to the whole group gives the parent time to finish its epoch before the worker leaves too.
     worker_id: as a DataLoader numbers its workers.
     """
+    import torch
+
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)

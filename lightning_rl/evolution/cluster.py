@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lightning_rl.core.types import UserError
+from lightning_rl.core.workers import cores
 
 _KEEP_IDLE_MS = "60000"  # a worker takes seconds to import torch; Ray ends one that has waited for a second for its next task
 
@@ -28,7 +29,7 @@ def join_cluster(address: str | None) -> bool:
     _check_address(address)
     if ray.is_initialized():
         return False
-    place: dict[str, Any] = {"num_cpus": len(os.sched_getaffinity(0))}
+    place: dict[str, Any] = {"num_cpus": cores()}
     if address is not None:
         package = str(Path(__file__).resolve().parent.parent)
         place = {"address": address, "runtime_env": {"py_modules": [package]}}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import yaml
+from filelock import lock_descriptor
 
 from lightning_rl.core.config import read_yaml
 from lightning_rl.core.files import hold, make_folder, sweep, write_text
@@ -112,16 +112,16 @@ def _held(run_dir: Path) -> bool:
 
 
 def _locked(path: Path) -> bool:
+    """Whether another process holds the file or folder; False where that cannot be found out."""
+    # Network file systems lock only what is open for writing. A pipe of this name must not stop a listing.
+    access = os.O_RDWR if path.is_file() and os.access(path, os.W_OK) else os.O_RDONLY
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe of this name must not stop a listing
+        handle = os.open(path, access | os.O_NONBLOCK)
     except OSError:
         return False
     try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return not lock_descriptor(handle, blocking=False)
     except OSError:
         return False
     finally:
         os.close(handle)
-    return False

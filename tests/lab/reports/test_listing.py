@@ -1,6 +1,5 @@
-import fcntl
-
 import pytest
+from filelock import lock_descriptor
 from helpers import run_cli, run_dir, tiny_flags
 
 from lightning_rl.cli import main
@@ -21,7 +20,7 @@ def test_states_of_real_runs(tmp_path, capsys, monkeypatch):
         (folder / "logger").mkdir(parents=True)
         write_state(folder, "running")
     with (run_dir(tmp_path, seed=27) / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert lock_descriptor(lock.fileno(), blocking=False)
         table = list_runs([tmp_path])
     assert table["state"].tolist() == ["finished", "failed", "running", "interrupted"]
     assert table["seed"].tolist() == [25, 26, 27, 28]
