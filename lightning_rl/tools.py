@@ -1,44 +1,49 @@
-"""What ``lightning-rl NAME ...`` does besides training: one line per command."""
+"""What ``lightning-rl NAME ...`` does besides training, searching and evaluating: one line per command.
+
+Nothing is imported for a command before it is used.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from lightning_rl.core.arguments import Tool, run_tool
+from lightning_rl.core.arguments import Group, Tool
+from lightning_rl.core.limits import unknown
+from lightning_rl.core.types import UserError
 from lightning_rl.lab.figures.registry import FIGURES
-from lightning_rl.lab.protocols.registry import EVALUATIONS
-from lightning_rl.lab.reports import docs
-from lightning_rl.lab.reports.compare import COMPARE
-from lightning_rl.lab.reports.config_table import CONFIG
-from lightning_rl.lab.reports.listing import RUNS
-from lightning_rl.lab.reports.page import REPORT
+from lightning_rl.lab.protocols.registry import PROTOCOLS
 
-
-def _group(name: str, summary: str, tools: Mapping[str, Tool]) -> Tool:
-    """``lightning-rl name TOOL ...``."""
-
-    def add_words(parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("words", nargs=argparse.REMAINDER, metavar="NAME ...", help=", ".join(tools))
-
-    return Tool(summary, add_words, lambda arguments: run_tool(f"lightning-rl {name}", tools, arguments.words))
+_REPORTS = "lightning_rl.lab.reports"
 
 
 def _refresh(arguments: argparse.Namespace) -> None:
-    docs.refresh(arguments.files, use)
+    from lightning_rl.lab.reports.docs import refresh
+
+    refresh(arguments.files, use)
 
 
-def use(words: Sequence[str]) -> None:
-    """Runs ``lightning-rl NAME ...``; UserError for what cannot be done."""
-    run_tool("lightning-rl", TOOLS, words)
-
-
-TOOLS: dict[str, Tool] = {
-    "figures": _group("figures", "draw a figure from run directories or results CSVs", FIGURES),
-    "evaluate": _group("evaluate", "judge trained proxies, into a results CSV", EVALUATIONS),
-    "runs": RUNS,
-    "compare": COMPARE,
-    "report": REPORT,
-    "config": CONFIG,
-    "docs": Tool("refresh the tables in Markdown files that commands have made", docs.add_arguments, _refresh),
+TOOLS: dict[str, Tool | Group] = {
+    "proxies": Group("judge trained proxies, into a results CSV", PROTOCOLS),
+    "figures": Group("draw a figure from run directories or results CSVs", FIGURES),
+    "report": Tool("one self-contained HTML page about runs", f"{_REPORTS}.page", "show"),
+    "runs": Tool(
+        "a table of all runs: method, environment, seed, steps, last and best return, state", f"{_REPORTS}.listing", "show"
+    ),
+    "compare": Tool(
+        "difference of two methods with its bootstrap interval, and probability of improvement", f"{_REPORTS}.compare", "show"
+    ),
+    "config": Tool(
+        "the keys of a method's config with their values and sources, as Markdown", f"{_REPORTS}.config_table", "show"
+    ),
+    "docs": Tool("refresh the tables in Markdown files that commands have made", f"{_REPORTS}.docs", _refresh),
 }
+OLD_NAMES = {"evaluate": "proxies"}
+
+
+def use(words: Sequence[str], prog: str = "lightning-rl") -> None:
+    """Runs ``lightning-rl NAME ...``; UserError for what cannot be done."""
+    name = OLD_NAMES.get(words[0], words[0])
+    if name not in TOOLS:
+        raise UserError(unknown("command", words[0], TOOLS))
+    TOOLS[name].use(f"{prog} {name}", words[1:])

@@ -61,7 +61,7 @@ def refused(capsys, code: int) -> str:
         (["--implementation", "RCP-A", "--preset", "originl"], ["'originl' is not in RCP-A.yaml", "original"]),
         (["--implementation", "RCP-A", "--set", "target=mean"], ["key 'target'", "'tilted', 'quantile' or 'max'"]),
         (["--implementation", "RCP-A", "--set", "gae_lambda=1.5"], ["key 'gae_lambda'", "less than or equal to 1"]),
-        (["--seeds", "3"], ["unrecognized arguments: --seeds 3", "see --help"]),
+        (["--seeds", "3"], ["unrecognized arguments: --seeds 3; did you mean --seed? See --help"]),
         (["--exp_name", "x" * 5000], ["--exp_name 'xxxx", "(5,000 characters)", "at most 255 bytes"]),
         (["--exp_name", "é" * 200], ["is not a folder name", "at most 255 bytes"]),
         (["--exp_name", "a\nb"], ["--exp_name 'a\\nb' is not a folder name"]),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from lightning_rl.core.limits import NAME_BYTES, PATH_BYTES, WHOLE, shorten, shown
+from lightning_rl.core.limits import NAME_BYTES, PATH_BYTES, WHOLE, nearest, shorten, shown, unknown
 from lightning_rl.core.types import UserError
 
 
@@ -18,9 +19,11 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **kwargs: Any):
         super().__init__(**{**kwargs, "allow_abbrev": False})
+        self.elsewhere: dict[str, str] = {}
+        """Flags that this parser does not know, but another one does: what to say of them."""
 
     def error(self, message: str) -> NoReturn:
-        raise UserError(f"{message}; see --help")
+        raise UserError(f"{message} See --help" if message.endswith("?") else f"{message}; see --help")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         for word in args or ():
@@ -36,6 +39,15 @@ class Parser(argparse.ArgumentParser):
             action.default = argparse.SUPPRESS
         given = vars(self.parse_args(argv))
         return argparse.Namespace(**{**defaults, **given}), {flags[name]: value for name, value in given.items()}
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        found, left = self.parse_known_args(args, namespace)
+        if left:
+            flag = left[0].partition("=")[0]
+            near = nearest(flag, self._option_string_actions) if flag.startswith("-") else None
+            hint = self.elsewhere.get(flag) or (f"did you mean {near}?" if near else "")
+            self.error(f"unrecognized arguments: {' '.join(left)}{'; ' if hint else ''}{hint}")
+        return found
 
 
 def whole(low: int, high: int) -> Callable[[str], int]:
@@ -96,20 +108,50 @@ def add_force(parser: argparse._ActionsContainer, out: str = "OUT") -> None:
 
 @dataclass(frozen=True)
 class Tool:
-    """A command of its own: one line about it, its flags, and what it does."""
+    """A command of its own: one line about it, and where it is.
+
+    module: imported when the command is used; ``add_arguments(parser)`` in it adds the flags.
+    run: the function in it that takes the arguments, or another one that does.
+    """
 
     summary: str
-    add_arguments: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], None]
+    module: str
+    run: str | Callable[[argparse.Namespace], None] = "run"
+    add_arguments: str = "add_arguments"
+
+    def use(self, prog: str, words: Sequence[str]) -> None:
+        """Runs the command, which is called ``prog``, with the words after it; UserError for what cannot be done."""
+        parser = Parser(prog=prog, description=self.summary)
+        run = self.prepare(parser)
+        run(parser.parse_args(words))
+
+    def prepare(self, parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], None]:
+        """Adds the flags of the command; what is to be done with the arguments."""
+        module = importlib.import_module(self.module)
+        getattr(module, self.add_arguments)(parser)
+        return getattr(module, self.run) if isinstance(self.run, str) else self.run
 
 
-def run_tool(prog: str, tools: Mapping[str, Tool], argv: Sequence[str]) -> None:
-    """Runs the tool that the first word names, with the flags after it; UserError for what cannot be done."""
-    parser = Parser(prog=prog)
-    names = parser.add_subparsers(required=True, metavar="NAME", parser_class=Parser)
-    for name, tool in tools.items():
-        own = names.add_parser(name, help=tool.summary, description=tool.summary)
-        tool.add_arguments(own)
-        own.set_defaults(run=tool.run)
-    arguments = parser.parse_args(argv)
-    arguments.run(arguments)
+@dataclass(frozen=True)
+class Group:
+    """Commands that the next word names."""
+
+    summary: str
+    tools: Mapping[str, Tool]
+
+    def use(self, prog: str, words: Sequence[str]) -> None:
+        """Runs the command that the first word names; UserError for what cannot be done."""
+        if not words or words[0].startswith("-"):
+            parser = Parser(prog=prog, description=self.summary, epilog=f"{prog} NAME --help says more about each.")
+            list_commands(parser, {name: tool.summary for name, tool in self.tools.items()})
+            parser.parse_args(words)
+        if words[0] not in self.tools:
+            raise UserError(unknown(prog.rpartition(" ")[2], words[0], self.tools))
+        self.tools[words[0]].use(f"{prog} {words[0]}", words[1:])
+
+
+def list_commands(parser: argparse.ArgumentParser, summaries: Mapping[str, str]) -> None:
+    """Adds commands, one of which is to be given, to what ``--help`` lists, each with one line."""
+    names = parser.add_subparsers(title="commands", metavar="NAME", required=True)
+    for name, summary in summaries.items():
+        names.add_parser(name, help=summary, add_help=False)

@@ -1,11 +1,13 @@
-"""The largest sizes that are taken from outside, each stated once, and values cut to a length that can be read.
+"""The largest sizes that are taken from outside, each stated once, and how an error message shows what was given.
 
 ``docs/limits.md`` explains them.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 
 WHOLE = 10**12
 """Any whole number without a limit of its own: steps, epochs, updates."""
@@ -50,6 +52,23 @@ def shown(value: object) -> str:
         return f"'{shorten(value)}'" if isinstance(value, str) else shorten(repr(value))
     except ValueError:  # Python writes out no whole number of more than 4300 digits
         return f"({type(value).__name__} with a number of thousands of digits)"
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The one of ``known`` that was probably meant, in whatever case, or by its initials (``lr``); None if none is near."""
+    known = list(known)
+    initials = {"".join(part[:1] for part in re.split("[-_]", name.lower())): name for name in known}
+    names = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(word.lower(), names, n=1)
+    return names[near[0]] if near else initials.get(word.lower())
+
+
+def unknown(what: str, word: str, known: Iterable[str]) -> str:
+    """What an error message says of a word that is none of ``known``."""
+    known = list(known)
+    near = nearest(word, known)
+    remedy = f"did you mean '{near}'?" if near else f"choose one of: {', '.join(known)}"
+    return f"{what} '{shorten(word)}' is unknown; {remedy}"
 
 
 def one_line(text: str) -> str:

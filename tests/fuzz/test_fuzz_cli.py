@@ -19,7 +19,7 @@ from lightning_rl.cli import build_parser, main
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.lab.figures.registry import FIGURES
-from lightning_rl.lab.protocols.registry import EVALUATIONS
+from lightning_rl.lab.protocols.registry import PROTOCOLS
 from lightning_rl.lab.tuning.space import FORMS, TuneConfig
 from lightning_rl.methods.registry import ALIASES, IMPLEMENTATIONS
 from lightning_rl.modes import MODES
@@ -115,7 +115,7 @@ def training_lines(draw):
 def tool_lines(draw):
     """A command line of a tool: a command, its sources, a flag of its own or none."""
     tool = draw(st.sampled_from(["figures", "evaluate", "report", "runs", "compare", "config", "docs"]))
-    inner = {"figures": FIGURES, "evaluate": EVALUATIONS}.get(tool)
+    inner = {"figures": FIGURES, "evaluate": PROTOCOLS}.get(tool)
     words = [tool, *([draw(st.sampled_from(sorted(inner)))] if inner else [])]
     # All runs of the whole disk are no fault of a report that is asked for them.
     sources = st.one_of(st.sampled_from(FILES), texts).filter(lambda word: word not in ("/", "..", "../.."))

@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 
-from lightning_rl.core.arguments import Tool
 from lightning_rl.core.outputs import Out
 from lightning_rl.core.types import UserError
 from lightning_rl.lab.figures import style
@@ -87,6 +86,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def draw(arguments: argparse.Namespace) -> None:
     """The figure that the arguments ask for."""
     draw_sweeps(arguments.out, read_sweeps(arguments.sources), arguments.title)
-
-
-COMMANDS = Tool("commanded against obtained return or advantage, from sweeps of --eval_command sweep", add_arguments, draw)

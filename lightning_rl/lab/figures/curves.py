@@ -12,7 +12,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lightning_rl.core.arguments import Tool
 from lightning_rl.core.types import UserError
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import read_csv
@@ -137,6 +136,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--ylabel", default="", help="of the vertical axis, with its unit (default: that of the scalar)")
     parser.add_argument("--legend", default="best", metavar="PLACE", help="e.g. 'lower right' (default: best)")
-
-
-CURVES = Tool("learning curves over steps, episodes, updates or wall time, one panel per environment", add_arguments, draw)

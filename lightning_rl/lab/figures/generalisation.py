@@ -13,7 +13,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from rich.table import Table
 
-from lightning_rl.core.arguments import Tool
 from lightning_rl.core.console import put
 from lightning_rl.core.types import UserError
 from lightning_rl.functional.bootstrap import bootstrap_interval, mean
@@ -102,6 +101,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--line", action="append", default=[], metavar="VALUE:LABEL", help="return to draw across, e.g. 1.6:random; repeatable"
     )
-
-
-GENERALISATION = Tool("learning curves and the area under each, with intervals over seeds", add_arguments, draw)

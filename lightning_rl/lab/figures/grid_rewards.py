@@ -13,7 +13,6 @@ from matplotlib.colors import Normalize
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
-from lightning_rl.core.arguments import Tool
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.evaluations import ordered, read_evaluations
 from lightning_rl.lab.figures.reward_curves import FIRST
@@ -119,6 +118,3 @@ def draw(arguments: argparse.Namespace) -> None:
     text = f"Mean over reward networks ({proxies}). A triangle is the action towards its side; steps into a hole (O) may lie "
     style.caption(figure, text + f"below the colours' range. Visits: one greedy episode of each of {agents} agents per network.")
     style.save(figure, arguments.out, means.assign(gamename=table["gamename"].iloc[0]))
-
-
-GRID_REWARDS = Tool("reward networks in a grid world: rewards as triangles per action, visits of agents", add_arguments, draw)

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from lightning_rl.core.arguments import Tool
 from lightning_rl.core.types import UserError
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.evaluations import read_evaluations
@@ -72,6 +71,3 @@ def draw(arguments: argparse.Namespace) -> None:
     style.caption(figure, f"{agents}: {first['protocol']}; transitions: {counted}. "
                   "done: 1 less the discount that the agent sees; above 0.5 it ends the episode.")  # fmt: skip
     style.save(figure, arguments.out, bins)
-
-
-HISTOGRAMS = Tool("synthetic beside real transitions: next observations, rewards, ends", add_arguments, draw)

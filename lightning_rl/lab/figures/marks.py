@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from rich.table import Table
 
-from lightning_rl.core.arguments import Tool, number
+from lightning_rl.core.arguments import number
 from lightning_rl.core.console import put
 from lightning_rl.functional.bootstrap import bootstrap_interval, mean
 from lightning_rl.lab.figures import style
@@ -86,6 +86,3 @@ def draw(arguments: argparse.Namespace) -> None:
         shown.add_row(*row)
     put(shown)
     print(f"wrote {path}")
-
-
-MARKS = Tool("what the curves say at chosen points, beside published ones", add_arguments, draw)

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from lightning_rl.core.arguments import Tool, checked_path, count
+from lightning_rl.core.arguments import checked_path, count
 from lightning_rl.core.outputs import Out
 from lightning_rl.core.types import UserError
 from lightning_rl.lab.figures import style
@@ -167,6 +167,3 @@ def draw(arguments: argparse.Namespace) -> None:
     for run in runs:
         print(summary(run))
     draw_panels(arguments.out, [thinned(run, arguments.every) for run in runs], references, arguments.title)
-
-
-POLICY_GRADIENT = Tool("policy loss, baseline, entropy loss and mean return over episodes, 2 x 2", add_arguments, draw)

@@ -1,70 +1,63 @@
-"""Figures by name: ``python -m lightning_rl.lab.figures NAME ...`` and ``trainer.py --figure NAME ...``.
+"""Figures by name: ``lightning-rl figures NAME ...`` and ``trainer.py --figure NAME ...``.
 
-A figure is a ``Tool``: its flags (``style.add_sources`` gives the usual ones) and a function that draws; it ends with
-``style.save``, so that every picture comes with its numbers. A new one is one line here.
+A figure is a module with its flags (``style.add_sources`` gives the usual ones) and a function ``draw``, which ends with
+``style.save``, so that every picture comes with its numbers. A new one is one line here. They are imported when they are drawn.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from lightning_rl.core.arguments import Tool, add_force
 from lightning_rl.core.outputs import Out
-from lightning_rl.lab.figures import (
-    commands,
-    curves,
-    generalisation,
-    grid_rewards,
-    histograms,
-    marks,
-    policy_gradient,
-    reward_curves,
-    scores,
-    step_sizes,
-    success,
-    supervised,
-    table,
-    transfer,
-    tuning,
-)  # fmt: skip
-from lightning_rl.lab.figures.runs import split_label
 
 
-def _sparing(tool: Tool) -> Tool:
-    """The tool, which overwrites nothing that it reads, nor, without ``--force``, what no figure has written."""
+@dataclass(frozen=True)
+class Figure(Tool):
+    """Overwrites nothing that it reads, nor, without ``--force``, what no figure has written."""
 
-    def add_arguments(parser: argparse.ArgumentParser) -> None:
-        tool.add_arguments(parser)
+    run: str = "draw"
+
+    def prepare(self, parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], None]:
+        draw = super().prepare(parser)
         add_force(parser)
 
-    def draw(arguments: argparse.Namespace) -> None:
-        words = [word for value in vars(arguments).values() for word in (value if isinstance(value, list) else [value])]
-        inputs = [split_label(str(word))[0] for word in words if isinstance(word, str | Path) and word is not arguments.out]
-        arguments.out = Out(arguments.out, inputs, arguments.force)
-        tool.run(arguments)
+        def draw_sparingly(arguments: argparse.Namespace) -> None:
+            from lightning_rl.lab.figures.runs import split_label
 
-    return dataclasses.replace(tool, add_arguments=add_arguments, run=draw)
+            words = [word for value in vars(arguments).values() for word in (value if isinstance(value, list) else [value])]
+            inputs = [split_label(str(word))[0] for word in words if isinstance(word, str | Path) and word is not arguments.out]
+            arguments.out = Out(arguments.out, inputs, arguments.force)
+            draw(arguments)
+
+        return draw_sparingly
 
 
-_FIGURES = {
-    "curves": curves.CURVES,
-    "profile": scores.PROFILE,
-    "scores": scores.SCORES_TOOL,
-    "marks": marks.MARKS,
-    "table": table.TABLE,
-    "commands": commands.COMMANDS,
-    "generalisation": generalisation.GENERALISATION,
-    "policy-gradient": policy_gradient.POLICY_GRADIENT,
-    "proxy-success": success.SUCCESS,
-    "proxy-transfer": transfer.TRANSFER,
-    "proxy-histograms": histograms.HISTOGRAMS,
-    "reward-curves": reward_curves.REWARD_CURVES,
-    "grid-rewards": grid_rewards.GRID_REWARDS,
-    "step-sizes": step_sizes.STEP_SIZES,
-    "supervised-model": supervised.SUPERVISED,
-    "tune": tuning.TUNE,
-}
+def _figure(module: str, summary: str, **functions: str) -> Figure:
+    return Figure(summary, f"lightning_rl.lab.figures.{module}", **functions)
 
-FIGURES: dict[str, Tool] = {name: _sparing(tool) for name, tool in _FIGURES.items()}
+
+FIGURES: dict[str, Tool] = {
+    "curves": _figure("curves", "learning curves over steps, episodes, updates or wall time, one panel per environment"),
+    "profile": _figure(
+        "scores", "performance profile: share of runs above every score",
+        run="draw_profile", add_arguments="add_profile_arguments",
+    ),
+    "scores": _figure("scores", "final, best, area under curve and steps to a threshold, with intervals"),
+    "marks": _figure("marks", "what the curves say at chosen points, beside published ones"),
+    "table": _figure("table", "the last values of several scalars, of every run and every experiment"),
+    "commands": _figure("commands", "commanded against obtained return or advantage, from sweeps of --eval_command sweep"),
+    "generalisation": _figure("generalisation", "learning curves and the area under each, with intervals over seeds"),
+    "policy-gradient": _figure("policy_gradient", "policy loss, baseline, entropy loss and mean return over episodes, 2 x 2"),
+    "proxy-success": _figure("success", "searches for proxies: fitness, and share of runs solved, over generations"),
+    "proxy-transfer": _figure("transfer", "agents trained on proxies: densities of real test returns, training steps"),
+    "proxy-histograms": _figure("histograms", "synthetic beside real transitions: next observations, rewards, ends"),
+    "reward-curves": _figure("reward_curves", "learning curves of agents with learned rewards, a panel for each agent"),
+    "grid-rewards": _figure("grid_rewards", "reward networks in a grid world: rewards as triangles per action, visits of agents"),
+    "step-sizes": _figure("step_sizes", "searches for proxies: step size and score transform against success"),
+    "supervised-model": _figure("supervised", "the supervised baseline: loss of the model, returns and steps of agents on it"),
+    "tune": _figure("tuning", "a hyper-parameter search: score over budget, and against each searched key"),
+}  # fmt: skip

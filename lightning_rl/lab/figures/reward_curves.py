@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from lightning_rl.core.arguments import Tool, number
+from lightning_rl.core.arguments import number
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.functional.bootstrap import bootstrap_interval, mean
@@ -120,6 +120,3 @@ def draw(arguments: argparse.Namespace) -> None:
     style.caption(figure, f"Mean over agents; band: 95 % bootstrap interval over proxies, over agents where there is one. "
                   f"{lines_text(table, rewards)}.")  # fmt: skip
     style.save(figure, arguments.out, pd.concat(rows, ignore_index=True).assign(gamename=game))
-
-
-REWARD_CURVES = Tool("learning curves of agents with learned rewards, a panel for each agent", add_arguments, draw)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from rich.table import Table
 
-from lightning_rl.core.arguments import Tool, number
+from lightning_rl.core.arguments import number
 from lightning_rl.core.console import put
 from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.functional.bootstrap import above, bootstrap_interval, iqm, mean
@@ -193,7 +193,3 @@ def add_profile_arguments(parser: argparse.ArgumentParser) -> None:
     style.add_sources(parser)
     add_group_arguments(parser)
     parser.add_argument("--score", choices=SCORES, default="final", help="which number of a run (default final)")
-
-
-SCORES_TOOL = Tool("final, best, area under curve and steps to a threshold, with intervals", add_arguments, draw)
-PROFILE = Tool("performance profile: share of runs above every score", add_profile_arguments, draw_profile)

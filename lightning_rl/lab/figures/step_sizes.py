@@ -11,7 +11,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 
-from lightning_rl.core.arguments import Tool
 from lightning_rl.core.types import UserError
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.success import add_limit, limit_of, read_generations, solved_at
@@ -80,6 +79,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of ``step-sizes``."""
     style.add_sources(parser)
     add_limit(parser)
-
-
-STEP_SIZES = Tool("searches for proxies: step size and score transform against success", add_arguments, draw)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from lightning_rl.core.arguments import Tool, count, number
+from lightning_rl.core.arguments import count, number
 from lightning_rl.core.limits import GENERATIONS, shown
 from lightning_rl.core.types import UserError
 from lightning_rl.functional.bootstrap import bootstrap_interval, mean
@@ -172,6 +172,3 @@ def draw(arguments: argparse.Namespace) -> None:
                   "keeps its fitness. Band: 95 % bootstrap interval over runs.")  # fmt: skip
     columns = ["gamename", "group", "quantity", "run", "generation", "value"]
     style.save(figure, arguments.out, pd.concat(rows, ignore_index=True)[columns])
-
-
-SUCCESS = Tool("searches for proxies: fitness, and share of runs solved, over generations", add_arguments, draw)

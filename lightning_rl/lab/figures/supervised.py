@@ -9,7 +9,6 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
 
-from lightning_rl.core.arguments import Tool
 from lightning_rl.core.types import UserError
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.evaluations import counts_text, ordered, read_evaluations
@@ -79,6 +78,3 @@ def draw(arguments: argparse.Namespace) -> None:
     style.caption(figure, text + "Bars: mean and standard deviation over agents, with the mean return below.")
     curve = losses.rename(columns={"loss": "group", "epoch": "x"}).assign(quantity="loss", agent="")
     style.save(figure, arguments.out, pd.concat([shapes, steps, curve], ignore_index=True).assign(gamename=game))
-
-
-SUPERVISED = Tool("the supervised baseline: loss of the model, returns and steps of agents on it", add_arguments, draw)

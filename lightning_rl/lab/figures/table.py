@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from rich.table import Table
 
-from lightning_rl.core.arguments import Tool, checked_path, count, number
+from lightning_rl.core.arguments import checked_path, count, number
 from lightning_rl.core.console import put
 from lightning_rl.core.types import UserError
 from lightning_rl.lab.figures import style
@@ -89,6 +89,3 @@ def draw(arguments: argparse.Namespace) -> None:
     for row in rows:
         table.add_row(*row, end_section=row[1] == "min")
     put(table)
-
-
-TABLE = Tool("the last values of several scalars, of every run and every experiment", add_arguments, draw)

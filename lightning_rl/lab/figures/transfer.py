@@ -11,7 +11,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter
 
-from lightning_rl.core.arguments import Tool
 from lightning_rl.functional.bootstrap import bootstrap_interval, mean
 from lightning_rl.functional.statistics import kernel_density
 from lightning_rl.lab.figures import style
@@ -133,6 +132,3 @@ def draw(arguments: argparse.Namespace) -> None:
     text = f"{said}; {min(tests)} test episodes of each agent. "
     style.caption(figure, text + "Below: mean and standard deviation over agents, and the mean return under each pair of bars.")
     style.save(figure, arguments.out, pd.concat([shapes, steps], ignore_index=True).assign(gamename=table["gamename"].iloc[0]))
-
-
-TRANSFER = Tool("agents trained on proxies: densities of real test returns, training steps", add_arguments, draw)

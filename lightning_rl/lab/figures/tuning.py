@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
-from lightning_rl.core.arguments import Tool, checked_path
+from lightning_rl.core.arguments import checked_path
 from lightning_rl.core.outputs import Out
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.tuning.results import Trial, plain, ranked, read_search, read_trials
@@ -77,6 +77,3 @@ def draw(arguments: argparse.Namespace) -> None:
     """The figure that the arguments ask for."""
     search = read_search(arguments.folder)
     draw_search(arguments.out, ranked(read_trials(arguments.folder), search["tune"]["mode"]), search)
-
-
-TUNE = Tool("a hyper-parameter search: score over budget, and against each searched key", add_arguments, draw)

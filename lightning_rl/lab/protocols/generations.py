@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lightning_rl.core.arguments import Tool, count
+from lightning_rl.core.arguments import count
 from lightning_rl.core.config import build_config, merged_values, parse_settings, refuse_unread
 from lightning_rl.core.seeding import generator
 from lightning_rl.core.types import UserError
@@ -117,6 +117,3 @@ def print_runs(rows: Sequence[Mapping[str, str]]) -> None:
         seconds = sum(float(row["cpu_seconds"]) for own in members for row in own) / len(members)
         print(f"{' | '.join(part for part in group if part)}: {solved} of {len(members)} runs solved, median "
               f"{when[len(when) // 2]} generations ({when[0]} to {when[-1]}), {seconds:.1f} s of CPU time a run")  # fmt: skip
-
-
-GENERATIONS = Tool("evolves many small proxies (for the figures proxy-success and step-sizes)", add_arguments, run)

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lightning_rl.core.arguments import Tool
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.grids import GRID_WORLDS, MOVES, GridWorld
@@ -105,6 +104,3 @@ def run(arguments: argparse.Namespace) -> None:
     with open_results(Path(arguments.out), COLUMNS, KEY, arguments.force) as results:
         evaluate_grid(results, models, GRID_WORLDS[gamename](), judge, arguments.count, arguments.seed)
         print(f"{len({(row['trained_on'], row['proxy']) for row in results.rows})} proxies in {arguments.out}")
-
-
-GRID_REWARDS = Tool("what reward networks pay in a grid world, where agents go (for the figure grid-rewards)", add_arguments, run)

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lightning_rl.core.arguments import Tool, count
+from lightning_rl.core.arguments import count
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.lab.protocols.agents import (
@@ -129,6 +129,3 @@ def run(arguments: argparse.Namespace) -> None:
         with progress(len(jobs) * len(judges), "agents") as advance:
             evaluate_curves(results, judges, jobs, grid, arguments.seed, advance)
         print_summary(results.rows, ("agent", "protocol", "trained_on"), ("area",))
-
-
-REWARD_CURVES = Tool("learning curves of agents with learned rewards (for the figure reward-curves)", add_arguments, run)

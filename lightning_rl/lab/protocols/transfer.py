@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lightning_rl.core.arguments import Tool, count
+from lightning_rl.core.arguments import count
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
 from lightning_rl.lab.protocols.agents import (
     Job,
@@ -107,6 +107,3 @@ def run(arguments: argparse.Namespace) -> None:
         with progress(len(jobs) * len(judges), "agents") as advance:
             evaluate_transfer(results, judges, jobs, arguments.tests, arguments.steps, arguments.seed, advance)
         print_summary(results.rows, ("agent", "protocol", "trained_on"), ("return_mean", "train_steps"))
-
-
-TRANSFER = Tool("fresh agents on trained proxies, tested on the real task (for the figure proxy-transfer)", add_arguments, run)

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lightning_rl.core.arguments import Tool, count, number
+from lightning_rl.core.arguments import count, number
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.grids import GRID_WORLDS
@@ -143,6 +143,3 @@ def run(arguments: argparse.Namespace) -> None:
             results, models, judge, arguments.count, arguments.tests, arguments.steps, arguments.bin, arguments.seed
         )
         print(f"{len(results.rows)} bins in {arguments.out}")
-
-
-TRANSITIONS = Tool("synthetic beside real transitions, as histograms (for the figure proxy-histograms)", add_arguments, run)

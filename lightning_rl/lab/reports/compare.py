@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from lightning_rl.core.arguments import Tool
 from lightning_rl.core.console import put
 from lightning_rl.core.types import UserError
 from lightning_rl.functional.bootstrap import bootstrap_interval, difference, probability_of_improvement
@@ -117,6 +116,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(name, metavar=name.upper(), help="folder with the runs of one method, or a results CSV[:LABEL]")
     add_group_arguments(parser)
     parser.add_argument("--score", choices=SCORES, default="final", help="which number of a run (default final)")
-
-
-COMPARE = Tool("difference of two methods with its bootstrap interval, and probability of improvement", add_arguments, show)

@@ -6,7 +6,6 @@ import argparse
 import re
 from collections.abc import Sequence
 
-from lightning_rl.core.arguments import Tool
 from lightning_rl.core.config import config_path
 from lightning_rl.lab.figures.scores import markdown
 from lightning_rl.methods.registry import canonical, implementation
@@ -46,6 +45,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def show(arguments: argparse.Namespace) -> None:
     """Prints the table that the arguments ask for."""
     print(config_table(arguments.implementation))
-
-
-CONFIG = Tool("the keys of a method's config with their values and sources, as Markdown", add_arguments, show)

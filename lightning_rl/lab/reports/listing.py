@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from lightning_rl.core.arguments import Tool, add_force, checked_path
+from lightning_rl.core.arguments import add_force, checked_path
 from lightning_rl.core.console import put
 from lightning_rl.core.outputs import File, Out, owned_table
 from lightning_rl.core.types import UserError
@@ -117,6 +117,3 @@ def cell(name: str, value: object) -> str:
     if isinstance(value, float):
         return "" if math.isnan(value) else FORMATS.get(name, "{:.1f}").format(value)
     return str(value)
-
-
-RUNS = Tool("a table of all runs: method, environment, seed, steps, last and best return, state", add_arguments, show)

@@ -16,7 +16,7 @@ import pandas as pd
 from PIL import Image
 
 from lightning_rl import __version__
-from lightning_rl.core.arguments import Tool, add_force, checked_path
+from lightning_rl.core.arguments import add_force, checked_path
 from lightning_rl.core.files import read_bytes, read_text
 from lightning_rl.core.limits import PICTURE_BYTES
 from lightning_rl.core.outputs import File, Out, owned_picture
@@ -193,6 +193,3 @@ def show(arguments: argparse.Namespace) -> None:
     text = report(arguments.folders, arguments.tag or TAGS, arguments.group, arguments.videos, arguments.title)
     out.write(File(out.path, text.encode(), owned_picture))
     print(f"wrote {arguments.out} ({arguments.out.stat().st_size / 1e6:.1f} MB)")
-
-
-REPORT = Tool("one self-contained HTML page about runs", add_arguments, show)

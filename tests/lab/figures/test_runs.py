@@ -76,7 +76,7 @@ def test_nothing_to_draw_is_an_error(tmp_path, capsys):
     assert main(["figures", "curves", str(tmp_path / "out"), str(tmp_path)]) == 2
     assert capsys.readouterr().err.strip().splitlines()[-1].startswith("error: nothing to draw")
     assert main(["figures", "curve"]) == 2
-    assert "invalid choice: 'curve'" in capsys.readouterr().err
+    assert "'curve' is unknown; did you mean 'curves'?" in capsys.readouterr().err
 
 
 def test_environments_are_never_mixed_and_a_seed_counts_once(tmp_path):
