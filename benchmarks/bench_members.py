@@ -75,8 +75,8 @@ def time_tests(episodes: int) -> tuple[float, float]:
     """(mean return, CPU seconds) of ``episodes`` test episodes of each of 48 members that push to where the pole falls."""
     agent = DDQN(NET, OBS, make_training(1).agent.settings, list(range(48)))  # type: ignore[attr-defined]
     first, last = NET.layers(agent.params.zero_())
-    first["weight"][:, :, 0] = torch.tensor([0.05, 0.2, 1.0, 0.5])  # one unit: a weighted sum of the state
-    last["weight"][:, 0, 1] = 1.0  # for pushing right
+    first.weight[:, :, 0] = torch.tensor([0.05, 0.2, 1.0, 0.5])  # one unit: a weighted sum of the state
+    last.weight[:, 0, 1] = 1.0  # for pushing right
     tests = FuncBatch(FUNC_ENVS["cartpole-v0"](), 200, list(range(48 * episodes)))
     returns: list[float] = []
     took = cpu_seconds(lambda: returns.append(float(evaluate_agents(agent, tests, episodes)[0].mean())))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -14,7 +14,7 @@ from lightning_rl.nets.members import MemberMLP, varied_params
 
 @dataclass(frozen=True)
 class Variation:
-    """One value per member."""
+    """One value per member. Members of one stack have one depth."""
 
     learning_rates: tuple[float, ...]
     batch_sizes: tuple[int, ...]
@@ -23,12 +23,13 @@ class Variation:
 
     def net(self, in_size: int, out_size: int, base: MemberMLP) -> MemberMLP:
         """The smallest architecture that holds every member."""
-        hidden = (max(self.widths),) * max(self.depths)
-        return MemberMLP(in_size, hidden, out_size, base.activation, base.layer_norm, skippable=len(set(self.depths)) > 1)
+        if len(set(self.depths)) > 1:
+            raise ValueError(f"members of one stack need one depth, got {self.depths}; group them by depth")
+        return replace(base, in_size=in_size, hidden=(max(self.widths),) * self.depths[0], out_size=out_size)
 
     def params(self, net: MemberMLP, generators: Sequence[torch.Generator]) -> torch.Tensor:
         """Fresh parameters in ``net``, each member initialised as the small network that it is."""
-        return varied_params(net, self.widths, self.depths, generators)
+        return varied_params(net, self.widths, generators)
 
 
 def vary(learning_rate: float, batch_size: int, width: int, depth: int, seeds: Sequence[int]) -> Variation:

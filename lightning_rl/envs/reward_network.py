@@ -12,7 +12,8 @@ from torch import Tensor
 from lightning_rl.envs.batch import BatchStep, EnvBatch
 from lightning_rl.envs.func_env import FuncEnv, State, Step
 from lightning_rl.functional.reward_shaping import REWARD_FORMS, RewardForm, shaped_reward
-from lightning_rl.nets.members import ActivationName, MemberMLP
+from lightning_rl.nets.activations import ActivationName
+from lightning_rl.nets.members import MemberMLP
 
 INFO_KEYS: Mapping[str, tuple[str, ...]] = {"halfcheetah": ("x_position", "x_velocity", "reward_forward", "reward_ctrl")}
 """What of Gymnasium's info a reward network may see, by gamename, in the order of its inputs."""

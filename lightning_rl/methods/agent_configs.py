@@ -23,7 +23,8 @@ from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.grids import GRID_WORLDS
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.nets.members import ActivationName, MemberMLP
+from lightning_rl.nets.activations import ActivationName
+from lightning_rl.nets.members import MemberMLP
 from lightning_rl.nets.values import DuelingNet
 
 
@@ -190,7 +191,7 @@ def build_ddqn(cfg: DDQNConfig, spec: EnvSpec, seeds: Sequence[int], variation: 
         params = _starts(variation, first, "initialisation", seeds)
     net: MemberMLP | DuelingNet = first
     if isinstance(cfg, DuelingDDQNConfig):
-        net = DuelingNet(sizes[0], first.hidden, sizes[1], out, cfg.activation, cfg.faithful, first.skippable)
+        net = DuelingNet(sizes[0], first.hidden, sizes[1], out, cfg.activation, cfg.faithful)
         if params is not None:
             generators = [torch.Generator().manual_seed(derive_seed(seed, "heads")) for seed in seeds]
             params = torch.cat([params, *(part.init(generators) for part in net.parts[1:])], dim=1)

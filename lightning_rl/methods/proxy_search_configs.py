@@ -19,7 +19,7 @@ from lightning_rl.functional.evolution import NEED_TWO, TRANSFORMS
 from lightning_rl.functional.reward_shaping import REWARD_FORMS
 from lightning_rl.methods.agent_configs import AGENTS
 from lightning_rl.methods.inner_loop import OBJECTIVES
-from lightning_rl.nets.members import ActivationName
+from lightning_rl.nets.activations import ActivationName
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)

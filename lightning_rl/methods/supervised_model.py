@@ -29,7 +29,7 @@ from lightning_rl.methods.base import Evaluation
 from lightning_rl.methods.inner_loop import InnerLoop
 from lightning_rl.methods.proxy_search import ProxyEvaluation, ProxyMethod
 from lightning_rl.methods.proxy_search_configs import agent_configs
-from lightning_rl.nets.members import ActivationName
+from lightning_rl.nets.activations import ActivationName
 from lightning_rl.rollouts.collector import Collector
 
 _KEEP_TRANSITIONS = ("DDQN", "DuelingDDQN", "TD3")

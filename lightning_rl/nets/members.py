@@ -1,82 +1,63 @@
-"""Multi-layer perceptrons with a member axis.
+"""Multi-layer perceptrons with a member axis, with forward and backward passes written by hand.
 
 A network is an architecture; its parameters live outside of it, as one block ``[N, D]`` whose row ``n`` is the whole
 network of member ``n``. Slicing, stacking, perturbing, averaging and optimising members are then plain tensor
 operations on that block, and a target network is a second block.
+
+By hand a step takes about half of autograd's time. What makes it fast on a CPU: hidden layers lie feature by feature,
+``[N, H, B]``, as the library multiplies few rows several times faster than few columns; everything elementwise is done in
+place, right after the product that it follows; gradients are written to where they belong. ``benchmarks/bench_members.py``
+has the numbers.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
-from lightning_rl.nets.member_passes import ACTIVATIONS as HAND_WRITTEN
-from lightning_rl.nets.member_passes import Activation, Layer, MLPFunction, Pullback, backward, forward, vjp_by_autograd
+from lightning_rl.nets.activations import ACTIVATIONS, IN_PLACE, ActivationName
+
+Initialisation = Literal["uniform", "truncated_normal"]
+
+_NARROW = 16  # rows or columns below which the library multiplies faster the other way round
+_LARGE = 4096  # numbers above which a matrix is written straight into a block, for which the library goes member by member
+_PRELU_SLOPE = 0.25
+_NORM_EPS = 1e-5
+_NORMAL_2 = 0.9772498680518208  # P(standard normal < 2)
 
 
-class _Tanh(torch.autograd.Function):
-    """``tanh x = 2 sigmoid(2 x) - 1``: a quarter of the time of ``torch.tanh`` on a CPU, within 2e-7 of it.
-
-    Elements that do not fill the processor's vectors take another path through ``sigmoid``, which rounds differently. The
-    tensor is filled up to whole vectors, so that the last member of a stack gets what any other gets.
+class Layer(NamedTuple):
+    """Views of a block: weight ``[N, I, O]``, bias ``[N, 1, O]``; gain and shift ``[N, 1, O]`` of the layer norm; slope
+    ``[N, 1, 1]`` of the PReLU.
     """
 
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        count = x.numel()
-        filled = x.new_empty(count + -count % _VECTOR)
-        filled[count:] = 0
-        out = filled[:count].view(x.shape)
-        torch.mul(x, 2, out=out)
-        filled.sigmoid_()
-        out.mul_(2).sub_(1)
-        ctx.save_for_backward(out)
-        return out
+    weight: Tensor
+    bias: Tensor
+    gain: Tensor | None = None
+    shift: Tensor | None = None
+    slope: Tensor | None = None
 
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        (out,) = ctx.saved_tensors
-        return torch.ops.aten.tanh_backward(grad, out)
+    def named(self) -> dict[str, Tensor]:
+        """The tensors that the layer has, in the order of their columns."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
 
 
-def _tanh(x: Tensor) -> Tensor:
-    return _Tanh.apply(x)
+Layers = tuple[Layer, ...]
 
-
-def _linear(layer: dict[str, Tensor], x: Tensor) -> Tensor:
-    """``x W + b`` of each member: weight ``[N, I, O]``, bias ``[N, 1, O]``, x ``[N, B, I]`` -> ``[N, B, O]``."""
-    weight, bias = layer["weight"], layer["bias"]
-    if weight.shape[-1] < _NARROW:
-        # The library is slow at few columns, forwards and backwards (measured: five times), but not at few rows.
-        return torch.bmm(weight.mT, x.mT).mT + bias
-    return torch.baddbmm(bias, x, weight)
-
-
-_NARROW = 16
-_VECTOR = 64
-
-ActivationName = Literal["relu", "leakyrelu", "tanh", "prelu"]
-
-# Each maps 0 to 0: see ``MemberMLP.embed``. The PReLU has a slope to learn for each hidden layer.
-_ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[], nn.Module]]] = {
-    "relu": (torch.relu, nn.ReLU),
-    "leakyrelu": (F.leaky_relu, nn.LeakyReLU),
-    "tanh": (_tanh, nn.Tanh),
-}
-ACTIVATIONS = (*_ACTIVATIONS, "prelu")
-_PRELU_SLOPE = 0.25
+Pullback = Callable[..., tuple[Tensor, Tensor | None]]
+"""``(grad [N, B, O], want_x=False) -> (gradient to params [N, D], that to x [N, B, I] or None)``."""
 
 
 class _Piece(NamedTuple):
-    """A run of columns of the block: one parameter tensor of a layer. It starts uniform in offset -/+ bound."""
+    """A run of columns of the block: one tensor of a layer. bound: of a weight or bias, ``1 / sqrt(fan_in)``."""
 
     layer: int
     name: str
@@ -90,10 +71,9 @@ class MemberMLP:
     """``hidden`` layers with an activation after each, then a linear output.
 
     layer_norm: normalise each hidden layer before its activation (Ba et al. 2016), with learnable gain and shift.
-    skippable: members may leave out hidden layers from the second on (all then have one width). Whether a member
-    has a layer is a column of the block, which no gradient reaches.
-
-    The initialisation is that of ``torch.nn.Linear``: weights and biases uniform in ``-/+ 1 / sqrt(fan_in)``.
+    initialisation: ``uniform``: weights and biases uniform in ``-/+ 1 / sqrt(fan_in)``, as those of ``torch.nn.Linear``;
+    ``truncated_normal``: weights ``1 / sqrt(fan_in)`` times a standard normal number cut off at 2, biases 0 (the default of
+    Haiku's linear layers, without its rescaling for the cut).
     """
 
     in_size: int
@@ -101,29 +81,22 @@ class MemberMLP:
     out_size: int
     activation: ActivationName = "relu"
     layer_norm: bool = False
-    skippable: bool = False
+    initialisation: Initialisation = "uniform"
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
             raise ValueError(f"activation '{self.activation}' is unknown; choose one of: {', '.join(ACTIVATIONS)}")
-        if self.skippable and len(set(self.hidden)) > 1:
-            raise ValueError(f"layers can be left out only where all have one width, got {self.hidden}")
 
     @cached_property
     def _pieces(self) -> tuple[_Piece, ...]:
         pieces: list[_Piece] = []
-        sizes = [self.in_size, *self.hidden, self.out_size]
-        for i, (fan_in, out) in enumerate(itertools.pairwise(sizes)):
+        for i, (fan_in, out) in enumerate(itertools.pairwise([self.in_size, *self.hidden, self.out_size])):
             bound = 1 / math.sqrt(fan_in)
             pieces += [_Piece(i, "weight", (fan_in, out), bound), _Piece(i, "bias", (1, out), bound)]
-            if i == len(self.hidden):
-                break
-            if self.layer_norm:
+            if i < len(self.hidden) and self.layer_norm:
                 pieces += [_Piece(i, "gain", (1, out), offset=1.0), _Piece(i, "shift", (1, out))]
-            if self.activation == "prelu":
+            if i < len(self.hidden) and self.activation == "prelu":
                 pieces.append(_Piece(i, "slope", (1, 1), offset=_PRELU_SLOPE))
-            if self.skippable and i > 0:
-                pieces.append(_Piece(i, "present", (1, 1), offset=1.0))
         return tuple(pieces)
 
     @cached_property
@@ -137,146 +110,210 @@ class MemberMLP:
 
     def init(self, generators: Sequence[torch.Generator]) -> Tensor:
         """Fresh parameters ``[N, D]``; member ``n`` draws from ``generators[n]`` alone."""
-        uniform = torch.stack([torch.rand(self.size, generator=g) for g in generators])
-        bound = torch.cat([torch.full((size,), p.bound) for p, size in zip(self._pieces, self._sizes, strict=True)])
-        offset = torch.cat([torch.full((size,), p.offset) for p, size in zip(self._pieces, self._sizes, strict=True)])
-        return (2 * uniform - 1) * bound + offset
+        offset = self._per_column([piece.offset for piece in self._pieces])
+        if self.initialisation == "uniform":
+            uniform = torch.stack([torch.rand(self.size, generator=g) for g in generators])
+            return (2 * uniform - 1) * self._per_column([piece.bound for piece in self._pieces]) + offset
+        uniform = torch.stack([torch.rand(self.size, generator=g, dtype=torch.float64) for g in generators])
+        normal = torch.special.ndtri(1 - _NORMAL_2 + (2 * _NORMAL_2 - 1) * uniform)
+        scale = self._per_column([piece.bound if piece.name == "weight" else 0.0 for piece in self._pieces])
+        return (normal * scale + offset).float()
+
+    def _per_column(self, values: Sequence[float | bool]) -> Tensor:
+        """``[D]`` of one value for each piece."""
+        return torch.cat([torch.full((size,), value) for size, value in zip(self._sizes, values, strict=True)])
 
     def columns(self, *names: str) -> Tensor:
         """Which columns of the block ``[D]`` hold tensors of these names (``weight``, ``bias``, ``slope``, ..)."""
-        return torch.cat([torch.full((size,), p.name in names) for p, size in zip(self._pieces, self._sizes, strict=True)])
+        return self._per_column([piece.name in names for piece in self._pieces])
 
-    def layers(self, params: Tensor) -> Iterator[dict[str, Tensor]]:
-        """The tensors ``[N, rows, columns]`` of each layer, as views of ``params`` ``[N, D]``."""
-        layer: dict[str, Tensor] = {}
-        number = 0
-        # One split: its backward is one concatenation, where slices would each fill a whole block with zeros.
+    def layers(self, params: Tensor) -> Layers:
+        """The layers, as views of ``params`` ``[N, D]``."""
+        found: list[dict[str, Tensor]] = [{} for _ in range(len(self.hidden) + 1)]
         for piece, columns in zip(self._pieces, params.split(self._sizes, dim=-1), strict=True):
-            if piece.layer != number:
-                yield layer
-                layer, number = {}, piece.layer
-            layer[piece.name] = columns.unflatten(-1, piece.shape)
-        yield layer
-
-    @cached_property
-    def _activation(self) -> Activation | None:
-        """Where forward and backward pass are written by hand; None where autograd has to do it."""
-        special = self.layer_norm or self.skippable
-        return None if special else HAND_WRITTEN.get(self.activation)
-
-    def _plain_layers(self, params: Tensor) -> list[Layer]:
-        """``layers`` where each has a weight and a bias alone."""
-        pieces = params.split(self._sizes, dim=1)
-        shaped = [piece.unflatten(1, p.shape) for piece, p in zip(pieces, self._pieces, strict=True)]
-        return list(zip(shaped[::2], shaped[1::2], strict=True))
+            found[piece.layer][piece.name] = columns.view(len(params), *piece.shape)
+        return tuple(Layer(**tensors) for tensors in found)
 
     def __call__(self, params: Tensor, x: Tensor) -> Tensor:
         """Member ``n`` applied to its own inputs: params ``[N, D]``, x ``[N, B, in_size]`` -> ``[N, B, out_size]``."""
-        if self._activation is None:
-            return self._by_autograd(params, x)
         if torch.is_grad_enabled() and (params.requires_grad or x.requires_grad):
-            return cast(Tensor, MLPFunction.apply(params, x, self._plain_layers, self._activation))
-        return forward(self._plain_layers(params), self._activation, x.mT)[0].mT
+            return cast(Tensor, _MLPFunction.apply(params, x, self))
+        return self.forward(self.layers(params), x)[0]
 
     @torch.no_grad()
     def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, Pullback]:
         """The output, and what turns the gradient to it into those to params and to x (vector-Jacobian product)."""
-        activation = self._activation
-        if activation is None:
-            return vjp_by_autograd(self._by_autograd, params, x)
-        layers = self._plain_layers(params)
-        out, hidden = forward(layers, activation, x.mT)
+        layers = self.layers(params)
+        out, saved = self.forward(layers, x)
 
         def pullback(grad: Tensor, want_x: bool = False) -> tuple[Tensor, Tensor | None]:
-            to_params, to_x = backward(layers, activation, x.mT, hidden, grad.mT, True, want_x)
-            return cast(Tensor, to_params), None if to_x is None else to_x.mT
+            to_params = torch.empty_like(params)
+            return to_params, self.backward(layers, saved, grad, self.layers(to_params), want_x)
 
-        return out.mT, pullback
+        return out, pullback
 
-    def _by_autograd(self, params: Tensor, x: Tensor) -> Tensor:
-        *hidden, last = self.layers(params)
-        for layer in hidden:
-            x = self._hidden(layer, x)
-        return _linear(last, x)
+    def forward(self, layers: Layers, x: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Outputs ``[N, B, O]`` for x ``[N, B, I]``, and what ``backward`` wants; no gradient passes.
 
-    def _hidden(self, layer: dict[str, Tensor], x: Tensor) -> Tensor:
-        z = _linear(layer, x)
-        if self.layer_norm:
-            z = F.layer_norm(z, z.shape[-1:]) * layer["gain"] + layer["shift"]
-        # Not F.prelu, which takes one slope for all members.
-        out = torch.where(z > 0, z, z * layer["slope"]) if "slope" in layer else _ACTIVATIONS[self.activation][0](z)
-        return torch.where(layer["present"].detach() > 0, out, x) if "present" in layer else out
+        What is saved has the batch as the last dimension of every tensor, so that passes of the same layers can be joined.
+        """
+        below = x.mT
+        saved = [below]
+        for layer in layers[:-1]:
+            below = self._activate(layer, below, saved)
+        rows = x.shape[1] < _NARROW or self.out_size >= _NARROW
+        return _linear(layers[-1], below, 1.0, rows).mT, saved
+
+    def _activate(self, layer: Layer, x: Tensor, saved: list[Tensor]) -> Tensor:
+        """A hidden layer of x ``[N, I, B]``: ``[N, H, B]``."""
+        activation = IN_PLACE.get(self.activation)
+        scale = activation.scale if activation else 1.0
+        z = _linear(layer, x, 1.0 if self.layer_norm else scale, x.shape[2] < _NARROW)
+        if layer.gain is not None and layer.shift is not None:
+            z -= z.mean(1, keepdim=True)
+            inverse_std = (z.square().mean(1, keepdim=True) + _NORM_EPS).rsqrt()
+            z *= inverse_std
+            saved += [z, inverse_std]
+            z = torch.addcmul(layer.shift.mT, z, layer.gain.mT).mul_(scale)
+        if activation:
+            activation.forward(z)
+        elif layer.slope is not None:
+            saved.append(z)
+            z = torch.where(z > 0, z, z * layer.slope)
+        saved.append(z)
+        return z
+
+    def backward(
+        self, layers: Layers, saved: Sequence[Tensor], grad: Tensor, into: Layers | None, want_x: bool = False
+    ) -> Tensor | None:
+        """From the gradient ``[N, B, O]`` to the outputs: writes that to the parameters ``into`` layers, where there are any.
+
+        saved: what ``forward`` gave.
+
+        Returns:
+            The gradient ``[N, B, I]`` to x, if wanted.
+        """
+        saved, grad = list(saved), grad.mT
+        for number in range(len(layers) - 1, 0, -1):
+            if into is not None:
+                _write_gradient(grad, saved[-1], into[number])
+            grad = torch.bmm(layers[number].weight, grad)
+            grad = self._deactivate(layers[number - 1], grad, saved, None if into is None else into[number - 1])
+        if into is not None:
+            _write_gradient(grad, saved[0], into[0])
+        return torch.bmm(layers[0].weight, grad).mT if want_x else None
+
+    def _deactivate(self, layer: Layer, grad: Tensor, saved: list[Tensor], into: Layer | None) -> Tensor:
+        """The gradient ``[N, H, B]`` to what the product of a hidden layer gave, from that to what the layer gave."""
+        out = saved.pop()
+        if layer.slope is None:
+            IN_PLACE[self.activation].backward(grad, out)
+        else:
+            z = saved.pop()
+            if into is not None:
+                cast(Tensor, into.slope).copy_((grad * z.clamp(max=0)).sum((1, 2), keepdim=True))
+            grad = torch.where(z > 0, grad, grad * layer.slope)
+        if layer.gain is None:
+            return grad
+        inverse_std, normal = saved.pop(), saved.pop()
+        if into is not None:
+            cast(Tensor, into.shift).copy_(grad.sum(2).unsqueeze(1))
+            cast(Tensor, into.gain).copy_((grad * normal).sum(2).unsqueeze(1))
+        grad = grad * layer.gain.mT
+        grad -= grad.mean(1, keepdim=True) + normal * (grad * normal).mean(1, keepdim=True)
+        return grad.mul_(inverse_std)
 
     def embed(self, other: MemberMLP, params: Tensor) -> Tensor:
-        """Parameters ``[N, self.size]`` of this architecture that compute what ``other`` computes with ``params``.
+        """Parameters ``[N, self.size]`` of this architecture that compute what a narrower ``other`` computes with ``params``.
 
-        ``other`` may be narrower, and shallower if this one is skippable. Missing units get zero weights in both
-        directions. As activations map 0 to 0, such units give 0 and receive no gradient: a padded member stays exactly
-        the small network all through training, and no mask is needed.
+        Missing units get zero weights in both directions. As activations map 0 to 0, such units give 0 and receive no
+        gradient: a padded member stays exactly the small network all through training, and no mask is needed.
         """
-        inner = (self.in_size, self.out_size, self.activation, self.layer_norm)
-        fits = inner == (other.in_size, other.out_size, other.activation, other.layer_norm)
-        depth = len(other.hidden)
         narrow = all(small <= big for small, big in zip(other.hidden, self.hidden, strict=False))
-        if not fits or not narrow or not (depth == len(self.hidden) or (self.skippable and 0 < depth < len(self.hidden))):
+        if not narrow or len(other.hidden) != len(self.hidden) or replace(other, hidden=self.hidden) != self:
             raise ValueError(f"{other} cannot be embedded in {self}")
-        if self.layer_norm and other.hidden != self.hidden[:depth]:
+        if self.layer_norm and other.hidden != self.hidden:
             raise ValueError("layer_norm averages over the units of a layer: members need one width; group them by width")
         target = params.new_zeros(len(params), self.size)
-        layers = list(self.layers(target))
-        for i, source in enumerate(other.layers(params)):
-            into = layers[i] if i < depth else layers[-1]
-            for name, value in source.items():
-                into[name][:, : value.shape[1], : value.shape[2]] = value
-            if "present" in into:
-                into["present"].fill_(1)
+        for into, source in zip(self.layers(target), other.layers(params), strict=True):
+            for name, value in source.named().items():
+                into.named()[name][:, : value.shape[1], : value.shape[2]] = value
         return target
 
     def module(self, params: Tensor) -> nn.Sequential:
         """Member ``params`` ``[D]`` as a plain module with its own parameters."""
         modules: list[nn.Module] = []
-        layers = [x for x in self.layers(params.detach().unsqueeze(0)) if "present" not in x or x["present"].item() > 0]
-        for layer in layers:
-            modules.append(nn.Linear(*layer["weight"].shape[1:]))
-            if layer is layers[-1]:
-                break
+        *hidden, last = self.layers(params.detach().unsqueeze(0))
+        for layer in hidden:
+            modules.append(nn.Linear(*layer.weight.shape[1:]))
             if self.layer_norm:
-                modules.append(nn.LayerNorm(layer["bias"].shape[-1]))
-            modules.append(nn.PReLU() if self.activation == "prelu" else _ACTIVATIONS[self.activation][1]())
-        module = nn.Sequential(*modules)
-        parameters = module.parameters()
+                modules.append(nn.LayerNorm(layer.bias.shape[-1], eps=_NORM_EPS))
+            modules.append(nn.PReLU() if self.activation == "prelu" else IN_PLACE[self.activation].module())
+        module = nn.Sequential(*modules, nn.Linear(*last.weight.shape[1:]))
         with torch.no_grad():
-            for layer in layers:
-                for name, value in _learned(layer):
-                    parameter = next(parameters)
-                    parameter.copy_(value.squeeze(0).T if name == "weight" else value.reshape(parameter.shape))
+            for (name, value), parameter in zip(self._tensors(params.unsqueeze(0)), module.parameters(), strict=True):
+                parameter.copy_(value.squeeze(0).T if name == "weight" else value.reshape(parameter.shape))
         return module
 
     @torch.no_grad()
     def from_modules(self, modules: Sequence[nn.Module]) -> Tensor:
         """The block ``[N, D]`` of plain modules laid out as ``module`` lays them out."""
-        rows = torch.ones(len(modules), self.size)
+        rows = torch.empty(len(modules), self.size)
         for row, module in zip(rows.split(1), modules, strict=True):
-            parameters = module.parameters()
-            for layer in self.layers(row):
-                for name, value in _learned(layer):
-                    parameter = next(parameters)
-                    value.copy_(parameter.T if name == "weight" else parameter.reshape(value.shape))
+            for (name, value), parameter in zip(self._tensors(row), module.parameters(), strict=True):
+                value.copy_(parameter.T if name == "weight" else parameter.reshape(value.shape))
         return rows
 
+    def _tensors(self, params: Tensor) -> list[tuple[str, Tensor]]:
+        """(name, tensor) of all layers, in the order in which a plain module has its parameters."""
+        return [pair for layer in self.layers(params) for pair in layer.named().items()]
 
-def _learned(layer: dict[str, Tensor]) -> list[tuple[str, Tensor]]:
-    """The tensors of a layer in the order in which a plain module has its parameters."""
-    return [(name, value) for name, value in layer.items() if name != "present"]
+
+class _MLPFunction(torch.autograd.Function):
+    """``MemberMLP.forward`` and ``backward`` for autograd."""
+
+    @staticmethod
+    def forward(ctx: Any, params: Tensor, x: Tensor, net: MemberMLP) -> Tensor:
+        out, saved = net.forward(net.layers(params), x)
+        ctx.net = net
+        ctx.save_for_backward(params, *saved)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        params, *saved = ctx.saved_tensors
+        want_params, want_x, _ = ctx.needs_input_grad
+        to_params = torch.empty_like(params) if want_params else None
+        into = None if to_params is None else ctx.net.layers(to_params)
+        return to_params, ctx.net.backward(ctx.net.layers(params), saved, grads[0], into, want_x), None
 
 
-def varied_params(net: MemberMLP, widths: Sequence[int], depths: Sequence[int], generators: Sequence[torch.Generator]) -> Tensor:
-    """Fresh parameters ``[N, net.size]`` of members with ``widths[n]`` units in each of ``depths[n]`` hidden layers.
+def _linear(layer: Layer, x: Tensor, scale: float, rows: bool) -> Tensor:
+    """``scale (x W + b)`` ``[N, O, B]`` of x ``[N, I, B]``. rows: in the memory, the outputs of one row lie together."""
+    if rows:
+        return torch.baddbmm(layer.bias, x.mT, layer.weight, beta=scale, alpha=scale).mT
+    return torch.baddbmm(layer.bias.mT, layer.weight.mT, x, beta=scale, alpha=scale)
+
+
+def _write_gradient(grad: Tensor, below: Tensor, into: Layer) -> None:
+    """Writes the gradients to weight and bias, from that to the product ``[N, O, B]`` and what is below it ``[N, I, B]``."""
+    torch.sum(grad, dim=2, out=into.bias.squeeze(1))
+    if into.weight[0].numel() >= _LARGE:
+        torch.bmm(below, grad.mT, out=into.weight)
+    elif grad.shape[1] < _NARROW:
+        into.weight.copy_(torch.bmm(grad, below.mT).mT)
+    else:
+        into.weight.copy_(torch.bmm(below, grad.mT))
+
+
+def varied_params(net: MemberMLP, widths: Sequence[int], generators: Sequence[torch.Generator]) -> Tensor:
+    """Fresh parameters ``[N, net.size]`` of members with ``widths[n]`` units in each hidden layer.
 
     Each member is initialised as the small network that it is, then embedded in ``net``.
     """
     rows = []
-    for width, depth, generator in zip(widths, depths, generators, strict=True):
-        small = replace(net, hidden=(width,) * depth, skippable=False)
+    for width, generator in zip(widths, generators, strict=True):
+        small = replace(net, hidden=(width,) * len(net.hidden))
         rows.append(net.embed(small, small.init([generator])))
     return torch.cat(rows)

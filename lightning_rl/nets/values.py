@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor, nn
 
 from lightning_rl.functional.value_learning import dueling_q
-from lightning_rl.nets.member_passes import Pullback, vjp_by_autograd
-from lightning_rl.nets.members import ActivationName, MemberMLP
+from lightning_rl.nets.activations import ActivationName
+from lightning_rl.nets.members import MemberMLP, Pullback
 
 
 class MemberNet(Protocol):
@@ -33,7 +33,7 @@ class MemberNet(Protocol):
 class DuelingNet:
     """Features, a linear layer of them, then a head for the value and one for the advantages (arXiv 1511.06581).
 
-    Each head has one hidden layer as wide as the features. faithful: see ``dueling_q``. skippable: see ``MemberMLP``.
+    Each head has one hidden layer as wide as the features. faithful: see ``dueling_q``.
     """
 
     in_size: int
@@ -42,14 +42,13 @@ class DuelingNet:
     feature_size: int
     activation: ActivationName = "relu"
     faithful: bool = False
-    skippable: bool = False
 
     @cached_property
     def parts(self) -> tuple[MemberMLP, MemberMLP, MemberMLP]:
         """Features, value head, advantage head: columns of the block in this order."""
         width = self.feature_size
         return (
-            MemberMLP(self.in_size, self.hidden, width, self.activation, skippable=self.skippable),
+            MemberMLP(self.in_size, self.hidden, width, self.activation),
             MemberMLP(width, (width,), 1, self.activation),
             MemberMLP(width, (width,), self.num_actions, self.activation),
         )
@@ -72,7 +71,20 @@ class DuelingNet:
     @torch.no_grad()
     def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, Pullback]:
         """See ``MemberMLP.vjp``."""
-        return vjp_by_autograd(self, params, x)
+        features, value, advantage = self.parts
+        a, b, c = params.split([part.size for part in self.parts], dim=1)
+        z, to_features = features.vjp(a, x)
+        v, to_value = value.vjp(b, z)
+        adv, to_advantage = advantage.vjp(c, z)
+
+        def pullback(grad: Tensor, want_x: bool = False) -> tuple[Tensor, Tensor | None]:
+            # The gradient to the advantages is centred as the advantages are: their mean is taken from them.
+            to_b, z_by_value = to_value(grad.sum(-1, keepdim=True), True)
+            to_c, z_by_advantage = to_advantage(dueling_q(torch.zeros_like(v), grad, self.faithful), True)
+            to_a, to_x = to_features(cast(Tensor, z_by_value) + cast(Tensor, z_by_advantage), want_x)
+            return torch.cat([to_a, to_b, to_c], dim=1), to_x
+
+        return dueling_q(v, adv, self.faithful), pullback
 
     def module(self, params: Tensor) -> nn.Module:
         """Member ``params`` ``[D]`` as a plain module."""

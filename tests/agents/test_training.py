@@ -88,7 +88,7 @@ def dqn(variation, net, seeds, params):
 def test_varied_members_equal_the_small_agents_alone():
     """Own width, depth, batch size and learning rate. Tolerance: a padded matrix product adds up in another order."""
     base, seeds = MemberMLP(3, (16,), 3, "tanh"), [7, 8, 9]
-    variation = Variation((1e-3, 1e-2, 3e-3), (8, 20, 32), (5, 16, 9), (1, 3, 2))
+    variation = Variation((1e-3, 1e-2, 3e-3), (8, 20, 32), (5, 16, 9), (2, 2, 2))
     net = variation.net(3, 3, base)
     generators = [torch.Generator().manual_seed(s) for s in seeds]
     together = dqn(variation, net, seeds, variation.params(net, generators))

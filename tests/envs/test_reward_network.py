@@ -72,7 +72,7 @@ def test_halfcheetah_tells_its_info_by_key():
     proxy = RewardProxy("halfcheetah", (8,), "prelu", "additive_weighted_info", 0.98)
     params = rows(proxy.net, 2)
     shaped = proxy.batch(params, [1, 2], 0.98)
-    weights = next(iter(proxy.net.net.layers(params)))["weight"].squeeze(-1)
+    weights = proxy.net.net.layers(params)[0].weight.squeeze(-1)
     shaped.reset(torch.zeros(2, dtype=torch.bool))
     action = torch.rand(2, 6)
     plain = GymBatch(env_spec("halfcheetah"), [1, 2], info_keys=INFO_KEYS["halfcheetah"]).step(action)

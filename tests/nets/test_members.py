@@ -2,9 +2,12 @@ import itertools
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch.func import functional_call, stack_module_state, vmap
 
-from lightning_rl.nets.members import ACTIVATIONS, MemberMLP, varied_params
+from lightning_rl.nets.activations import ACTIVATIONS
+from lightning_rl.nets.members import MemberMLP, varied_params
+from lightning_rl.nets.values import DuelingNet
 
 
 def generators(count, first=0):
@@ -18,8 +21,7 @@ def gradient(net, params, x):
 
 
 NETS = [
-    MemberMLP(3, (16, 16), 2, activation, layer_norm, skippable)
-    for activation, layer_norm, skippable in itertools.product(ACTIVATIONS, (False, True), (False, True))
+    MemberMLP(3, (16, 16), 2, activation, layer_norm) for activation, layer_norm in itertools.product(ACTIVATIONS, (False, True))
 ]
 
 
@@ -46,9 +48,6 @@ def test_gradients_are_those_of_the_plain_networks(net):
         for parameter in module.parameters():
             parameter.data = parameter.grad
         expected = net.from_modules([module])
-        for layer in net.layers(expected):
-            if "present" in layer:
-                layer["present"].zero_()  # whether a layer is there is not learned
         torch.testing.assert_close(grad[n : n + 1], expected, rtol=1e-4, atol=1e-6)
 
 
@@ -81,20 +80,19 @@ def test_members_draw_from_their_own_generators():
 def test_initialisation_has_the_bounds_of_torch_linear():
     net = MemberMLP(4, (400,), 3, "prelu")
     first, last = net.layers(net.init(generators(6)))
-    for tensor, fan_in in ((first["weight"], 4), (first["bias"], 4), (last["weight"], 400), (last["bias"], 400)):
+    for tensor, fan_in in ((first.weight, 4), (first.bias, 4), (last.weight, 400), (last.bias, 400)):
         bound = fan_in**-0.5
         assert 0.8 * bound < tensor.abs().max() <= bound
-    assert first["weight"].std().item() == pytest.approx(0.5 / 3**0.5, rel=0.05)
-    assert first["slope"].unique().tolist() == [0.25]
+    assert first.weight.std().item() == pytest.approx(0.5 / 3**0.5, rel=0.05)
+    assert first.slope.unique().tolist() == [0.25]
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_narrow_and_shallow_members_stay_themselves_through_training(activation):
-    big = MemberMLP(3, (12, 12, 12), 2, activation, skippable=True)
-    shapes = [(5, 1), (12, 3), (8, 2), (12, 1)]
-    params = varied_params(big, *zip(*shapes, strict=True), generators(4))
+def test_narrow_members_stay_themselves_through_training(activation):
+    big, widths = MemberMLP(3, (12, 12), 2, activation), (5, 12, 8, 1)
+    params = varied_params(big, widths, generators(4))
     x = torch.randn(4, 6, 3)
-    small = [MemberMLP(3, (w,) * d, 2, activation) for w, d in shapes]
+    small = [MemberMLP(3, (width, width), 2, activation) for width in widths]
     alone = [net.init([g]) for net, g in zip(small, generators(4), strict=True)]
     for _ in range(3):
         params = params - 0.1 * gradient(big, params, x)
@@ -108,8 +106,6 @@ def test_narrow_and_shallow_members_stay_themselves_through_training(activation)
 def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="activation 'swish' is unknown; choose one of: relu"):
         MemberMLP(3, (4,), 2, "swish")
-    with pytest.raises(ValueError, match="one width"):
-        MemberMLP(3, (4, 5), 2, skippable=True)
     small = MemberMLP(3, (4,), 2)
     for big in (MemberMLP(3, (3,), 2), MemberMLP(2, (4,), 2), MemberMLP(3, (4, 4), 2), MemberMLP(3, (4,), 2, "tanh")):
         with pytest.raises(ValueError, match="cannot be embedded"):
@@ -122,8 +118,8 @@ def test_tanh_is_tanh():
     net = MemberMLP(1, (1,), 1, "tanh")
     params = net.from_modules([torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Tanh(), torch.nn.Linear(1, 1))])
     for layer in net.layers(params):
-        layer["weight"].fill_(1)
-        layer["bias"].zero_()
+        layer.weight.fill_(1)
+        layer.bias.zero_()
     x = torch.cat([torch.linspace(-100, 100, 1001), torch.linspace(-1, 1, 1001)])[None, :, None].requires_grad_()
     out = net(params, x)
     torch.testing.assert_close(out, x.tanh(), rtol=0, atol=2e-7)
@@ -132,45 +128,73 @@ def test_tanh_is_tanh():
 
 
 BY_HAND = [
-    MemberMLP(3, hidden, out, activation)
-    for activation in ("relu", "leakyrelu", "tanh")
-    for hidden, out in (((13,), 2), ((20, 5), 1), ((), 4))
+    MemberMLP(3, hidden, out, activation, layer_norm)
+    for activation, layer_norm in itertools.product(ACTIVATIONS, (False, True))
+    for hidden, out in (((13,), 2), ((20, 5), 1), ((70, 70), 17), ((), 4))
 ]
+PLAIN = {"relu": F.relu, "leakyrelu": F.leaky_relu, "tanh": torch.tanh, "elu": F.elu}
+
+
+def written_down(net, params, x):
+    """The network in the words of autograd."""
+    *hidden, last = net.layers(params)
+    for layer in hidden:
+        x = x @ layer.weight + layer.bias
+        if net.layer_norm:
+            x = F.layer_norm(x, x.shape[-1:]) * layer.gain + layer.shift
+        x = torch.where(x > 0, x, layer.slope * x) if layer.slope is not None else PLAIN[net.activation](x)
+    return x @ last.weight + last.bias
 
 
 @pytest.mark.parametrize("net", BY_HAND, ids=str)
 @pytest.mark.parametrize("batch", [1, 5, 33])
 def test_the_passes_by_hand_are_those_of_autograd(net, batch):
-    """Against the same layers written down plainly; the order of sums differs."""
+    """The order of sums differs."""
     params, x, to_out = net.init(generators(4)), torch.randn(4, batch, 3), torch.randn(4, batch, net.out_size)
-    plain = {"relu": torch.relu, "leakyrelu": torch.nn.functional.leaky_relu, "tanh": torch.tanh}[net.activation]
-
-    def by_autograd(p, z):
-        *hidden, last = net.layers(p)
-        for layer in hidden:
-            z = plain(z @ layer["weight"] + layer["bias"])
-        return z @ last["weight"] + last["bias"]
-
+    params = params + 0.1 * torch.randn_like(params)  # no gain is 1, no shift is 0
     leaves = params.clone().requires_grad_(), x.clone().requires_grad_()
-    expected = by_autograd(*leaves)
+    expected = written_down(net, *leaves)
     to_params, to_x = torch.autograd.grad(expected, leaves, to_out)
     out, pullback = net.vjp(params, x)
-    torch.testing.assert_close(out, expected.detach(), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(out, expected.detach(), rtol=1e-5, atol=1e-5)
     for got, wanted in zip(pullback(to_out, want_x=True), (to_params, to_x), strict=True):
-        torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(got, wanted, rtol=1e-3, atol=1e-4)
     assert pullback(to_out)[1] is None
     leaves = params.clone().requires_grad_(), x.clone().requires_grad_()
     for got, wanted in zip(torch.autograd.grad(net(*leaves), leaves, to_out), (to_params, to_x), strict=True):
-        torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(got, wanted, rtol=1e-3, atol=1e-4)
     (alone,) = torch.autograd.grad(net(params, leaves[1]), leaves[1], to_out)  # params are constant
-    torch.testing.assert_close(alone, to_x, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(alone, to_x, rtol=1e-3, atol=1e-4)
 
 
-def test_pullbacks_of_networks_without_passes_by_hand():
-    net = MemberMLP(3, (6,), 2, "prelu")
-    params, x, to_out = net.init(generators(2)), torch.randn(2, 5, 3), torch.randn(2, 5, 2)
+def test_passes_of_one_network_can_be_joined():
+    """What a roll-out has asked for one after the other takes one backward pass."""
+    net = MemberMLP(3, (8, 8), 2, "prelu", layer_norm=True)
+    params, x, to_out = net.init(generators(2)), torch.randn(2, 40, 3), torch.randn(2, 40, 2)
+    layers = net.layers(params)
+    passes = [net.forward(layers, part)[1] for part in x.split([1, 19, 20], dim=1)]
+    joined = [torch.cat(tensors, dim=-1) for tensors in zip(*passes, strict=True)]
+    into = torch.zeros_like(params)
+    net.backward(layers, joined, to_out, net.layers(into))
+    torch.testing.assert_close(into, net.vjp(params, x)[1](to_out)[0], rtol=1e-4, atol=1e-5)
+
+
+def test_truncated_normal_weights_and_biases_of_zero():
+    """1 / sqrt(fan_in) times a normal number cut off at 2: the standard deviation that is left is 0.8796 of it."""
+    net = MemberMLP(100, (64, 64), 64, "elu", initialisation="truncated_normal")
+    for layer, fan_in in zip(net.layers(net.init(generators(2))), (100, 64, 64), strict=True):
+        assert layer.weight.std().item() * fan_in**0.5 == pytest.approx(0.8796, abs=0.02)
+        assert layer.weight.abs().max().item() <= 2 / fan_in**0.5
+        assert not layer.bias.any()
+
+
+@pytest.mark.parametrize("faithful", [False, True])
+def test_the_pullback_of_a_dueling_network_is_that_of_autograd(faithful):
+    net = DuelingNet(3, (9,), 2, 7, "tanh", faithful)
+    params, x, to_q = net.init(generators(2)), torch.randn(2, 5, 3), torch.randn(2, 5, 2)
     leaves = params.clone().requires_grad_(), x.clone().requires_grad_()
     out, pullback = net.vjp(params, x)
-    assert torch.equal(out, net(params, x))
-    for got, wanted in zip(pullback(to_out, want_x=True), torch.autograd.grad(net(*leaves), leaves, to_out), strict=True):
-        assert torch.equal(got, wanted)
+    expected = net(*leaves)
+    torch.testing.assert_close(out, expected.detach())
+    for got, wanted in zip(pullback(to_q, want_x=True), torch.autograd.grad(expected, leaves, to_q), strict=True):
+        torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-6)
