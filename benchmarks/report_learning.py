@@ -64,7 +64,7 @@ def draw(found: dict[str, dict[str, Curves]]) -> None:
             axis.plot(x, values.T, color=colour(number), alpha=0.35, linewidth=0.8)
             axis.plot(x, values.mean(0), color=colour(number), linewidth=2, label=f"{NAMES[library]}, {len(curves)} seeds")
         axis.set(title=task, xlabel="decisions", ylabel="mean return of greedy tests")
-        big_numbers(axis)
+        big_numbers(axis.xaxis)
         axis.legend()
     caption(figure, "Thin: seeds; thick: their mean. Equal hyper-parameters and budgets.")
     figure.savefig(FOLDER / "learning.png")

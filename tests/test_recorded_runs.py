@@ -17,7 +17,7 @@ from helpers import ROOT, run_cli, run_dir
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.proxies import proxy_path, read_proxy
 from lightning_rl.lab.evaluate import load_method
-from lightning_rl.lab.figures.runs import read_scalar
+from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 
 RECORD = ROOT / "tests" / "data_files" / "recorded_runs.json"

@@ -38,6 +38,12 @@ def bootstrap_interval(
     return np.asarray(interval.low), np.asarray(interval.high)
 
 
+def mean_interval(values: npt.ArrayLike) -> tuple[Floats, Floats, Floats]:
+    """Mean over runs of ``values [n, ...]``, and the low and high end of its 95 % bootstrap interval."""
+    array = np.asarray(values, dtype=np.float64)
+    return np.mean(array, axis=0), *bootstrap_interval([array], mean)
+
+
 def mean(*strata: Floats, axis: int) -> Floats:
     """Mean over runs, then over strata."""
     return np.mean([np.mean(stratum, axis=axis) for stratum in strata], axis=0)

@@ -30,15 +30,3 @@ def summarise(values: npt.ArrayLike) -> dict[str, float]:
         "min": float(x.min()),
         "max": float(x.max()),
     }
-
-
-def kernel_density(values: npt.ArrayLike, at: npt.ArrayLike, least: float) -> npt.NDArray[np.float64]:
-    """Gaussian kernel density of ``values [n]`` at the points ``at [K]``, with Silverman's bandwidth, but no less than ``least``.
-
-    The least keeps a density of values that are nearly all the same from becoming a needle.
-    """
-    data, points = np.asarray(values, dtype=np.float64), np.asarray(at, dtype=np.float64)
-    spread = min(data.std(), float(np.subtract(*np.percentile(data, [75, 25]))) / 1.34 or float("inf"))
-    width = max(0.9 * spread * len(data) ** -0.2, least)
-    kernels = np.exp(-0.5 * ((points[:, None] - data) / width) ** 2) / (width * np.sqrt(2 * np.pi))
-    return np.asarray(kernels.mean(axis=1))

@@ -3,7 +3,7 @@ import itertools
 import pytest
 from helpers import last, run_cli, run_dir
 
-from lightning_rl.lab.figures.curves import read_scalar
+from lightning_rl.lab.scalars import read_scalar
 
 CASES = [
     ("UDRL", "cartpole", {}), ("RCP-A", "cartpole", {}), ("AAC", "cartpole", {}), ("DDQN", "cartpole", {}), ("SE", "cliff", {}),

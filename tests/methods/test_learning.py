@@ -5,7 +5,7 @@ import pytest
 from helpers import run_cli, run_dir
 
 from lightning_rl.lab.evaluate import evaluate
-from lightning_rl.lab.figures.curves import read_scalar
+from lightning_rl.lab.scalars import read_scalar
 
 
 @pytest.mark.parametrize("network", ["gated", "hyper", "bilinear"])

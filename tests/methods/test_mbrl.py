@@ -3,7 +3,7 @@ from helpers import run_cli, run_dir
 
 from lightning_rl.envs.proxies import read_proxy
 from lightning_rl.envs.synthetic import SyntheticNet
-from lightning_rl.lab.figures.runs import read_scalar
+from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.methods.supervised_model import Data, model_losses
 
 NET = SyntheticNet(2, 3, (8,), "tanh")

@@ -14,7 +14,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from lightning_rl.cli import main
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.functional.distributions import Categorical
-from lightning_rl.lab.figures.curves import read_scalar
+from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.methods.registry import ALIASES
 from lightning_rl.rollouts.steps import step_batch
 

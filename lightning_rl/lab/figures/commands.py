@@ -1,9 +1,8 @@
-"""Commanded against obtained: does a policy do what it is told?"""
+"""Commanded against obtained: how well a policy follows its command."""
 
 from __future__ import annotations
 
 import argparse
-import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from lightning_rl.core.outputs import Out
 from lightning_rl.core.types import UserError
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import read_csv
-from lightning_rl.lab.figures.runs import attempt, split_label
+from lightning_rl.lab.figures.runs import read_sources
 
 COLUMNS = ["run", "command", "commanded", "obtained_mean", "obtained_sd"]
 
@@ -42,8 +41,8 @@ def draw_sweeps(out: Out, table: pd.DataFrame, title: str) -> None:
     axes.set(xlabel=f"commanded {units}", ylabel="obtained return")
     axes.legend(loc="best")
     style.heading(figure, title)
-    style.caption(figure, f"{f'{len(runs)} runs' if len(runs) > 1 else 'one run'}; mean and standard deviation of "
-                  "the episodes of each command")  # fmt: skip
+    count = f"{len(runs)} runs" if len(runs) > 1 else "one run"
+    style.caption(figure, f"{count}; mean and standard deviation of the episodes of each command")
     style.save(figure, out, table)
 
 
@@ -53,29 +52,26 @@ def draw_sweep(out: Out, report: Mapping[str, Any]) -> None:
     draw_sweeps(out, sweep_table(report), title)
 
 
-def read_sweep(source: str) -> pd.DataFrame:
-    """A ``sweep.csv``, or that of a run directory; ``CSV:LABEL`` names its runs."""
-    path, label = split_label(source)
+def read_sweep(path: Path, label: str | None) -> pd.DataFrame:
+    """A ``sweep.csv``, or that of a run directory; the label names its runs."""
     table = read_csv(path / "sweep.csv" if path.is_dir() else path, COLUMNS[2:])
     table = table.assign(**{name: value for name, value in (("command", "return"), ("run", path.stem)) if name not in table})
     if missing := [name for name in COLUMNS if name not in table]:
         raise UserError(f"it lacks the column {', '.join(missing)}")
-    own = table["run"].astype(str)
+    names = table["run"].astype(str)
     if label is not None:
-        own = pd.Series(label, table.index) if own.nunique() == 1 else f"{label} " + own
-    return table[COLUMNS].assign(run=own)
+        names = pd.Series(label, table.index) if names.nunique() == 1 else f"{label} " + names
+    return table[COLUMNS].assign(run=names)
 
 
 def read_sweeps(sources: Sequence[str]) -> pd.DataFrame:
     """The sweeps of all sources that have one; UserError if none has, or their commands differ."""
-    tables = [table for source in sources for table in attempt(Path(source), functools.partial(read_sweep, source))]
-    for table in tables[1:]:
-        if set(table["command"]) != set(tables[0]["command"]):
-            one, other = tables[0]["command"].iloc[0], table["command"].iloc[0]
-            raise UserError(f"sweeps of different commands ({one} and {other}) do not share an axis; draw them apart")
-    if not tables:
-        raise UserError("nothing to draw: no source has a sweep.csv; make one with --eval_agent CKPT --eval_command sweep")
-    return pd.concat(tables, ignore_index=True)
+    nothing = "no source has a sweep.csv; make one with --eval_agent CKPT --eval_command sweep"
+    table = read_sources(sources, read_sweep, None, nothing)
+    names = list(dict.fromkeys(table["command"]))
+    if len(names) > 1:
+        raise UserError(f"sweeps of different commands ({' and '.join(names)}) do not share an axis; draw them apart")
+    return table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,5 +80,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def draw(arguments: argparse.Namespace) -> None:
-    """The figure that the arguments ask for."""
+    """OUT.png, OUT.svg and OUT.csv."""
     draw_sweeps(arguments.out, read_sweeps(arguments.sources), arguments.title)

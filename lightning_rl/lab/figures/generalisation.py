@@ -11,15 +11,14 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from rich.table import Table
 
-from lightning_rl.core.console import put
 from lightning_rl.core.types import UserError
-from lightning_rl.functional.bootstrap import bootstrap_interval, mean
+from lightning_rl.functional.bootstrap import mean_interval
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.curves import draw_group, rows_of
-from lightning_rl.lab.figures.groups import LABELS, Group, add_group_arguments, read_groups
+from lightning_rl.lab.figures.curves import Row, draw_group, rows_table
+from lightning_rl.lab.figures.groups import LABELS, Group, add_bin, add_group_arguments, read_groups
 from lightning_rl.lab.figures.runs import AXES
+from lightning_rl.lab.figures.tables import put_rows, save_table
 
 _COLUMNS = ("gamename", "group", "seeds", "steps", "mean", "low", "high")
 
@@ -35,17 +34,16 @@ def areas(groups: Sequence[Group]) -> list[tuple[str, int, float, float, float, 
     end = float(groups[0].x[whole][-1])
     rows = []
     for group in groups:
-        each = group.values[:, whole].mean(axis=1)
-        low, high = bootstrap_interval([each], mean)
-        rows.append((group.label, len(each), end, float(each.mean()), float(low), float(high)))
+        mean, low, high = mean_interval(group.values[:, whole].mean(axis=1))
+        rows.append((group.label, len(group.seeds), end, float(mean), float(low), float(high)))
     return rows
 
 
 def draw_areas(axes: Axes, rows: Sequence[tuple[str, int, float, float, float, float]]) -> None:
     """One bar for each group, from nothing to its area, and the interval. They are the legend of the curves as well."""
-    for index, (_, _, _, middle, low, high) in enumerate(rows):
-        error = np.nan_to_num([[middle - low], [high - middle]])
-        axes.barh(index, middle, xerr=error, color=style.colour(index), alpha=0.8, capsize=4)
+    for index, (_, _, _, mean, low, high) in enumerate(rows):
+        error = np.nan_to_num([[mean - low], [high - mean]])
+        axes.barh(index, mean, xerr=error, color=style.colour(index), alpha=0.8, capsize=4)
     labels = [f"{row[0]}, {style.seeds_text([row[1]])}" for row in rows]
     axes.set(yticks=range(len(rows)), yticklabels=labels, xlabel="mean over the steps (area under the curve)")
     axes.invert_yaxis()
@@ -60,44 +58,42 @@ def read_line(text: str) -> tuple[float, str]:
         raise UserError(f"--line '{text}': '{value}' is not a number; write VALUE:LABEL") from error
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of ``generalisation``."""
+    style.add_sources(parser)
+    add_group_arguments(parser)
+    add_bin(parser)
+    parser.set_defaults(tag="eval_greedy/return_mean")
+    parser.add_argument(
+        "--line", action="append", default=[], metavar="VALUE:LABEL", help="return to draw across, e.g. 1.6:random; repeatable"
+    )
+
+
 def draw(arguments: argparse.Namespace) -> None:
-    """The figure that the arguments ask for."""
+    """OUT.png, OUT.svg and OUT.csv of the curves, and OUT-areas.csv."""
     lines = [read_line(text) for text in arguments.line]
     games, width = read_groups(arguments)
     figure, panels = style.panels(2 * len(games))
-    curves, table = [], []
-    for number, (game, groups) in enumerate(games.items()):
-        left, right = panels[2 * number : 2 * number + 2]
+    rows: list[Row] = []
+    table = []
+    for (game, groups), left, right in zip(games.items(), panels[::2], panels[1::2], strict=True):
         for index, group in enumerate(groups):
-            draw_group(left, group, style.colour(index))
-            curves += rows_of(game, group)
+            rows += draw_group(left, game, group, style.colour(index))
         for value, label in lines:
             left.axhline(value, color="black", linestyle=":", linewidth=1)
             left.annotate(label, (0.01, value), xycoords=("axes fraction", "data"), fontsize=8, va="bottom")
         left.set(xlabel=AXES[arguments.x].label, ylabel=LABELS.get(arguments.tag, arguments.tag), title=game)
-        style.big_numbers(left)
-        rows = areas(groups)
-        draw_areas(right, rows)
-        table += [(game, *row) for row in rows]
+        style.big_numbers(left.xaxis)
+        bars = areas(groups)
+        draw_areas(right, bars)
+        table += [(game, *bar) for bar in bars]
     if arguments.title:
         figure.suptitle(arguments.title)
     counts = [len(group.seeds) for groups in games.values() for group in groups]
     what = "Thin: single seeds; thick: their mean; dotted: interquartile mean; band, bar: 95 % bootstrap interval of the mean"
     style.caption(figure, f"{what} over {style.seeds_text(counts)}; averaged over bins of {width:,.6g}.")
-    style.save(figure, arguments.out, pd.DataFrame(curves, columns=["gamename", "group", "run", arguments.x, "value"]))
+    style.save(figure, arguments.out, rows_table(rows, arguments.x))
     beside = arguments.out.at(style.stem(arguments.out.path))
-    path = style.save_table(beside, pd.DataFrame(table, columns=list(_COLUMNS)), "areas")
-    shown = Table(*_COLUMNS, title=f"area under {arguments.tag}: {path}")
-    for row in table:
-        shown.add_row(*(f"{cell:,.3f}" if isinstance(cell, float) else str(cell) for cell in row))
-    put(shown)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of ``generalisation``."""
-    style.add_sources(parser)
-    add_group_arguments(parser)
-    parser.set_defaults(tag="eval_greedy/return_mean")
-    parser.add_argument(
-        "--line", action="append", default=[], metavar="VALUE:LABEL", help="return to draw across, e.g. 1.6:random; repeatable"
-    )
+    path = save_table(beside, pd.DataFrame(table, columns=list(_COLUMNS)), "areas")
+    shown = [[f"{cell:,.3f}" if isinstance(cell, float) else str(cell) for cell in row] for row in table]
+    put_rows([_COLUMNS, *shown], f"area under {arguments.tag}: {path}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -14,12 +13,13 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.evaluations import ordered, read_evaluations
+from lightning_rl.lab.figures.protocol_csv import ordered, read_protocol
 from lightning_rl.lab.figures.reward_curves import FIRST
 
 COLUMNS = ("gamename", "trained_on", "proxy", "agent", "agents", "quantity", "row", "column", "cell", "action", "value")
 _CORNERS = {"right": ((1, 0), (1, 1)), "left": ((0, 0), (0, 1)), "down": ((0, 1), (1, 1)), "up": ((0, 0), (1, 0))}
 """The side of a cell, (column, row) of its two corners, that an action's triangle stands on; its tip is the middle."""
+_MOVES = {"right": (0, 1), "left": (0, -1), "down": (1, 0), "up": (-1, 0)}
 _NAMES = {"O": "hole", "#": "wall", "G": "goal", "S": "start"}
 
 
@@ -33,25 +33,23 @@ def mean_values(table: pd.DataFrame) -> pd.DataFrame:
     return means
 
 
-def inside(own: pd.DataFrame) -> pd.DataFrame:
-    """The cells that actions are taken in: no walls, no holes, no goal."""
-    return own[~own["cell"].isin(["O", "#", "G"])]
-
-
-def steps_into_holes(own: pd.DataFrame) -> pd.Series:
+def steps_into_holes(cells: pd.DataFrame) -> pd.Series:
     """Which actions lead to a hole: their real cost would hide all other differences."""
-    cells = own.drop_duplicates(["row", "column"]).set_index(["row", "column"])["cell"].to_dict()
-    moves = {"right": (0, 1), "left": (0, -1), "down": (1, 0), "up": (-1, 0)}
-    targets = [(r + moves[a][0], c + moves[a][1]) for r, c, a in zip(own["row"], own["column"], own["action"], strict=True)]
-    return pd.Series([cells.get(target) == "O" for target in targets], index=own.index)
+    letters = cells.drop_duplicates(["row", "column"]).set_index(["row", "column"])["cell"].to_dict()
+
+    def into_hole(step: pd.Series) -> bool:
+        down, right = _MOVES[step["action"]]
+        return bool(letters.get((step["row"] + down, step["column"] + right)) == "O")
+
+    return cells.apply(into_hole, axis=1)
 
 
-def prepare(axes: Axes, own: pd.DataFrame, title: str) -> None:
+def draw_board(axes: Axes, cells: pd.DataFrame, title: str) -> None:
     """An empty board with its letters."""
-    height, width = int(own["row"].max()) + 1, int(own["column"].max()) + 1
+    height, width = int(cells["row"].max()) + 1, int(cells["column"].max()) + 1
     axes.set(xlim=(0, width), ylim=(height, 0), aspect="equal", xticks=[], yticks=[], title=title)
     axes.grid(visible=False)
-    for _, place in own.drop_duplicates(["row", "column"]).iterrows():
+    for _, place in cells.drop_duplicates(["row", "column"]).iterrows():
         if place["cell"] in _NAMES:
             dark = place["cell"] in "O#"
             if dark:
@@ -61,11 +59,11 @@ def prepare(axes: Axes, own: pd.DataFrame, title: str) -> None:
                           path_effects=[] if dark else [withStroke(linewidth=3, foreground="white")])  # fmt: skip
 
 
-def draw_rewards(axes: Axes, own: pd.DataFrame, title: str) -> PolyCollection:
+def draw_rewards(axes: Axes, cells: pd.DataFrame, title: str) -> PolyCollection:
     """A triangle for each action of each cell, coloured from the lowest to the highest reward but for steps into holes."""
-    prepare(axes, own, title)
-    paid = inside(own)
-    usual = paid[~steps_into_holes(own).loc[paid.index]]["value"]
+    draw_board(axes, cells, title)
+    paid = cells[~cells["cell"].isin(["O", "#", "G"])]  # those that actions are taken in
+    usual = paid[~steps_into_holes(cells).loc[paid.index]]["value"]
     shapes = []
     for row, column, action in zip(paid["row"], paid["column"], paid["action"], strict=True):
         side = [(column + dx, row + dy) for dx, dy in _CORNERS[action]]
@@ -77,24 +75,14 @@ def draw_rewards(axes: Axes, own: pd.DataFrame, title: str) -> PolyCollection:
     return triangles
 
 
-def draw_visits(axes: Axes, own: pd.DataFrame, title: str) -> PolyCollection:
+def draw_visits(axes: Axes, cells: pd.DataFrame, title: str) -> PolyCollection:
     """A square for each cell, the darker the more visits."""
-    prepare(axes, own, title)
-    squares = [[(c, r), (c + 1, r), (c + 1, r + 1), (c, r + 1)] for r, c in zip(own["row"], own["column"], strict=True)]
-    shades = PolyCollection(squares, cmap="Blues", norm=Normalize(0, own["value"].max()), edgecolors="#DDDDDD", linewidths=0.4)
-    shades.set_array(own["value"].to_numpy(float))
+    draw_board(axes, cells, title)
+    squares = [[(c, r), (c + 1, r), (c + 1, r + 1), (c, r + 1)] for r, c in zip(cells["row"], cells["column"], strict=True)]
+    shades = PolyCollection(squares, cmap="Blues", norm=Normalize(0, cells["value"].max()), edgecolors="#DDDDDD", linewidths=0.4)
+    shades.set_array(cells["value"].to_numpy(float))
     axes.add_collection(shades)
     return shades
-
-
-def draw_panels(grid: Iterable[Sequence[Axes]], means: pd.DataFrame, kinds: Sequence[str], agent: str) -> None:
-    """A row for each kind of reward: what is paid, and where the agents are."""
-    for (left, right), kind in zip(grid, kinds, strict=True):
-        own = means[means["trained_on"] == kind]
-        paid = draw_rewards(left, own[own["quantity"] == "reward"], f"{kind}: reward")
-        left.figure.colorbar(paid, ax=left, label="reward of the action", extend="min", shrink=0.75)
-        seen = draw_visits(right, own[own["quantity"] == "visits"], f"{kind}: where {agent} agents are")
-        right.figure.colorbar(seen, ax=right, label="share of visits", shrink=0.75)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -103,18 +91,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def draw(arguments: argparse.Namespace) -> None:
-    """The figure that the arguments ask for."""
-    table = read_evaluations(arguments.sources, COLUMNS, "grid-rewards")
+    """OUT.png, OUT.svg and OUT.csv."""
+    table = read_protocol(arguments.sources, COLUMNS, "grid-rewards")
     kinds, agent = ordered(table["trained_on"], FIRST), str(table["agent"].iloc[0])
     means = mean_values(table)
     height, width = int(table["row"].max()) + 1, int(table["column"].max()) + 1
     each = min(0.62 * width + 1.6, 9.0)
     tall = each * height / width * 0.8 + 0.5
     figure, grid = plt.subplots(len(kinds), 2, figsize=(2 * each, tall * len(kinds) + 0.9), squeeze=False)
-    draw_panels(grid, means, kinds, agent)
+    for (left, right), kind in zip(grid, kinds, strict=True):
+        cells = means[means["trained_on"] == kind]
+        paid = draw_rewards(left, cells[cells["quantity"] == "reward"], f"{kind}: reward")
+        figure.colorbar(paid, ax=left, label="reward of the action", extend="min", shrink=0.75)
+        visits = draw_visits(right, cells[cells["quantity"] == "visits"], f"{kind}: where {agent} agents are")
+        figure.colorbar(visits, ax=right, label="share of visits", shrink=0.75)
     style.heading(figure, arguments.title or f"Learned rewards on {table['gamename'].iloc[0]}")
     proxies = "; ".join(f"{kind}: {table[table['trained_on'] == kind]['proxy'].nunique()}" for kind in kinds if kind != "real")
     agents = int(table["agents"].iloc[0])
     text = f"Mean over reward networks ({proxies}). A triangle is the action towards its side; steps into a hole (O) may lie "
     style.caption(figure, text + f"below the colours' range. Visits: one greedy episode of each of {agents} agents per network.")
     style.save(figure, arguments.out, means.assign(gamename=table["gamename"].iloc[0]))
+

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lightning_rl.functional.bootstrap import bootstrap_interval, iqm, mean
-from lightning_rl.lab.figures.runs import AXES, Floats, Skip, print_skipped, read_table, require_one_run_per_seed
+from lightning_rl.functional.bootstrap import mean_interval
+from lightning_rl.functional.statistics import interquartile_mean
+from lightning_rl.lab.figures.runs import AXES, read_table, require_one_run_per_seed
+from lightning_rl.lab.scalars import Floats, Skip, print_skipped
 
 LABELS = {
     "rollout/return_mean": "training return, actions sampled",
@@ -43,10 +45,8 @@ class Group:
         x, values = self.x[whole], self.values[:, whole]
         if not x.size:
             return {}
-        low, high = bootstrap_interval([values], mean)
-        return {name: (x, y) for name, y in {
-            "mean": mean(values, axis=0), "iqm": iqm(values, axis=0), "low": low, "high": high,
-        }.items()}  # fmt: skip
+        mean, low, high = mean_interval(values)
+        return {"mean": (x, mean), "iqm": (x, interquartile_mean(values, axis=0)), "low": (x, low), "high": (x, high)}
 
 
 def binned(x: Floats, value: Floats, width: float, edges: Floats) -> Floats:
@@ -85,13 +85,12 @@ def label_groups(table: pd.DataFrame, keys: Sequence[str] | None) -> pd.DataFram
 
 def make_groups(table: pd.DataFrame, axis: str, width: float | None) -> tuple[dict[str, list[Group]], float]:
     """The groups of each environment (as labelled in ``group``), and the bins' width."""
-    require_one_run_per_seed(table, ["gamename", "group"])
     end = float(table[axis].max())
     width = width or nice_width(max(end, 1e-6))
     edges: Floats = width * np.arange(1, max(1, np.ceil(end / width - 1e-9)) + 1, dtype=np.float64)
     games: dict[str, list[Group]] = {}
-    for (game, label), own in table.groupby(["gamename", "group"], sort=False):
-        runs = [run for _, run in own.groupby("run", sort=False)]
+    for (game, label), group in table.groupby(["gamename", "group"], sort=False):
+        runs = [run for _, run in group.groupby("run", sort=False)]
         values = [binned(run[axis].to_numpy(), run["value"].to_numpy(), width, edges) for run in runs]
         seeds = [str(run["seed"].iloc[0]) for run in runs]
         games.setdefault(str(game), []).append(Group(str(label), seeds, edges, np.array(values)))
@@ -106,6 +105,10 @@ def add_group_arguments(parser: argparse.ArgumentParser) -> None:
         "--group", action="append", metavar="KEY", help="runs of one group differ in their seed only: implementation, "
         "gamename, exp_name, preset or any key of the config; repeatable (default: implementation, and exp_name if several)",
     )  # fmt: skip
+
+
+def add_bin(parser: argparse.ArgumentParser) -> None:
+    """``--bin``."""
     parser.add_argument("--bin", type=positive, metavar="X", help="average over this much of the axis (default: a hundredth)")
 
 
@@ -117,14 +120,20 @@ def positive(text: str) -> float:
     return value
 
 
+def read_runs(arguments: argparse.Namespace) -> pd.DataFrame:
+    """The table of the runs that the arguments name, with a column ``group``."""
+    return labelled_runs(arguments.sources, arguments.tag, arguments.x, arguments.group)
+
+
+def labelled_runs(
+    sources: Sequence[str], tag: str, axis: str = "env_steps", keys: Sequence[str] | None = None, skip: Skip = print_skipped
+) -> pd.DataFrame:
+    """The table of the runs in the sources with a column ``group``; UserError where a group has two runs of one seed."""
+    table = label_groups(read_table(sources, tag, axis, keys or (), skip), keys)
+    require_one_run_per_seed(table, ["gamename", "group"])
+    return table
+
+
 def read_groups(arguments: argparse.Namespace) -> tuple[dict[str, list[Group]], float]:
     """The groups that the arguments name, by environment, and the bins' width."""
-    return groups_of(arguments.sources, arguments.tag, arguments.x, arguments.group, arguments.bin)
-
-
-def groups_of(
-    sources: Sequence[str], tag: str, axis: str = "env_steps", keys: Sequence[str] | None = None, width: float | None = None,
-    skip: Skip = print_skipped,
-) -> tuple[dict[str, list[Group]], float]:  # fmt: skip
-    """The groups in the sources by environment, and the bins' width; UserError where there is none."""
-    return make_groups(label_groups(read_table(sources, tag, axis, keys or (), skip), keys), axis, width)
+    return make_groups(read_runs(arguments), arguments.x, arguments.bin)

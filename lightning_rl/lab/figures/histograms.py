@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from lightning_rl.core.types import UserError
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.evaluations import read_evaluations
+from lightning_rl.lab.figures.protocol_csv import read_protocol
 
 COLUMNS = ("gamename", "proxy", "agent", "protocol", "agents", "sample", "component", "low", "width", "count")
 
@@ -39,8 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def draw(arguments: argparse.Namespace) -> None:
-    """The figure that the arguments ask for."""
-    table = read_evaluations(arguments.sources, COLUMNS, "transitions", kind="proxy")
+    """OUT.png, OUT.svg and OUT.csv."""
+    table = read_protocol(arguments.sources, COLUMNS, "transitions", kind="proxy")
     proxies = list(dict.fromkeys(table["proxy"]))
     if arguments.proxy is not None:
         if arguments.proxy not in proxies:
@@ -52,15 +52,15 @@ def draw(arguments: argparse.Namespace) -> None:
     bins = shares(table)
     figure, panels = style.panels(len(names), (6.6, 4.4))
     for axes, name in zip(panels, names, strict=True):
+        component = bins[bins["component"] == name]
         for index, sample in enumerate(samples):
-            own = bins[(bins["component"] == name) & (bins["sample"] == sample)]
-            if not own.empty:
-                draw_histogram(axes, own, style.colour(index), sample)
-        mine = bins[bins["component"] == name]
+            part = component[component["sample"] == sample]
+            if not part.empty:
+                draw_histogram(axes, part, style.colour(index), sample)
         label = name if name in ("reward", "done") else f"next {name}"
         axes.set(xlabel=label, ylabel="share of transitions per bin", yscale="log")
         style.plain_ticks(axes.yaxis)
-        axes.set_ylim(0.7 * mine["share"].min(), 1.5)
+        axes.set_ylim(0.7 * component["share"].min(), 1.5)
     panels[0].legend(loc="best")
     first = table.iloc[0]
     what = f"'{proxies[0]}'" if len(proxies) == 1 else f"{len(proxies)} synthetic environments"
@@ -71,3 +71,4 @@ def draw(arguments: argparse.Namespace) -> None:
     style.caption(figure, f"{agents}: {first['protocol']}; transitions: {counted}. "
                   "done: 1 less the discount that the agent sees; above 0.5 it ends the episode.")  # fmt: skip
     style.save(figure, arguments.out, bins)
+

@@ -7,16 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from rich.table import Table
 
 from lightning_rl.core.arguments import number
-from lightning_rl.core.console import put
-from lightning_rl.functional.bootstrap import bootstrap_interval, mean
+from lightning_rl.functional.bootstrap import mean_interval
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.curves import Reference, read_reference
-from lightning_rl.lab.figures.groups import label_groups, positive
-from lightning_rl.lab.figures.runs import AXES, Floats, read_table, require_one_run_per_seed
-from lightning_rl.lab.figures.scores import interval, markdown
+from lightning_rl.lab.figures.curves import Reference, add_reference, read_reference
+from lightning_rl.lab.figures.groups import add_group_arguments, positive, read_runs
+from lightning_rl.lab.figures.runs import AXES
+from lightning_rl.lab.figures.tables import add_markdown, interval, markdown, put_rows, save_table
+from lightning_rl.lab.scalars import Floats
 
 
 def near(x: Floats, value: Floats, mark: float, window: float) -> float:
@@ -28,11 +27,10 @@ def near(x: Floats, value: Floats, mark: float, window: float) -> float:
 def mark_table(table: pd.DataFrame, axis: str, marks: Sequence[float], window: float) -> pd.DataFrame:
     """gamename, group, seeds, ``axis``, value, low, high: mean over runs at each mark; nan where a run does not reach it."""
     rows = []
-    for (game, label), own in table.groupby(["gamename", "group"], sort=False):
-        runs = [(run[axis].to_numpy(), run["value"].to_numpy()) for _, run in own.groupby("run", sort=False)]
+    for (game, label), group in table.groupby(["gamename", "group"], sort=False):
+        runs = [(run[axis].to_numpy(), run["value"].to_numpy()) for _, run in group.groupby("run", sort=False)]
         values = np.array([[near(*run, mark, window) for mark in marks] for run in runs])
-        low, high = bootstrap_interval([values], mean)
-        for mark, *numbers in zip(marks, mean(values, axis=0), low, high, strict=True):
+        for mark, *numbers in zip(marks, *mean_interval(values), strict=True):
             rows.append((game, label, len(runs), mark, *map(float, numbers)))
     return pd.DataFrame(rows, columns=["gamename", "group", "seeds", axis, "value", "low", "high"])
 
@@ -42,9 +40,9 @@ def shown_rows(
 ) -> list[list[str]]:
     """Header, a row per group, a row per published curve."""
     rows = [[AXES[axis].label, *(_short(mark) for mark in marks)]]
-    for (game, label), own in table.groupby(["gamename", "group"], sort=False):
-        name = ", ".join(part for part in (str(label), str(game), style.seeds_text([int(own["seeds"].iloc[0])])) if part)
-        rows.append([name, *(_cell(*row) for row in own[["value", "low", "high"]].itertuples(index=False))])
+    for (game, label), group in table.groupby(["gamename", "group"], sort=False):
+        name = ", ".join(filter(None, (str(label), str(game), style.seeds_text([int(group["seeds"].iloc[0])]))))
+        rows.append([name, *(_cell(*row) for row in group[["value", "low", "high"]].itertuples(index=False))])
     for reference in references:
         rows.append([reference.label, *(_cell(near(reference.x, reference.value, mark, window)) for mark in marks)])
     return rows
@@ -63,26 +61,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     style.add_sources(parser, "written as OUT-marks.csv; OUT.csv with the ending stays as it is")
     parser.add_argument("--at", type=number, nargs="+", required=True, metavar="X", help="points of the axis")
     parser.add_argument("--window", type=positive, required=True, metavar="WIDTH", help="average over so much around each")
-    parser.add_argument("--tag", default="rollout/return_mean", help="scalar (default rollout/return_mean)")
-    parser.add_argument("--x", choices=tuple(AXES), default="env_steps", help="horizontal axis (default env_steps)")
-    parser.add_argument("--group", action="append", metavar="KEY", help="as of curves; repeatable")
-    parser.add_argument("--reference", action="append", default=[], metavar="CSV[:LABEL]", help="published curve; repeatable")
-    parser.add_argument("--markdown", action="store_true", help="print a table for a README instead of writing OUT")
+    add_group_arguments(parser)
+    add_reference(parser)
+    add_markdown(parser)
 
 
 def draw(arguments: argparse.Namespace) -> None:
-    """The table that the arguments ask for."""
+    """Prints the table, and writes it without ``--markdown``."""
     references = [read_reference(source, arguments.x) for source in arguments.reference]
-    runs = label_groups(read_table(arguments.sources, arguments.tag, arguments.x, arguments.group or ()), arguments.group)
-    require_one_run_per_seed(runs, ["gamename", "group"])
-    table = mark_table(runs, arguments.x, arguments.at, arguments.window)
+    table = mark_table(read_runs(arguments), arguments.x, arguments.at, arguments.window)
     rows = shown_rows(table, references, arguments.x, arguments.at, arguments.window)
     if arguments.markdown:
         print(markdown(rows))
         return
-    path = style.save_table(arguments.out, table, "marks")
-    shown = Table(*rows[0], title=arguments.title, caption="mean over seeds and its 95 % bootstrap interval")
-    for row in rows[1:]:
-        shown.add_row(*row)
-    put(shown)
+    path = save_table(arguments.out, table, "marks")
+    put_rows(rows, arguments.title, "mean over seeds and its 95 % bootstrap interval")
     print(f"wrote {path}")

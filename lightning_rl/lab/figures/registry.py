@@ -36,16 +36,13 @@ class Figure(Tool):
         return draw_sparingly
 
 
-def _figure(module: str, summary: str, **functions: str) -> Figure:
-    return Figure(summary, f"lightning_rl.lab.figures.{module}", **functions)
+def _figure(module: str, summary: str) -> Figure:
+    return Figure(summary, f"lightning_rl.lab.figures.{module}")
 
 
 FIGURES: dict[str, Tool] = {
     "curves": _figure("curves", "learning curves over steps, episodes, updates or wall time, one panel per environment"),
-    "profile": _figure(
-        "scores", "performance profile: share of runs above every score",
-        run="draw_profile", add_arguments="add_profile_arguments",
-    ),
+    "profile": _figure("profile", "performance profile: share of runs above every score"),
     "scores": _figure("scores", "final, best, area under curve and steps to a threshold, with intervals"),
     "marks": _figure("marks", "what the curves say at chosen points, beside published ones"),
     "table": _figure("table", "the last values of several scalars, of every run and every experiment"),

@@ -15,18 +15,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lightning_rl.core.config import read_yaml
 from lightning_rl.core.contents import Count, MismatchError, OneOf, Plain, Text, check
-from lightning_rl.core.limits import EVENT_BYTES, LARGEST_NUMBER, NAME_BYTES, SEED, WHOLE
+from lightning_rl.core.limits import LARGEST_NUMBER, NAME_BYTES, SEED
 from lightning_rl.core.types import UserError
-from lightning_rl.lab.figures.csv_files import read_csv
+from lightning_rl.lab.figures import csv_files
+from lightning_rl.lab.scalars import Curve, Floats, Skip, natural_order, print_skipped, read_scalar
 
-Floats = npt.NDArray[np.float64]
-Skip = Callable[[Path, str], None]
 T = TypeVar("T")
 
 IDENTITY = ("gamename", "exp_name", "implementation", "seed")
@@ -54,16 +51,6 @@ AXES = {
 
 
 @dataclass(frozen=True)
-class Curve:
-    """Values ``[n]`` of one run at env_steps ``[n]``; seconds ``[n]``: since the run began, without breaks."""
-
-    name: str
-    env_steps: Floats
-    value: Floats
-    seconds: Floats | None = None
-
-
-@dataclass(frozen=True)
 class Run:
     """A run directory. about: gamename, exp_name, implementation, seed, preset and every key of its config."""
 
@@ -74,11 +61,6 @@ class Run:
         if name not in self.about:
             raise UserError(f"'{self.path}' has no key '{name}' in its config.yaml; it has: {', '.join(self.about)}")
         return self.about[name]
-
-
-def print_skipped(path: Path, reason: str) -> None:
-    """The line about something that is left out."""
-    print(f"skipped '{path}': {reason}", file=sys.stderr)
 
 
 def open_run(path: Path) -> Run:
@@ -121,76 +103,10 @@ def find_runs(sources: Iterable[Path], skip: Skip = print_skipped) -> list[Run]:
 
 def _run_folders(source: Path) -> Iterator[Path]:
     for folder, below, _ in os.walk(source):
-        below.sort(key=_natural)
+        below.sort(key=natural_order)
         if is_run(Path(folder)):
             below.clear()
             yield Path(folder)
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
-
-
-def read_scalar(run_dir: Path, tag: str) -> Curve:
-    """A scalar over env_steps from all TensorBoard files of a run; after resuming, the later value of a step counts."""
-    points: dict[int, tuple[float, float]] = {}
-    before = 0.0
-    for version in version_dirs(run_dir):
-        events = read_events(version)
-        if tag in events.scalars:
-            new = {step: (value, before + seconds) for step, seconds, value in events.scalars[tag]}
-            points = {step: point for step, point in points.items() if step < min(new)} | new
-        before += events.seconds
-    if not points:
-        raise UserError(f"'{run_dir}' has no scalar '{tag}'; give a run directory with a logger/ folder in it")
-    steps = sorted(points)
-    value, seconds = np.array([points[step] for step in steps]).T
-    if not np.isfinite(value).any():
-        raise UserError(f"'{run_dir}': no value of its scalar '{tag}' is a finite number; the run diverged, leave it out")
-    return Curve(run_dir.name, np.array(steps, dtype=np.float64), value, seconds)
-
-
-def version_dirs(run_dir: Path) -> list[Path]:
-    """The logger folders of a run, one for each time that it was started, oldest first."""
-    return sorted((run_dir / "logger").glob("version_*"), key=lambda path: _natural(path.name))
-
-
-@dataclass(frozen=True)
-class Events:
-    """scalars: (env_steps, seconds since the start, value) by tag; seconds: how long it was written."""
-
-    scalars: Mapping[str, list[tuple[int, float, float]]]
-    seconds: float
-
-
-def read_events(version: Path) -> Events:
-    """All scalars in a logger folder. A file cut short counts up to the cut; one that is no event file is named."""
-    files = sorted(path for path in version.glob("*tfevents*") if path.is_file())
-    return _parsed(version, tuple((path.name, path.stat().st_size) for path in files))
-
-
-@functools.lru_cache(maxsize=512)
-def _parsed(version: Path, files: tuple[tuple[str, int], ...]) -> Events:
-    scalars: dict[str, list[tuple[int, float, float]]] = {}
-    started, ended = np.inf, -np.inf
-    for name, size in files:
-        if size > EVENT_BYTES:
-            print_skipped(version / name, f"it has {size:,} bytes, the limit is {EVENT_BYTES:,}")
-            continue
-        events = EventAccumulator(str(version / name), size_guidance={"scalars": 0})
-        try:
-            events.Reload()
-            started = min(started, events.FirstEventTimestamp())
-        except Exception as error:  # whatever the parser makes of foreign bytes; the other files are still good
-            if files[0] != (name, 0):
-                print_skipped(version / name, f"it is not a whole event file ({type(error).__name__})")
-        for tag in events.Tags()["scalars"]:
-            found = [(e.step, e.wall_time, e.value) for e in events.Scalars(tag) if 0 <= e.step <= WHOLE]
-            scalars.setdefault(tag, []).extend(point for point in found if abs(point[1]) <= WHOLE)
-    for points in scalars.values():
-        ended = max(ended, max(time for _, time, _ in points))
-        points[:] = [(step, time - started, value) for step, time, value in points]
-    return Events(scalars, max(ended - started, 0.0) if scalars else 0.0)
 
 
 def on_axis(run_dir: Path, curve: Curve, axis: str) -> Floats:
@@ -212,18 +128,45 @@ def read_table(
     sources: run directories, folders above them, and results CSVs (``CSV:LABEL`` names the method).
     UserError if nothing can be read.
     """
-    parts = []
+    table = read_sources(
+        sources,
+        lambda path, label: read_results(path, label, tag, axis),
+        lambda run: _run_table(run, tag, axis, keys),
+        f"none of {', '.join(sources)} holds values of '{tag}'",
+        skip,
+    )
+    return table.astype({"seed": str, axis: float, "value": float})
+
+
+def read_sources(
+    sources: Iterable[str],
+    read_csv: Callable[[Path, str | None], pd.DataFrame],
+    read_run: Callable[[Run], pd.DataFrame] | None,
+    nothing: str,
+    skip: Skip = print_skipped,
+) -> pd.DataFrame:
+    """One table of all sources; each that cannot be read is named and left out.
+
+    Args:
+        sources: CSVs (``CSV:LABEL``), run directories, and folders above them.
+        read_csv: the table of a path and its label.
+        read_run: the table of a run directory; None where every source is a CSV.
+        nothing: why there is nothing to draw, should that be so.
+
+    Raises:
+        UserError: no source could be read.
+    """
+    tables = []
     for source in sources:
         path, label = split_label(source)
-        if path.suffix == ".csv":
-            parts += attempt(path, functools.partial(read_results, path, label, tag, axis), skip)
-        else:
-            for run in find_runs([path], skip):
-                parts += attempt(run.path, functools.partial(_run_table, run, tag, axis, keys), skip)
-    if not parts:
-        raise UserError(f"nothing to draw: none of {', '.join(sources)} holds values of '{tag}'")
-    table = pd.concat(parts, ignore_index=True)
-    return table.astype({"seed": str, axis: float, "value": float})
+        if read_run is None or path.suffix == ".csv":
+            tables += attempt(path, functools.partial(read_csv, path, label), skip)
+            continue
+        for run in find_runs([path], skip):
+            tables += attempt(run.path, functools.partial(read_run, run), skip)
+    if not tables:
+        raise UserError(f"nothing to draw: {nothing}")
+    return pd.concat(tables, ignore_index=True)
 
 
 def attempt(path: Path, read: Callable[[], T], skip: Skip = print_skipped) -> list[T]:
@@ -255,7 +198,7 @@ def read_results(path: Path, label: str | None, tag: str, axis: str) -> pd.DataF
 
     The method is in ``implementation``, ``group`` or ``method``, or the file's name; the value may be in a column called ``tag``.
     """
-    table = read_csv(path)
+    table = csv_files.read_csv(path)
     wanted = {axis: (axis, axis.removesuffix("s")), "value": ("value", tag, tag.rpartition("/")[2])}
     renamed: dict[str, Any] = {}
     for name, choices in wanted.items():
@@ -271,14 +214,14 @@ def read_results(path: Path, label: str | None, tag: str, axis: str) -> pd.DataF
         "implementation": label or (methods[0] if methods else path.stem),
         "seed": seeds.astype(str).str.removeprefix("seed_"),
     }
-    own = pd.DataFrame({**identity, **renamed}, index=table.index)
+    runs = pd.DataFrame({**identity, **renamed}, index=table.index)
     single = ~table["run"].isin(AGGREGATES) if "run" in table else pd.Series(True, table.index)
     if "run" in table and "group" not in table:  # of the first figures: other names are means and published curves
         single &= table["run"].astype(str).str.startswith("seed_")
-    own = own[single & np.isfinite(own[[axis, "value"]]).all(axis=1)]
-    if own.empty:
+    runs = runs[single & np.isfinite(runs[[axis, "value"]]).all(axis=1)]
+    if runs.empty:
         raise UserError("it has no row of a single run with finite numbers")
-    return own.assign(run=f"{path}:" + own["implementation"] + ":" + own["gamename"] + ":" + own["seed"])
+    return runs.assign(run=f"{path}:" + runs["implementation"] + ":" + runs["gamename"] + ":" + runs["seed"])
 
 
 def require_one_run_per_seed(table: pd.DataFrame, groups: Sequence[str]) -> None:
@@ -291,7 +234,7 @@ def require_one_run_per_seed(table: pd.DataFrame, groups: Sequence[str]) -> None
     if not twice.empty:
         a, b = twice["run"].iloc[:2]
         raise UserError(f"'{a}' and '{b}' are of one seed and one group; tell them apart with --group exp_name (or a config key)")
-    for names, own in runs.groupby(list(groups), sort=False) if "config" in runs else ():
-        if own["config"].nunique() > 1:
+    for names, group in runs.groupby(list(groups), sort=False) if "config" in runs else ():
+        if group["config"].nunique() > 1:
             where = ", ".join(str(name) for name in names if name)
             print(f"note: the runs of {where} differ in their configs; --group KEY tells them apart", file=sys.stderr)

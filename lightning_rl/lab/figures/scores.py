@@ -1,4 +1,4 @@
-"""One number per run, four ways: final, best, area under the curve, steps to a threshold; a table of them, and their profile."""
+"""One number per run, four ways: final, best, area under the curve, steps to a threshold; a table of them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from rich.table import Table
 
 from lightning_rl.core.arguments import number
-from lightning_rl.core.console import put
 from lightning_rl.envs.spec import ENV_SPECS
-from lightning_rl.functional.bootstrap import above, bootstrap_interval, iqm, mean
+from lightning_rl.functional.bootstrap import mean_interval
+from lightning_rl.functional.statistics import interquartile_mean
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.groups import LABELS, Group, add_group_arguments, read_groups
+from lightning_rl.lab.figures.groups import LABELS, Group, add_bin, add_group_arguments, read_groups
 from lightning_rl.lab.figures.runs import AXES
+from lightning_rl.lab.figures.tables import add_markdown, interval, markdown, put_rows, save_table
 
 FINAL_SHARE = 0.1
 """What counts as the end of a run: the last tenth of its curve."""
@@ -55,12 +55,11 @@ def group_scores(runs: pd.DataFrame) -> pd.DataFrame:
     to_threshold has a mean only if every run reached it: a mean over those that did would flatter.
     """
     values = runs[list(SCORES)].to_numpy(float)
-    low, high = bootstrap_interval([values], mean)
-    rows = {"mean": mean(values, axis=0), "iqm": iqm(values, axis=0), "low": low, "high": high}
-    table = pd.DataFrame([{"run": name, **dict(zip(SCORES, row, strict=True))} for name, row in rows.items()])
-    every = runs["to_threshold"].notna().all()
-    table["to_threshold"] = [runs["to_threshold"].mean() if every else np.nan, *[np.nan] * 3]
-    table["reached"] = [runs["reached"].mean(), *[np.nan] * 3]
+    mean, low, high = mean_interval(values)
+    table = pd.DataFrame([mean, interquartile_mean(values, axis=0), low, high], columns=list(SCORES))
+    table.insert(0, "run", ["mean", "iqm", "low", "high"])
+    table.loc[0, "to_threshold"] = runs["to_threshold"].mean(skipna=False)
+    table.loc[0, "reached"] = runs["reached"].mean()
     return table
 
 
@@ -76,34 +75,27 @@ def score_table(games: dict[str, list[Group]], threshold: float | None) -> pd.Da
         limit = threshold_of(game, threshold)
         for group in groups:
             runs = run_scores(group, limit)
-            both = pd.concat([runs, group_scores(runs)], ignore_index=True)
-            parts.append(both.assign(gamename=game, group=group.label, threshold=np.nan if limit is None else limit))
-    first = ["gamename", "group", "threshold"]
-    table = pd.concat(parts, ignore_index=True)
-    return table[[*first, *(name for name in table if name not in first)]]
+            part = pd.concat([runs, group_scores(runs)], ignore_index=True)
+            for place, (name, value) in enumerate((("gamename", game), ("group", group.label), ("threshold", limit))):
+                part.insert(place, name, np.nan if value is None else value)
+            parts.append(part)
+    return pd.concat(parts, ignore_index=True)
 
 
 def summary_rows(table: pd.DataFrame, axis: str) -> list[tuple[str, ...]]:
-    """Header and one row per group, for people: mean and its 95 % interval."""
-    rows: list[tuple[str, ...]] = [
-        ("environment", "group", "seeds", "final", "best", "area under curve", f"{AXES[axis].label} to threshold")
-    ]
-    for (game, label), own in table.groupby(["gamename", "group"], sort=False):
-        at = own.set_index("run")
-        seeds = sum(str(run).startswith("seed_") for run in own["run"])
-        cells = (interval(*(float(at.loc[name, score]) for name in ("mean", "low", "high"))) for score in SCORES)
+    """Header and one row per group, for people: mean and its 95 % interval. Columns without any value are left out."""
+    header = ("environment", "group", "seeds", "final", "best", "area under curve", f"{AXES[axis].label} to threshold")
+    rows: list[tuple[str, ...]] = [header]
+    for (game, label), group in table.groupby(["gamename", "group"], sort=False):
+        at = group.set_index("run")
+        seeds = sum(str(run).startswith("seed_") for run in group["run"])
+        cells = []
+        for score in SCORES:
+            mean, low, high = at.loc[["mean", "low", "high"], score]
+            cells.append(interval(mean, low, high))
         rows.append((str(game), str(label), str(seeds), *cells, _to_threshold(at)))
-    return _without_empty_columns(rows)
-
-
-def _without_empty_columns(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    kept = [index for index in range(len(rows[0])) if any(row[index] for row in rows[1:])]
-    return [tuple(row[index] for index in kept) for row in rows]
-
-
-def interval(value: float, low: float, high: float) -> str:
-    """A mean and its interval; without the interval where there is none."""
-    return f"{value:.1f}" if np.isnan(low) else f"{value:.1f} [{low:.1f}, {high:.1f}]"
+    filled = [index for index in range(len(header)) if any(row[index] for row in rows[1:])]
+    return [tuple(row[index] for index in filled) for row in rows]
 
 
 def _to_threshold(at: pd.DataFrame) -> str:
@@ -115,81 +107,24 @@ def _to_threshold(at: pd.DataFrame) -> str:
     return f"{when:{exact}} to {limit:g}" if not np.isnan(when) else f"{share:.0%} of seeds reach {limit:g}"
 
 
-def markdown(rows: Sequence[Sequence[str]]) -> str:
-    """A table for a README."""
-    return "\n".join("| " + " | ".join(row) + " |" for row in (rows[0], ["---"] * len(rows[0]), *rows[1:]))
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of ``scores``."""
     style.add_sources(parser, "written as OUT-scores.csv; OUT.csv with the ending stays as it is")
     add_group_arguments(parser)
-    add_threshold(parser)
-    parser.add_argument("--markdown", action="store_true", help="print a table for a README instead of writing OUT")
-
-
-def add_threshold(parser: argparse.ArgumentParser) -> None:
-    """``--threshold``."""
+    add_bin(parser)
     parser.add_argument("--threshold", type=number, metavar="RETURN", help="default: what solves the environment, if known")
+    add_markdown(parser)
 
 
 def draw(arguments: argparse.Namespace) -> None:
-    """The table that the arguments ask for."""
+    """Prints the table, and writes OUT-scores.csv without ``--markdown``."""
     games, width = read_groups(arguments)
     table = score_table(games, arguments.threshold)
-    rows = summary_rows(table, arguments.x)
+    rows: Sequence[Sequence[str]] = summary_rows(table, arguments.x)
     if arguments.markdown:
         print(markdown(rows))
         return
-    path = style.save_table(arguments.out, table, "scores")
+    path = save_table(arguments.out, table, "scores")
     title = arguments.title or f"{LABELS.get(arguments.tag, arguments.tag)}: mean over seeds and its 95 % interval"
-    shown = Table(*rows[0], title=title, caption=f"bins of {width:,.6g}; final: mean of the last tenth of a run")
-    for row in rows[1:]:
-        shown.add_row(*row)
-    put(shown)
+    put_rows(rows, title, f"bins of {width:,.6g}; final: mean of the last tenth of a run")
     print(f"wrote {path}")
-
-
-def profiles(game: str, groups: Sequence[Group], score: str) -> pd.DataFrame:
-    """gamename, group, threshold, share of runs above it, and the 95 % interval of that share (low, high)."""
-    scores = {group.label: run_scores(group, None)[score].to_numpy(float) for group in groups}
-    everything = np.concatenate(list(scores.values()))
-    margin = 0.05 * (np.ptp(everything) or 1.0)
-    thresholds = np.linspace(everything.min() - margin, everything.max() + margin, 101)
-    parts = []
-    for label, values in scores.items():
-        indicators = above(values, thresholds)
-        low, high = bootstrap_interval([indicators], mean)
-        columns = {"threshold": thresholds, "share": mean(indicators, axis=0), "low": low, "high": high}
-        parts.append(pd.DataFrame({"gamename": game, "group": label, **columns}))
-    return pd.concat(parts, ignore_index=True)
-
-
-def draw_profile(arguments: argparse.Namespace) -> None:
-    """The performance profile: for every score, the share of runs above it."""
-    games, _ = read_groups(arguments)
-    figure, panels = style.panels(len(games))
-    parts = []
-    for axes, (game, groups) in zip(panels, games.items(), strict=True):
-        parts.append(profiles(game, groups, arguments.score))
-        for index, group in enumerate(groups):
-            own = parts[-1][parts[-1]["group"] == group.label]
-            label = f"{group.label}, {style.seeds_text([len(group.seeds)])}"
-            axes.step(own["threshold"], own["share"], where="post", color=style.colour(index), linewidth=1.8, label=label)
-            band = (own["threshold"], own["low"], own["high"])
-            axes.fill_between(*band, step="post", color=style.colour(index), alpha=0.18, linewidth=0)
-        xlabel = f"{arguments.score}: {LABELS.get(arguments.tag, arguments.tag)}"
-        axes.set(xlabel=xlabel, ylabel="share of runs above", ylim=(-0.03, 1.03))
-        axes.set_title(game if len(games) > 1 or not arguments.title else "")
-        axes.legend(loc="best")
-    style.heading(figure, arguments.title)
-    counts = [len(group.seeds) for groups in games.values() for group in groups]
-    style.caption(figure, f"{style.seeds_text(counts)} per group; band: 95 % bootstrap interval over seeds.")
-    style.save(figure, arguments.out, pd.concat(parts, ignore_index=True))
-
-
-def add_profile_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of ``profile``."""
-    style.add_sources(parser)
-    add_group_arguments(parser)
-    parser.add_argument("--score", choices=SCORES, default="final", help="which number of a run (default final)")

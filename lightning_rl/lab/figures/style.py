@@ -23,7 +23,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, NullFormatter
 
 from lightning_rl.core.arguments import checked_path
-from lightning_rl.core.outputs import File, Out, owned_numbers, owned_picture, owned_table, picture_metadata
+from lightning_rl.core.outputs import File, Out, owned_numbers, owned_picture, picture_metadata
+from lightning_rl.lab.figures.tables import csv_text
 
 # Okabe and Ito's colours, told apart by all readers; grey and black are for published curves.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C564B", "#7F7F7F")
@@ -61,15 +62,21 @@ def marker(values: Any) -> str | None:
     return "o" if np.isfinite(values).sum() == 1 else None
 
 
-def big_numbers(axes: Axes) -> None:
-    """The x axis in 10k, 2M and so on."""
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+def big_numbers(axis: Axis) -> None:
+    """The numbers of an axis as 10k, 2M and so on."""
+    axis.set_major_formatter(EngFormatter(sep=""))
 
 
 def plain_ticks(axis: Axis) -> None:
     """The numbers of a logarithmic axis in plain text."""
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())
+
+
+def shared_legend(figure: Figure, panels: Sequence[Axes], **how: Any) -> None:
+    """One legend for all panels."""
+    entries = {label: line for axes in panels for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(entries.values(), entries.keys(), **how)
 
 
 def heading(figure: Figure, text: str) -> None:
@@ -121,26 +128,6 @@ def rendered(figure: Figure, form: str, metadata: Mapping[str, str | None] | Non
     content = io.BytesIO()
     figure.savefig(content, format=form, metadata=metadata)
     return content.getvalue()
-
-
-def save_table(out: Out, table: pd.DataFrame, name: str) -> Path:
-    """Writes a table as OUT-name.csv, beside a figure of the same OUT, or as OUT where that ends in .csv; the path."""
-    path = out.path if out.path.suffix == ".csv" else out.path.with_name(f"{out.path.name}-{name}.csv")
-    out.write(File(path, csv_text(table), owned_table(table.columns)))
-    return path
-
-
-def csv_text(table: pd.DataFrame) -> bytes:
-    """A CSV: numbers with six significant digits, whole ones as such."""
-    return str(table.map(_plain).to_csv(index=False, lineterminator="\n")).encode()
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        if value != value:
-            return ""
-        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
-    return value
 
 
 def add_out(parser: argparse.ArgumentParser, written: str = "written as OUT.png, OUT.svg and OUT.csv") -> None:

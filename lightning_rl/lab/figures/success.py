@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import functools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,20 +14,13 @@ from matplotlib.axes import Axes
 from lightning_rl.core.arguments import count, number
 from lightning_rl.core.limits import GENERATIONS, shown
 from lightning_rl.core.types import UserError
-from lightning_rl.functional.bootstrap import bootstrap_interval, mean
+from lightning_rl.functional.bootstrap import mean_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import read_csv
 from lightning_rl.lab.figures.groups import label_groups
-from lightning_rl.lab.figures.runs import (
-    Floats,
-    Run,
-    attempt,
-    find_runs,
-    read_scalar,
-    require_one_run_per_seed,
-    split_label,
-)
+from lightning_rl.lab.figures.runs import IDENTITY, Run, read_sources, require_one_run_per_seed
 from lightning_rl.lab.figures.scores import threshold_of
+from lightning_rl.lab.scalars import Floats, read_scalar
 
 TAG = "es/fitness_mean"
 NEEDED = ("gamename", "seed", "generation", "fitness_mean")
@@ -39,17 +31,12 @@ def read_generations(sources: Sequence[str], keys: Sequence[str] = ()) -> pd.Dat
 
     sources: run directories of SE and RN, folders above them, and CSVs of ``lightning_rl evaluate generations``.
     """
-    parts: list[pd.DataFrame] = []
-    for source in sources:
-        path, label = split_label(source)
-        if path.suffix == ".csv":
-            parts += attempt(path, functools.partial(_of_csv, path, label, keys))
-        else:
-            for run in find_runs([path]):
-                parts += attempt(run.path, functools.partial(_of_run, run, keys))
-    if not parts:
-        raise UserError(f"nothing to draw: no source has '{TAG}'; name runs of SE, or CSVs of lightning_rl evaluate generations")
-    table = pd.concat(parts, ignore_index=True)
+    table = read_sources(
+        sources,
+        lambda path, label: _of_csv(path, label, keys),
+        lambda run: _of_run(run, keys),
+        f"no source has '{TAG}'; name runs of SE, or CSVs of lightning_rl evaluate generations",
+    )
     return table.astype({"seed": str})
 
 
@@ -65,21 +52,16 @@ def _of_csv(path: Path, label: str | None, keys: Sequence[str]) -> pd.DataFrame:
     if label is None and "implementation" in table:
         method = table["implementation"].astype(str)
     run = f"{path}:" + table["gamename"].astype(str) + ":" + settings + ":" + table["seed"].astype(str)
-    own = table[["gamename", "seed", "fitness_mean", *keys]].assign(exp_name=settings, implementation=method, run=run)
-    return own.assign(generation=table["generation"] + 1)
+    runs = table[["gamename", "seed", "fitness_mean", *keys]].assign(exp_name=settings, implementation=method, run=run)
+    return runs.assign(generation=table["generation"] + 1)
 
 
 def _of_run(run: Run, keys: Sequence[str]) -> pd.DataFrame:
     curve = read_scalar(run.path, TAG)
-    about = {name: run.key(name) for name in ("gamename", "exp_name", "implementation", "seed", *keys)}
+    about = {name: run.key(name) for name in (*IDENTITY, *keys)}
     plain = {name: value if isinstance(value, bool | int | float) else str(value) for name, value in about.items()}
-    number = np.arange(1, len(curve.value) + 1)
-    return pd.DataFrame({**plain, "run": str(run.path), "generation": number, "fitness_mean": curve.value})
-
-
-def add_limit(parser: argparse.ArgumentParser) -> None:
-    """``--threshold``."""
-    parser.add_argument("--threshold", type=number, metavar="FITNESS", help="solved above it (default: what solves the task)")
+    generation = np.arange(1, len(curve.value) + 1)
+    return pd.DataFrame({**plain, "run": str(run.path), "generation": generation, "fitness_mean": curve.value})
 
 
 def limit_of(game: str, table: pd.DataFrame, asked: float | None) -> float:
@@ -114,26 +96,30 @@ def curves(runs: Sequence[Floats], limit: float, end: int) -> tuple[Floats, Floa
 
 
 def draw_fitness(axes: Axes, fitness: Floats, colour: str, label: str) -> pd.DataFrame:
-    """Thin lines of the runs and their mean, which ends where a run has no fitness."""
+    """Thin lines of the runs and their mean, which ends where a run has no fitness; the rows of the CSV."""
     generation = np.arange(1, fitness.shape[1] + 1)
     axes.plot(generation, fitness.T, color=colour, alpha=0.25, linewidth=0.7)
     whole = np.isfinite(fitness).all(axis=0)
-    axes.plot(generation[whole], fitness[:, whole].mean(axis=0), color=colour, linewidth=2.2, label=label)
-    frame = pd.DataFrame(fitness.T, columns=[str(n) for n in range(len(fitness))]).assign(generation=generation)
-    tall = frame.melt("generation", var_name="run", value_name="value").dropna()
     middle = pd.DataFrame({"generation": generation[whole], "run": "mean", "value": fitness[:, whole].mean(axis=0)})
-    return pd.concat([tall, middle], ignore_index=True).assign(quantity="fitness")
+    axes.plot(middle["generation"], middle["value"], color=colour, linewidth=2.2, label=label)
+    wide = pd.DataFrame(fitness.T, columns=[str(n) for n in range(len(fitness))]).assign(generation=generation)
+    runs = wide.melt("generation", var_name="run", value_name="value").dropna()
+    return pd.concat([runs, middle], ignore_index=True).assign(quantity="fitness")
 
 
 def draw_share(axes: Axes, solved: Floats, colour: str, label: str) -> pd.DataFrame:
-    """The share of runs solved so far and its interval over runs."""
-    generation, share = np.arange(1, solved.shape[1] + 1), solved.mean(axis=0)
-    low, high = bootstrap_interval([solved], mean)
+    """The share of runs solved so far and its interval over runs; the rows of the CSV."""
+    generation = np.arange(1, solved.shape[1] + 1)
+    share, low, high = mean_interval(solved)
     axes.step(generation, share, where="post", color=colour, linewidth=2.0, label=label)
     axes.fill_between(generation, low, high, step="post", color=colour, alpha=0.15, linewidth=0)
-    lines = {"mean": share, "low": low, "high": high}
-    parts = [pd.DataFrame({"generation": generation, "run": name, "value": value}) for name, value in lines.items()]
-    return pd.concat(parts, ignore_index=True).assign(quantity="share of runs solved")
+    wide = pd.DataFrame({"generation": generation, "mean": share, "low": low, "high": high})
+    return wide.melt("generation", var_name="run", value_name="value").assign(quantity="share of runs solved")
+
+
+def add_limit(parser: argparse.ArgumentParser) -> None:
+    """``--threshold``."""
+    parser.add_argument("--threshold", type=number, metavar="FITNESS", help="solved above it (default: what solves the task)")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -145,18 +131,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def draw(arguments: argparse.Namespace) -> None:
-    """The figure that the arguments ask for."""
+    """OUT.png, OUT.svg and OUT.csv."""
     table = label_groups(read_generations(arguments.sources, arguments.group or ()), arguments.group)
     require_one_run_per_seed(table, ["gamename", "group"])
-    games = list(dict.fromkeys(table["gamename"]))
+    games = table.groupby("gamename", sort=False)
     figure, grid = plt.subplots(len(games), 2, figsize=(12, 4.4 * len(games)), squeeze=False)
     rows, counts = [], []
-    for (left, right), game in zip(grid, games, strict=True):
-        mine = table[table["gamename"] == game]
-        limit, end = limit_of(game, mine, arguments.threshold), int(mine["generation"].max())
+    for (left, right), (game, searches) in zip(grid, games, strict=True):
+        limit, end = limit_of(str(game), searches, arguments.threshold), int(searches["generation"].max())
         end = min(end, arguments.until or end)
-        for index, (group, own) in enumerate(mine.groupby("group", sort=False)):
-            runs = [run["fitness_mean"].to_numpy(float) for _, run in own.groupby("run", sort=False)]
+        for index, (group, members) in enumerate(searches.groupby("group", sort=False)):
+            runs = [run["fitness_mean"].to_numpy(float) for _, run in members.groupby("run", sort=False)]
             fitness, solved = curves(runs, limit, end)
             counts.append(len(runs))
             colour, label = style.colour(index), f"{group}, {style.seeds_text([len(runs)])}"
@@ -168,7 +153,7 @@ def draw(arguments: argparse.Namespace) -> None:
         left.legend(loc="best")
         right.legend(loc="best")
     style.heading(figure, arguments.title)
-    style.caption(figure, f"{style.seeds_text(counts)} per group; thin: single runs, thick: their mean; a run that ended solved "
-                  "keeps its fitness. Band: 95 % bootstrap interval over runs.")  # fmt: skip
+    text = f"{style.seeds_text(counts)} per group; thin: single runs, thick: their mean; a run that ended solved keeps its "
+    style.caption(figure, text + "fitness. Band: 95 % bootstrap interval over runs.")
     columns = ["gamename", "group", "quantity", "run", "generation", "value"]
     style.save(figure, arguments.out, pd.concat(rows, ignore_index=True)[columns])

@@ -1,17 +1,15 @@
 """A table of runs: the mean of each scalar's last values, one row per run and one per experiment.
 
-Runs of one environment, experiment and implementation are one group; its row holds mean, sd (over runs) and lowest.
+Runs of one environment, experiment and implementation are one group; its rows mean, sd (over runs) and min come below them.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
-import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 from rich.table import Table
 
@@ -19,7 +17,9 @@ from lightning_rl.core.arguments import checked_path, count, number
 from lightning_rl.core.console import put
 from lightning_rl.core.types import UserError
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.runs import Curve, attempt, find_runs, read_scalar
+from lightning_rl.lab.figures.runs import attempt, find_runs
+from lightning_rl.lab.figures.tables import save_table
+from lightning_rl.lab.scalars import Curve, read_scalar
 
 DEFAULT_TAGS = ("eval/return_mean", "eval_greedy/return_mean")
 
@@ -37,38 +37,35 @@ def group_of(run_dir: Path) -> str:
     return "/".join(run_dir.resolve().parts[-4:-1])
 
 
-def table_rows(run_dirs: Sequence[Path], tags: Sequence[str], last: int, until: float) -> list[tuple[str, ...]]:
-    """Header, then for each group its runs and their mean, sd and lowest. A scalar that a run lacks is left empty."""
-    rows: list[tuple[str, ...]] = [("group", "run", "env_steps", *tags)]
-    for group, members in itertools.groupby(sorted(run_dirs, key=lambda d: (group_of(d), d.name)), key=group_of):
-        values = []
-        for run_dir in members:
-            for steps, own in attempt(run_dir, functools.partial(last_means, run_dir, tags, last, until)):
-                values.append(own)
-                rows.append((group, run_dir.name, str(steps), *_cells(own)))
-        for name, statistic in (("mean", np.mean), ("sd", np.std), ("min", np.min)) if values else ():
-            rows.append((group, name, "", *_cells(statistic(values, axis=0).tolist())))
-    if len(rows) == 1:
-        raise UserError(f"no table: none of {', '.join(map(str, run_dirs)) or 'the folders'} holds values of '{tags[0]}'")
-    return rows
-
-
-def last_means(run_dir: Path, tags: Sequence[str], last: int, until: float) -> tuple[int, list[float]]:
-    """The run's last env_steps and the mean of each scalar; UserError where it lacks the first of them."""
+def run_row(run_dir: Path, tags: Sequence[str], last: int, until: float) -> dict[str, object]:
+    """group, run, env_steps and the mean of each scalar, nan where it is missing; UserError where the first is."""
     first = read_scalar(run_dir, tags[0])
-    means = [last_mean(first, last, until), *(_or_nan(run_dir, tag, last, until) for tag in tags[1:])]
-    return int(first.env_steps[first.env_steps <= until].max()), means
+    score = last_mean(first, last, until)
+    steps = int(first.env_steps[first.env_steps <= until].max())
+    row: dict[str, object] = {"group": group_of(run_dir), "run": run_dir.name, "env_steps": str(steps), tags[0]: score}
+    for tag in tags[1:]:
+        try:
+            row[tag] = last_mean(read_scalar(run_dir, tag), last, until)
+        except UserError:
+            row[tag] = float("nan")
+    return row
 
 
-def _or_nan(run_dir: Path, tag: str, last: int, until: float) -> float:
-    try:
-        return last_mean(read_scalar(run_dir, tag), last, until)
-    except UserError:
-        return float("nan")
-
-
-def _cells(values: Sequence[float]) -> list[str]:
-    return ["" if np.isnan(value) else f"{value:.2f}" for value in values]
+def run_table(run_dirs: Sequence[Path], tags: Sequence[str], last: int, until: float) -> pd.DataFrame:
+    """All runs with mean, sd and lowest of each group below its runs, as texts. A scalar that a run lacks is left empty."""
+    rows = []
+    for run_dir in sorted(run_dirs, key=lambda path: (group_of(path), path.name)):
+        rows += attempt(run_dir, functools.partial(run_row, run_dir, tags, last, until))
+    if not rows:
+        raise UserError(f"no table: none of {', '.join(map(str, run_dirs)) or 'the folders'} holds values of '{tags[0]}'")
+    parts = []
+    for group, runs in pd.DataFrame(rows).groupby("group", sort=False):
+        values = runs[list(tags)]
+        below = pd.DataFrame([values.mean(skipna=False), values.std(ddof=0, skipna=False), values.min(skipna=False)])
+        parts += [runs, below.assign(group=group, run=["mean", "sd", "min"], env_steps="")]
+    table = pd.concat(parts, ignore_index=True)
+    table[list(tags)] = table[list(tags)].map(lambda value: "" if pd.isna(value) else f"{value:.2f}")
+    return table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,11 +78,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def draw(arguments: argparse.Namespace) -> None:
-    """The table that the arguments ask for."""
+    """Prints the table and writes it."""
     run_dirs = [run.path for run in find_runs(arguments.sources)]
-    header, *rows = table_rows(run_dirs, arguments.tag or DEFAULT_TAGS, arguments.last, arguments.until)
-    style.save_table(arguments.out, pd.DataFrame(rows, columns=list(header)), "table")
-    table = Table(*header)
-    for row in rows:
-        table.add_row(*row, end_section=row[1] == "min")
-    put(table)
+    table = run_table(run_dirs, arguments.tag or DEFAULT_TAGS, arguments.last, arguments.until)
+    save_table(arguments.out, table, "table")
+    shown = Table(*table.columns)
+    for row in table.itertuples(index=False):
+        shown.add_row(*row, end_section=row[1] == "min")
+    put(shown)

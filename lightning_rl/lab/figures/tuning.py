@@ -32,7 +32,7 @@ def draw_search(out: Out, order: Sequence[Trial], search: Mapping[str, Any]) -> 
     panels[0].set(xlabel=budget, ylabel=metric, title=f"{len(scored)} trials ({tune['algorithm']})")
     figure.suptitle(f"{search['implementation']} on {search['gamename']}")
     panels[0].legend()
-    style.big_numbers(panels[0])
+    style.big_numbers(panels[0].xaxis)
     for axes, key in zip(panels[1:], keys, strict=True):
         _scatter(axes, key, scored)
         axes.set_ylabel(metric)
@@ -74,6 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def draw(arguments: argparse.Namespace) -> None:
-    """The figure that the arguments ask for."""
+    """OUT.png, OUT.svg and OUT.csv."""
     search = read_search(arguments.folder)
     draw_search(arguments.out, ranked(read_trials(arguments.folder), search["tune"]["mode"]), search)
+

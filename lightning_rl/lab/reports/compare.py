@@ -13,9 +13,9 @@ from rich.table import Table
 from lightning_rl.core.console import put
 from lightning_rl.core.types import UserError
 from lightning_rl.functional.bootstrap import bootstrap_interval, difference, probability_of_improvement
-from lightning_rl.lab.figures.groups import LABELS, Group, add_group_arguments, label_groups, make_groups
-from lightning_rl.lab.figures.runs import Floats, read_table
+from lightning_rl.lab.figures.groups import LABELS, Group, add_bin, add_group_arguments, labelled_runs, make_groups
 from lightning_rl.lab.figures.scores import SCORES, run_scores
+from lightning_rl.lab.scalars import Floats
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def over_environments(comparisons: Sequence[Comparison]) -> tuple[float, float, 
 
 def one_group_each(source: str, arguments: argparse.Namespace) -> dict[str, Group]:
     """The runs of a source by environment; UserError where they are of several methods."""
-    table = label_groups(read_table([source], arguments.tag, arguments.x, arguments.group or ()), arguments.group)
+    table = labelled_runs([source], arguments.tag, arguments.x, arguments.group)
     games, _ = make_groups(table, arguments.x, arguments.bin)
     for game, groups in games.items():
         if len(groups) > 1:
@@ -115,4 +115,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name in ("a", "b"):
         parser.add_argument(name, metavar=name.upper(), help="folder with the runs of one method, or a results CSV[:LABEL]")
     add_group_arguments(parser)
+    add_bin(parser)
     parser.add_argument("--score", choices=SCORES, default="final", help="which number of a run (default final)")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from lightning_rl.core.config import config_path
-from lightning_rl.lab.figures.scores import markdown
+from lightning_rl.lab.figures.tables import markdown
 from lightning_rl.methods.registry import canonical, implementation
 
 _KEY = re.compile(r"^  (\w+): +([^#]+?)\s*(?:# (.*))?$")

@@ -16,8 +16,9 @@ from lightning_rl.core.arguments import add_force, checked_path
 from lightning_rl.core.console import put
 from lightning_rl.core.outputs import File, Out, owned_table
 from lightning_rl.core.types import UserError
-from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.runs import Curve, Run, find_runs, read_scalar
+from lightning_rl.lab.figures.runs import Run, find_runs
+from lightning_rl.lab.figures.tables import csv_text
+from lightning_rl.lab.scalars import Curve, read_scalar
 from lightning_rl.run.state import read_state
 
 RETURNS = ("eval/return_mean", "rollout/return_mean", "es/fitness_mean")
@@ -95,7 +96,7 @@ def show(arguments: argparse.Namespace) -> None:
         out.check(out.path, owned_table(COLUMNS))  # before the work
     rows = list_runs(arguments.folders, arguments.sort, arguments.reverse)
     if out is not None:
-        out.write(File(out.path, style.csv_text(rows), owned_table(COLUMNS)))
+        out.write(File(out.path, csv_text(rows), owned_table(COLUMNS)))
     table = Table(
         title=f"{len(rows)} runs", caption="last and best: " + ", ".join(sorted({tag for tag in rows["scalar"] if tag}))
     )

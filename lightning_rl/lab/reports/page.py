@@ -23,7 +23,7 @@ from lightning_rl.core.outputs import File, Out, owned_picture
 from lightning_rl.core.types import UserError
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.curves import Look, curves_figure
-from lightning_rl.lab.figures.groups import LABELS, groups_of
+from lightning_rl.lab.figures.groups import LABELS, labelled_runs, make_groups
 from lightning_rl.lab.figures.runs import IDENTITY, Run, attempt, find_runs
 from lightning_rl.lab.figures.scores import score_table, summary_rows
 from lightning_rl.lab.reports import html
@@ -69,7 +69,7 @@ def _curves(sources: Sequence[str], tags: Sequence[str], group: Sequence[str] | 
     for tag in tags:
         missing = Skipped()
         try:
-            games, width = groups_of(sources, tag, keys=group, skip=missing)
+            games, width = make_groups(labelled_runs(sources, tag, keys=group, skip=missing), "env_steps", None)
         except UserError as error:
             skipped(Path(tag), str(error))
             continue

@@ -19,7 +19,7 @@ import yaml
 
 from lightning_rl.core.files import appending, read_lines, write_text
 from lightning_rl.core.types import UserError
-from lightning_rl.lab.figures.runs import read_scalar
+from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.lab.tuning.space import TuneConfig, spaces
 from lightning_rl.methods.registry import implementation
 from lightning_rl.run.train import RunOptions, check_accelerator, load_config, merged_config, train

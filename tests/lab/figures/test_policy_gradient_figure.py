@@ -1,11 +1,14 @@
 import csv
 
 import numpy as np
+import pandas as pd
 import pytest
+from torch.utils.tensorboard import SummaryWriter
 
 from lightning_rl.cli import main
 from lightning_rl.core.types import UserError
-from lightning_rl.lab.figures.policy_gradient import PANELS, Run, labels, read_csv, read_run, seed_mean, summary, thinned
+from lightning_rl.lab.figures.policy_gradient import PANELS, read_csv, read_run, read_runs, seed_mean, summary, thinned
+from lightning_rl.lab.figures.runs import open_run
 
 TINY = ["--set=num_episodes_per_iter=2", "--set=chunk_size=2", "--set=hidden=[8]", "--no_checkpoint", "--max_epochs=3"]
 
@@ -28,38 +31,39 @@ def test_every_method_and_seed_is_in_the_csv_and_what_is_missing_stays_empty(tmp
     assert [bool(r["baseline"]) for r in rows] == [False] * 3 + [True] * 6
     assert [bool(r["entropy_loss"]) for r in rows] == [False] * 3 + [True] * 6
     # the CSV reads back as what was plotted, and can stand beside another figure
-    run, again = read_run(dirs[1], names[1]), read_csv(tmp_path / "out.csv")[1]
-    assert (again.label, again.seed) == ("REINFORCE-combined", "1")
+    run, again = read_run(open_run(dirs[1])), read_csv(tmp_path / "out.csv").iloc[3:6]
+    assert set(zip(again["method"], again["seed"], strict=True)) == {("REINFORCE-combined", "1")}
     for name in PANELS:
-        np.testing.assert_allclose(again.quantity[name], run.quantity[name], rtol=1e-3)
+        np.testing.assert_allclose(again[name], run[name], rtol=1e-3)
     main(["figures", "policy-gradient", str(tmp_path / "second"), str(dirs[0]), "--reference", str(tmp_path / "out.csv")])
     assert len((tmp_path / "second.csv").read_text().splitlines()) == 4
 
 
 def test_mean_over_seeds_ends_with_the_shortest():
-    a = Run("m", "1", np.array([2.0, 4.0]), {"baseline": np.array([1.0, 3.0])})
-    b = Run("m", "2", np.array([1.0, 3.0, 5.0]), {"baseline": np.array([0.0, 2.0, 4.0])})
+    a = pd.DataFrame({"episode": [2.0, 4.0], "baseline": [1.0, 3.0]})
+    b = pd.DataFrame({"episode": [1.0, 3.0, 5.0], "baseline": [0.0, 2.0, 4.0]})
     episode, mean = seed_mean([a, b], "baseline")
     assert episode.tolist() == [2.0, 4.0]
     assert mean.tolist() == [1.0, 3.0]
 
 
 def test_summary_counts_full_windows_only_and_thinning_keeps_the_last_of_each_stretch():
-    episode = np.array([40.0, 80.0, 120.0, 160.0, 200.0])
-    run = Run("m", "1", episode, {"mean_return": np.array([900.0, 800.0, 5.0, 70.0, 60.0])})
+    episode = [40.0, 80.0, 120.0, 160.0, 200.0]
+    run = pd.DataFrame({"episode": episode, "mean_return": [900.0, 800.0, 5.0, 70.0, 60.0]})
+    run = run.assign(run="r", method="m", seed="1")
     assert summary(run) == "m seed 1: best 70.0 at episode 160, last 60.0"
-    assert thinned(run, 100).episode.tolist() == [80.0, 200.0]
-    assert thinned(run, 100).quantity["mean_return"].tolist() == [800.0, 60.0]
-    assert thinned(run, 1).episode.tolist() == episode.tolist()
-    assert "fewer than 100 episodes" in summary(thinned(Run("m", "1", episode[:2], {"mean_return": episode[:2]}), 1))
+    assert thinned(run, 100)["episode"].tolist() == [80.0, 200.0]
+    assert thinned(run, 100)["mean_return"].tolist() == [800.0, 60.0]
+    assert thinned(run, 1)["episode"].tolist() == episode
+    assert "fewer than 100 episodes" in summary(run.iloc[:2])
 
 
-def test_labels_name_the_experiment_only_where_there_are_several(tmp_path):
-    def run_dir(exp_name, method):
-        return tmp_path / exp_name / method / "seed_1"
-
-    assert labels([run_dir("a", "AAC"), run_dir("a", "REINFORCE")]) == ["AAC", "REINFORCE"]
-    assert labels([run_dir("a", "AAC"), run_dir("b", "AAC")]) == ["AAC a", "AAC b"]
+def test_methods_are_named_with_their_experiment_only_where_there_are_several(tmp_path):
+    for exp_name, method in (("a", "AAC"), ("a", "REINFORCE"), ("b", "AAC")):
+        with SummaryWriter(str(tmp_path / exp_name / method / "seed_1" / "logger" / "version_0")) as writer:
+            writer.add_scalar("time/episodes", 2, 1)
+    assert read_runs([str(tmp_path / "a")])["method"].tolist() == ["AAC", "REINFORCE"]
+    assert read_runs([str(tmp_path)])["method"].tolist() == ["AAC a", "REINFORCE a", "AAC b"]
 
 
 def test_what_cannot_be_read_is_named(tmp_path, capsys):

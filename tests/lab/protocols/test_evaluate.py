@@ -9,11 +9,11 @@ from helpers import run_dir
 from lightning_rl.cli import main
 from lightning_rl.envs.grids import cliff
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, save_proxy
-from lightning_rl.lab.figures.runs import read_scalar
 from lightning_rl.lab.protocols.agents import Job, make_judges
 from lightning_rl.lab.protocols.grid_rewards import rewards
 from lightning_rl.lab.protocols.models import Model, best_of_each, find_models, kind_of, real_task
 from lightning_rl.lab.protocols.transitions import histogram
+from lightning_rl.lab.scalars import read_scalar
 
 SMALL = ("--set=hidden=[8]", "--set=batch_size=8")
 

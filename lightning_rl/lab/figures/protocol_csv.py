@@ -1,9 +1,9 @@
-"""Results CSVs of ``lightning_rl evaluate`` as tables."""
+"""CSVs of the papers' protocols (``lightning_rl evaluate``) as tables."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pandas as pd
 
@@ -11,7 +11,8 @@ from lightning_rl.core.files import read_bytes
 from lightning_rl.core.limits import TABLE_BYTES
 from lightning_rl.core.types import UserError
 from lightning_rl.lab.figures.csv_files import read_csv
-from lightning_rl.lab.figures.runs import attempt, print_skipped, split_label
+from lightning_rl.lab.figures.runs import read_sources
+from lightning_rl.lab.scalars import print_skipped
 
 _NUMBERS = (
     "number", "return_mean", "train_steps", "episodes", "every", "agents", "row", "column", "value", "low", "width", "count",
@@ -19,30 +20,26 @@ _NUMBERS = (
 _LISTS = ("returns", "test_returns")
 
 
-def read_evaluations(sources: Sequence[str], columns: Sequence[str], evaluation: str, kind: str = "trained_on") -> pd.DataFrame:
+def read_protocol(sources: Sequence[str], columns: Sequence[str], protocol: str, kind: str = "trained_on") -> pd.DataFrame:
     """The rows of all sources with these ``columns``; ``CSV:LABEL`` says in ``kind`` what they are of.
 
     A source that is no such table is named and left out. UserError where none is left, or where tasks differ.
     """
-    tables = [
-        table
-        for source in sources
-        for table in attempt(split_label(source)[0], functools.partial(_read, source, columns, evaluation, kind))
-    ]
-    if not tables:
-        raise UserError(f"nothing to draw: no source is a CSV of lightning_rl evaluate {evaluation}")
-    table = pd.concat(tables, ignore_index=True)
+
+    def read(path: Path, label: str | None) -> pd.DataFrame:
+        return _read(path, label, columns, protocol, kind)
+
+    table = read_sources(sources, read, None, f"no source is a CSV of lightning_rl evaluate {protocol}")
     games = list(dict.fromkeys(table["gamename"]))
     if len(games) > 1:
         raise UserError(f"results of {' and '.join(games)} do not share an axis; draw them apart")
     return table
 
 
-def _read(source: str, columns: Sequence[str], evaluation: str, kind: str) -> pd.DataFrame:
-    path, label = split_label(source)
+def _read(path: Path, label: str | None, columns: Sequence[str], protocol: str, kind: str) -> pd.DataFrame:
     table = read_csv(path, [name for name in columns if name in _NUMBERS], [name for name in columns if name in _LISTS], True)
     if missing := [name for name in columns if name not in table]:
-        raise UserError(f"it lacks the column {', '.join(missing)}; make one with lightning_rl evaluate {evaluation}")
+        raise UserError(f"it lacks the column {', '.join(missing)}; make one with lightning_rl evaluate {protocol}")
     if table.empty:
         raise UserError("it has no whole row")
     if not read_bytes(path, "CSV", TABLE_BYTES).endswith(b"\n"):

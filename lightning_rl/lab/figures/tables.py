@@ -1,0 +1,61 @@
+"""Tables for people: on the terminal, as Markdown for a README, and as CSVs."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from lightning_rl.core.console import put
+from lightning_rl.core.outputs import File, Out, owned_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def interval(value: float, low: float, high: float, form: str = ".1f") -> str:
+    """A mean and its interval; without the interval where there is none."""
+    return f"{value:{form}}" if math.isnan(low) else f"{value:{form}} [{low:{form}}, {high:{form}}]"
+
+
+def markdown(rows: Sequence[Sequence[str]]) -> str:
+    """Header and rows as a Markdown table."""
+    return "\n".join("| " + " | ".join(row) + " |" for row in (rows[0], ["---"] * len(rows[0]), *rows[1:]))
+
+
+def put_rows(rows: Sequence[Sequence[str]], title: str = "", caption: str | None = None) -> None:
+    """Prints header and rows."""
+    table = Table(*rows[0], title=title, caption=caption)
+    for row in rows[1:]:
+        table.add_row(*row)
+    put(table)
+
+
+def csv_text(table: pd.DataFrame) -> bytes:
+    """A CSV: numbers with six significant digits, whole ones as such."""
+    return str(table.map(plain_number).to_csv(index=False, lineterminator="\n")).encode()
+
+
+def plain_number(value: Any) -> Any:
+    """A float with six significant digits, a whole one as such, nan as nothing; anything else as it is."""
+    if not isinstance(value, float):
+        return value
+    if math.isnan(value):
+        return ""
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
+
+
+def save_table(out: Out, table: pd.DataFrame, name: str) -> Path:
+    """Writes a table as OUT-name.csv, beside a figure of the same OUT, or as OUT where that ends in .csv; the path."""
+    path = out.path if out.path.suffix == ".csv" else out.path.with_name(f"{out.path.name}-{name}.csv")
+    out.write(File(path, csv_text(table), owned_table(table.columns)))
+    return path
+
+
+def add_markdown(parser: argparse.ArgumentParser) -> None:
+    """``--markdown``."""
+    parser.add_argument("--markdown", action="store_true", help="print a table for a README instead of writing OUT")

@@ -1,0 +1,102 @@
+"""The scalars that a run has logged, from its TensorBoard files."""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from lightning_rl.core.limits import EVENT_BYTES, WHOLE
+from lightning_rl.core.types import UserError
+
+Floats = npt.NDArray[np.float64]
+Skip = Callable[[Path, str], None]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Values ``[n]`` of one run at env_steps ``[n]``; seconds ``[n]``: since the run began, without breaks."""
+
+    name: str
+    env_steps: Floats
+    value: Floats
+    seconds: Floats | None = None
+
+
+def print_skipped(path: Path, reason: str) -> None:
+    """The line about something that is left out."""
+    print(f"skipped '{path}': {reason}", file=sys.stderr)
+
+
+def natural_order(name: str) -> list[tuple[int, str]]:
+    """A key that sorts ``seed_9`` before ``seed_10``."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+def read_scalar(run_dir: Path, tag: str) -> Curve:
+    """A scalar over env_steps from all TensorBoard files of a run; after resuming, the later value of a step counts."""
+    points: dict[int, tuple[float, float]] = {}
+    before = 0.0
+    for version in version_dirs(run_dir):
+        events = read_events(version)
+        if tag in events.scalars:
+            new = {step: (value, before + seconds) for step, seconds, value in events.scalars[tag]}
+            points = {step: point for step, point in points.items() if step < min(new)} | new
+        before += events.seconds
+    if not points:
+        raise UserError(f"'{run_dir}' has no scalar '{tag}'; give a run directory with a logger/ folder in it")
+    steps = sorted(points)
+    value, seconds = np.array([points[step] for step in steps]).T
+    if not np.isfinite(value).any():
+        raise UserError(f"'{run_dir}': no value of its scalar '{tag}' is a finite number; the run diverged, leave it out")
+    return Curve(run_dir.name, np.array(steps, dtype=np.float64), value, seconds)
+
+
+def version_dirs(run_dir: Path) -> list[Path]:
+    """The logger folders of a run, one for each time that it was started, oldest first."""
+    return sorted((run_dir / "logger").glob("version_*"), key=lambda path: natural_order(path.name))
+
+
+@dataclass(frozen=True)
+class Events:
+    """scalars: (env_steps, seconds since the start, value) by tag; seconds: how long it was written."""
+
+    scalars: Mapping[str, list[tuple[int, float, float]]]
+    seconds: float
+
+
+def read_events(version: Path) -> Events:
+    """All scalars in a logger folder. A file cut short counts up to the cut; one that is no event file is named."""
+    files = sorted(path for path in version.glob("*tfevents*") if path.is_file())
+    return _parsed(version, tuple((path.name, path.stat().st_size) for path in files))
+
+
+@functools.lru_cache(maxsize=512)
+def _parsed(version: Path, files: tuple[tuple[str, int], ...]) -> Events:
+    scalars: dict[str, list[tuple[int, float, float]]] = {}
+    started, ended = np.inf, -np.inf
+    for name, size in files:
+        if size > EVENT_BYTES:
+            print_skipped(version / name, f"it has {size:,} bytes, the limit is {EVENT_BYTES:,}")
+            continue
+        events = EventAccumulator(str(version / name), size_guidance={"scalars": 0})
+        try:
+            events.Reload()
+            started = min(started, events.FirstEventTimestamp())
+        except Exception as error:  # whatever the parser makes of foreign bytes; the other files are still good
+            if files[0] != (name, 0):
+                print_skipped(version / name, f"it is not a whole event file ({type(error).__name__})")
+        for tag in events.Tags()["scalars"]:
+            found = [(e.step, e.wall_time, e.value) for e in events.Scalars(tag) if 0 <= e.step <= WHOLE]
+            scalars.setdefault(tag, []).extend(point for point in found if abs(point[1]) <= WHOLE)
+    for points in scalars.values():
+        ended = max(ended, max(time for _, time, _ in points))
+        points[:] = [(step, time - started, value) for step, time, value in points]
+    return Events(scalars, max(ended - started, 0.0) if scalars else 0.0)
