@@ -11,7 +11,6 @@ Run it by itself: other work on the cores makes every number wrong.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import itertools
 import multiprocessing
 import os
@@ -29,7 +28,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from lightning_rl.core import workers
 from lightning_rl.core.config import parse_settings
-from lightning_rl.envs.spec import ENV_SPECS
+from lightning_rl.core.gamenames import register_env
 from lightning_rl.run.train import RunOptions, train
 
 GAMENAME = "lunarlander-chained"
@@ -51,10 +50,7 @@ class ChainedFlights(gymnasium.Wrapper[Any, Any, Any, Any]):
         return obs, reward, False, False, info
 
 
-gymnasium.register("ChainedFlights-v0", entry_point=ChainedFlights)
-ENV_SPECS[GAMENAME] = dataclasses.replace(
-    ENV_SPECS["lunarlander"], gamename=GAMENAME, env_id="ChainedFlights-v0", horizon=500, mean_length=500
-)
+register_env(GAMENAME, ChainedFlights, horizon=500, max_return=320.0)
 
 
 def simulate(seconds: float) -> float:

@@ -18,10 +18,10 @@ from lightning_rl.core.arguments import Parser, add_force, check_folder_name, ch
 from lightning_rl.core.config import has_key, parse_settings, read_settings
 from lightning_rl.core.failures import explained
 from lightning_rl.core.files import disk_full
+from lightning_rl.core.gamenames import GAMES, folder_name
 from lightning_rl.core.limits import EPISODES, SEED, SEEDS, WHOLE
 from lightning_rl.core.types import UserError
 from lightning_rl.core.workers import cores
-from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.evolution.executors import EXECUTORS
 from lightning_rl.lab.evaluate import evaluate, parse_sweep, print_report, print_sweep, sweep
 from lightning_rl.lab.imagine import imagine, print_imagination
@@ -64,7 +64,10 @@ def build_parser() -> Parser:
         help=f"method (default UDRL): {', '.join(IMPLEMENTATIONS)}; for short: {', '.join(ALIASES)}",
     )
     run.add_argument(
-        "--gamename", default="lunarlander", metavar="NAME", help=f"environment (default lunarlander): {', '.join(ENV_SPECS)}"
+        "--gamename",
+        default="lunarlander",
+        metavar="NAME",
+        help=f"environment (default lunarlander): {', '.join(GAMES)}; or any Gymnasium id, or my_package:MyEnv-v0",
     )
     run.add_argument("--exp_name", default="default", metavar="NAME", help="folder of the experiment (default: default)")
     run.add_argument("--seed", type=whole(0, SEED), default=25, metavar="N", help="seed of the run (default 25)")
@@ -203,8 +206,8 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
     settings = with_flags(
         parse_settings(arguments.settings), {flag: (key, value) for flag, (key, value) in flags.items() if value is not None}
     )
-    for key in ("exp_name", "gamename"):
-        check_folder_name(f"--{key}", getattr(arguments, key))
+    check_folder_name("--exp_name", arguments.exp_name)
+    check_folder_name("--gamename", folder_name(arguments.gamename))
     if arguments.seed + arguments.num_seeds - 1 > SEED:
         raise UserError(f"--seed {arguments.seed} --num_seeds {arguments.num_seeds}: the last seed is beyond {SEED:,}; lower it")
     return RunOptions(

@@ -11,9 +11,11 @@ import pytest
 import torch
 
 from lightning_rl.cli import main
+from lightning_rl.core.gamenames import GAMES as NAMED
+from lightning_rl.core.gamenames import Game
 from lightning_rl.core.types import Episode, Request
 from lightning_rl.envs.grids import GRID_WORLDS
-from lightning_rl.envs.spec import ENV_SPECS, EnvSpec
+from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.functional.distributions import distribution_for
 from lightning_rl.methods.registry import ALIASES, IMPLEMENTATIONS, canonical
 from lightning_rl.nets.command import GatedNet
@@ -68,12 +70,12 @@ def tiny_settings(implementation: str) -> dict[str, Any]:
 
 
 # Every environment, but one grid world for all that differ in their drawing only.
-GAMES = [name for name in ENV_SPECS if name == "cliff" or name not in GRID_WORLDS]
+GAMES = [name for name in NAMED if name == "cliff" or name not in GRID_WORLDS]
 
 
 def fitting(names: Iterable[str] = IMPLEMENTATIONS, games: Iterable[str] = GAMES) -> list[tuple[str, str]]:
     """(implementation, gamename) that go together."""
-    return [(n, g) for n in names for g in games if IMPLEMENTATIONS[n].method.misfit(ENV_SPECS[g]) is None]
+    return [(n, g) for n in names for g in games if IMPLEMENTATIONS[n].method.misfit(env_spec(g)) is None]
 
 
 def covering() -> list[tuple[str, str]]:
@@ -151,6 +153,4 @@ class RaisingTask(CommandTask):
 def toy_games(monkeypatch: pytest.MonkeyPatch) -> None:
     """Registers the toy environments as gamenames ``count`` and ``raising``."""
     for name, cls in (("count", CommandTask), ("raising", RaisingTask)):
-        if f"{name}-v0" not in gymnasium.registry:
-            gymnasium.register(f"{name}-v0", entry_point=cls)
-        monkeypatch.setitem(ENV_SPECS, name, EnvSpec(name, f"{name}-v0", 1, 2, False, 10, 10, 10.0, None))
+        monkeypatch.setitem(NAMED, name, Game(cls, horizon=10, max_return=10.0))

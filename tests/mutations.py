@@ -258,6 +258,26 @@ _ENVS = [
         ("CheckedEnv(env, spec.gamename, spec.horizon)", "CheckedEnv(env, spec.gamename, spec.horizon + 1)"),
     ),
     _area(
+        "envs/gym.py", "envs/test_any_environment.py", ("lambda action: action + start", "lambda action: action"),
+    ),
+    _area(
+        "envs/spaces.py", "envs/test_any_environment.py",
+        ("isinstance(space, spaces.Discrete) and not space.contains(obs)", "False"),
+        ("len(space.shape) >= 3", "len(space.shape) >= 4"),
+        ("(space.low < space.high).all()", "True"),
+    ),
+    _area(
+        "envs/spec.py", "envs/test_any_environment.py envs/test_gym.py",
+        ("or _time_limit(env)", ""),
+        ("game.one_hot or isinstance(env.observation_space, gymnasium.spaces.Discrete)", "game.one_hot"),
+        ("now is not then", "False"),
+    ),
+    _area(
+        "core/gamenames.py", "envs/test_any_environment.py",
+        ("if game.env == gamename", "if name == gamename"),
+        ("if gamename in _BUILT_IN:", "if gamename in ():"),
+    ),
+    _area(
         "envs/batch.py", "envs/test_func_batch.py envs/test_batch.py",
         ("(self.length >= self.horizon) & ~step.terminated", "self.length > self.horizon"),
         ("reward + step.reward.masked_fill(over, 0)", "reward + step.reward"),
@@ -288,7 +308,8 @@ _ENVS = [
     ),
     _area(
         "envs/grids.py", "envs/test_grids.py",
-        ("torch.where(moved < 0, torch.arange(len(flat))[:, None], moved)", "moved.clamp(min=0)"),
+        ("torch.where(blocked[around], here, around)", "around.clamp(max=len(flat) - 1)"),
+        ("(column < width)", "(column <= width)"),
         ('cell in "GO" for', 'cell in "G" for'),
     ),
 ]  # fmt: skip

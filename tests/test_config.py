@@ -16,8 +16,9 @@ from lightning_rl.core.config import (
     parse_yaml,
     read_yaml,
 )
+from lightning_rl.core.gamenames import GAMES
 from lightning_rl.core.types import UserError
-from lightning_rl.envs.spec import ENV_SPECS
+from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods.proxy_search_configs import SEConfig
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.methods.reward_conditioned_configs import RCPRConfig
@@ -28,13 +29,13 @@ def layers(**values):
     return [*merged_values("UDRL", "lunarlander"), ("--set", values)]
 
 
-@pytest.mark.parametrize("gamename", ENV_SPECS)
+@pytest.mark.parametrize("gamename", GAMES)
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)
 def test_every_config_instantiates_and_builds_its_method(name, gamename):
     entry = IMPLEMENTATIONS[name]
     config = build_config(entry.config, merged_values(name, gamename))
     hparams = {"implementation": name, "gamename": gamename, "seed": 0, "config": dataclasses.asdict(config)}
-    if (reason := entry.method.misfit(ENV_SPECS[gamename])) is None:
+    if (reason := entry.method.misfit(env_spec(gamename))) is None:
         entry.method(hparams)
     else:
         with pytest.raises(UserError, match=f"{name} does not fit gamename '{gamename}': {reason}"):
@@ -55,7 +56,7 @@ def test_every_preset_instantiates_and_builds_its_method(name, preset):
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)
 def test_blocks_are_of_known_environments_and_default_is_complete(name):
     document = yaml.safe_load(config_path(name).read_text())
-    assert set(document) - {"default", "presets", "tune"} <= set(ENV_SPECS)
+    assert set(document) - {"default", "presets", "tune"} <= set(GAMES)
     fields = {field.name for field in dataclasses.fields(IMPLEMENTATIONS[name].config)}
     assert set(document["default"]) == fields
 

@@ -12,7 +12,8 @@ import warm
 from helpers import ROOT, tiny_flags
 
 from lightning_rl.cli import main
-from lightning_rl.envs.spec import ENV_SPECS
+from lightning_rl.core.gamenames import GAMES
+from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 
 README = (ROOT / "README.md").read_text()
@@ -70,7 +71,7 @@ def test_every_command(tmp_path, monkeypatch):
         assert len(list(tmp_path.glob("exp_dir/lunarlander/paper/UDRL/seed_*/last.ckpt"))) == 5
 
 
-@pytest.mark.parametrize("name", [*ENV_SPECS, *IMPLEMENTATIONS])
+@pytest.mark.parametrize("name", [*GAMES, *IMPLEMENTATIONS])
 def test_tables_are_complete(name):
     assert f"`{name}`" in README
 
@@ -80,10 +81,11 @@ def test_links_and_pictures_exist():
         assert (ROOT / target.split("#")[0]).exists(), target
 
 
-def test_the_environment_example_is_a_spec():
+def test_the_environment_example_registers_one():
     (example,) = re.findall(r"```python\n(.*?)```", README, re.S)
-    from lightning_rl.envs.gym import make_env
-    from lightning_rl.envs.spec import EnvSpec
-
-    spec = eval(example, {"EnvSpec": EnvSpec})
-    assert make_env(spec).observation_space.shape == (spec.obs_size,)
+    try:
+        exec(example, {})
+        spec = env_spec("mountaincar")
+    finally:
+        del GAMES["mountaincar"]
+    assert (spec.obs_size, spec.horizon, spec.max_return) == (2, 200, -90.0)

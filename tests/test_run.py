@@ -20,7 +20,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from lightning_rl.cli import main
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.gym import can_film
-from lightning_rl.envs.spec import ENV_SPECS
+from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.evaluate import parse_sweep
 
 
@@ -66,7 +66,7 @@ def test_run_directory_is_as_documented(tmp_path, capsys):
 
 @pytest.mark.parametrize(("implementation", "gamename"), covering())
 def test_every_environment_trains_resumes_and_is_evaluated(tmp_path, monkeypatch, gamename, implementation):
-    films = can_film(ENV_SPECS[gamename]) and gamename != "halfcheetah"  # a thousand frames in software take two minutes
+    films = can_film(env_spec(gamename)) and gamename != "halfcheetah"  # a thousand frames in software take two minutes
     monkeypatch.setattr("lightning_rl.lab.evaluate.can_film", lambda spec: films)
     for epochs in ("2", "4"):
         flags = ("--max_epochs", epochs, "--resume")

@@ -1,7 +1,8 @@
 """Configs: a strict dataclass is the schema, the YAML file of the implementation the only place of values.
 
 ``default:`` < the block of the gamename < the block of ``--preset`` under ``presets:`` < ``--config`` <
-``--set key=value``. A preset may hold blocks ``by_gamename``, too; ``procmaze-3`` reads those of ``procmaze`` and then its own.
+``--set key=value``. A preset may hold blocks ``by_gamename``, too; ``procmaze-3`` reads those of ``procmaze`` and then its own,
+``CartPole-v1`` those of ``cartpole``, which is the same environment.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, TypeVar
 import pydantic
 import yaml
 
+from lightning_rl.core.gamenames import base_name
 from lightning_rl.core.limits import WHOLE, YAML_BYTES, YAML_DEPTH, YAML_VALUES, shorten, shown
 from lightning_rl.core.types import UserError
 
@@ -154,11 +156,6 @@ def _check_whole_numbers(where: str, value: Any) -> None:
             _check_whole_numbers(where, inner)
     elif isinstance(value, int) and abs(value) > WHOLE:
         raise UserError(f"{where}: {shown(value)} is beyond {WHOLE:,}, the largest whole number that is taken; give less")
-
-
-def base_name(gamename: str) -> str:
-    """The gamename without sizes: ``procmaze`` of ``procmaze-3``, ``buttongrid`` of ``buttongrid-4-2``; others as they are."""
-    return re.sub(r"(-\d+)+$", "", gamename)
 
 
 def merged_values(implementation: str, gamename: str, preset: str | None = None) -> list[tuple[str, dict[str, Any]]]:

@@ -22,6 +22,7 @@ import numpy as np
 
 from lightning_rl.core.limits import shorten, shown
 from lightning_rl.core.types import RolloutError
+from lightning_rl.envs.spaces import flat_space, flattened, is_vector
 
 _STEP = "(obs, reward, terminated, truncated, info)"
 _PATIENCE_S = 20.0
@@ -33,15 +34,21 @@ Place = tuple[str, int]
 
 
 class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """An environment within its time limit of ``horizon`` steps. RolloutError where it raises, or gives what is none of
-    Gymnasium's: a reward that is no finite number, an observation of another shape, the answers of the old Gym."""
+    """An environment within its time limit of ``horizon`` steps, its observations as vectors.
+
+    RolloutError where it raises, or gives what is none of Gymnasium's: a reward that is no finite number, an observation of
+    another shape, the answers of the old Gym.
+    """
 
     def __init__(self, env: gymnasium.Env[Any, Any], gamename: str, horizon: int):
         super().__init__(env)
         self.gamename, self.horizon = gamename, horizon
         self.seed: int | None = None
         self.length = 0
-        self._shape = env.observation_space.shape
+        self._space = None if is_vector(env.observation_space) else env.observation_space
+        if self._space is not None:
+            self.observation_space = flat_space(self._space)
+        self._shape = self.observation_space.shape
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         self.seed, self.length = seed, 0
@@ -66,7 +73,7 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             WATCH.env = None
         try:
             obs, reward, terminated, truncated, info = outcome
-            right = obs.shape == self._shape and math.isfinite(reward) and type(info) is dict
+            right = self._space is None and obs.shape == self._shape and math.isfinite(reward) and type(info) is dict
         except (AttributeError, TypeError, ValueError):
             right = False
         if not right:
@@ -96,6 +103,11 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self._observation("step", obs), number, terminated, truncated, info
 
     def _observation(self, call: str, obs: Any) -> Any:
+        if self._space is not None:
+            try:
+                return flattened(self._space, obs)
+            except ValueError:
+                raise self._wrong(call, f"gave the observation {shown(obs)}, which is not in {shown(self._space)}") from None
         try:
             found = np.asarray(obs)
         except ValueError:  # lists of different lengths

@@ -34,11 +34,11 @@ class EnvPoolBatch(EnvBatch):
     def __init__(self, spec: EnvSpec, seeds: Sequence[int]):
         envpool = _envpool()
         plain = not (spec.sparse or spec.kwargs or spec.repeat > 1)
-        if not plain or spec.env_id not in envpool.list_all_envs():
+        if not plain or spec.env not in envpool.list_all_envs():
             options = "" if plain else " with these options"
             raise UserError(f"EnvPool does not have '{spec.gamename}'{options}; use simulator=serial or processes")
         self.envs: Any = envpool.make_gymnasium(
-            spec.env_id,
+            spec.env,
             num_envs=len(seeds),
             env_seed=[derive_seed(seed, "reset") % 2**31 for seed in seeds],
             max_episode_steps=spec.horizon,

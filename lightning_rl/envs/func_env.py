@@ -8,12 +8,14 @@ limits are the roll-out loop's job. Actions are int64 ``[...]``, or float ``[...
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import gymnasium
+import numpy as np
 import torch
 from torch import Tensor
 
-from lightning_rl.core.types import Array
+from lightning_rl.core.types import Array, FloatArray
 
 State = Tensor
 """``[..., S]``: all that the future depends on."""
@@ -97,3 +99,41 @@ def standard_normal(noise: Tensor) -> Tensor:
     """Normal noise from uniform noise; single precision cuts it off at 5.2 standard deviations."""
     tiny = torch.finfo(noise.dtype).eps
     return torch.special.ndtri(noise.clamp(tiny, 1 - tiny))
+
+
+def is_func_env(make: object) -> bool:
+    """Whether it is a class of these, not one of Gymnasium's or a function."""
+    return isinstance(make, type) and issubclass(make, FuncEnv)
+
+
+class FuncGymEnv(gymnasium.Env[Any, Any]):
+    """A ``FuncEnv`` as Gymnasium has environments; time limits come from ``max_episode_steps`` at registration, as for all."""
+
+    def __init__(self, env: FuncEnv, render_mode: str | None = None):
+        self.env, self.render_mode = env, render_mode
+        if env.drawable:
+            self.metadata = {"render_modes": ["rgb_array"], "render_fps": 4}
+        low, high = (np.array(bound, dtype=np.float32) for bound in (env.obs_low, env.obs_high))
+        self.observation_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
+        self.action_space = gymnasium.spaces.Discrete(env.action_size)
+        if env.continuous:
+            self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (env.action_size,), np.float32)
+        self.state = torch.empty(0)
+
+    def _noise(self, size: int) -> torch.Tensor:
+        return torch.from_numpy(self.np_random.random(size, dtype=np.float32))
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[FloatArray, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.state = self.env.reset(self._noise(self.env.reset_noise_size))
+        return self.env.observe(self.state).numpy().copy(), {}
+
+    def step(self, action: Any) -> tuple[FloatArray, float, bool, bool, dict[str, Any]]:
+        step = self.env.step(self.state, torch.as_tensor(action), self._noise(self.env.step_noise_size))
+        self.state = step.state
+        info = {} if step.continuation is None else {"continuation": float(step.continuation)}
+        return step.obs.numpy().copy(), float(step.reward), bool(step.terminated), False, info
+
+    def render(self) -> Array:
+        """A picture of the state, uint8 ``[height, width, 3]``."""
+        return self.env.draw(self.env.observe(self.state))

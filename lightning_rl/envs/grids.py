@@ -15,6 +15,15 @@ MOVES = ("right", "left", "down", "up")
 """What the actions of grid worlds are called."""
 
 
+def neighbours(height: int, width: int, moves: Sequence[tuple[int, int]]) -> Tensor:
+    """The cell ``[cells, moves]`` that each move (rows, columns) leads to; ``cells`` where that is off the grid."""
+    row, column = torch.arange(height).repeat_interleave(width)[:, None], torch.arange(width).repeat(height)[:, None]
+    down, right = torch.tensor(moves).unbind(1)
+    row, column = row + down, column + right
+    inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+    return torch.where(inside, row * width + column, height * width)
+
+
 class GridWorld(FuncEnv):
     """A deterministic grid world drawn in text: ``S`` start, ``G`` goal, ``O`` hole, ``#`` wall, ``.`` empty.
 
@@ -34,14 +43,9 @@ class GridWorld(FuncEnv):
             raise ValueError(f"a grid world is a rectangle with one start, got {list(rows)}")
         self.cells, self.start = cells, flat.index("S")
         self.obs_low, self.obs_high = (0.0,) * len(flat), (1.0,) * len(flat)
-
-        def reached(row: int, column: int) -> int:
-            inside = 0 <= row < height and 0 <= column < width
-            return row * width + column if inside and cells[row][column] != "#" else -1
-
-        targets = [[reached(row + dr, column + dc) for dr, dc in _MOVES] for row in range(height) for column in range(width)]
-        moved = torch.tensor(targets)
-        self._next = torch.where(moved < 0, torch.arange(len(flat))[:, None], moved)
+        around, here = neighbours(height, width, _MOVES), torch.arange(len(flat))[:, None]
+        blocked = torch.tensor([*(cell == "#" for cell in flat), True])  # walls, and what is off the board
+        self._next = torch.where(blocked[around], here, around)
         self._reward = torch.tensor([{"G": goal, "O": hole}.get(cell, cost) for cell in flat])
         self._over = torch.tensor([cell in "GO" for cell in flat])
 

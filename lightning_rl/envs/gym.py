@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import copy
-import importlib
 import os
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,13 +11,10 @@ from typing import Any, SupportsFloat
 
 import gymnasium
 import numpy as np
-from gymnasium.envs.registration import EnvSpec as GymSpec
 
 from lightning_rl.core.files import write_bytes
-from lightning_rl.core.limits import shown
-from lightning_rl.core.types import UserError
-from lightning_rl.envs.checked import CheckedEnv, frames_of, own_place, say
-from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.envs.checked import CheckedEnv
+from lightning_rl.envs.spec import EnvSpec, env_spec, plain_env
 
 Env = gymnasium.Env[Any, Any]
 
@@ -61,81 +55,24 @@ class RepeatAction(gymnasium.Wrapper[Any, Any, Any, Any]):
         return obs, total, terminated, truncated, {**info, "length": length}
 
 
-def _entry(env_id: str) -> GymSpec:
-    """Gymnasium's registry entry; imports the module of a ``module:Id-v0`` first."""
-    module, _, name = env_id.rpartition(":")
-    if module:
-        importlib.import_module(module)
-    return gymnasium.spec(name)
+def make_env(game: str | EnvSpec, render: bool = False) -> Env:
+    """The environment of a gamename, as roll-outs play in it.
 
+    Observations are vectors: Discrete ones become one-hot, others are flattened. Discrete actions count from 0; continuous
+    ones are rescaled so that the box is [-1, 1], and clipped to it. Episodes are truncated at the horizon.
 
-@contextlib.contextmanager
-def _quiet_mujoco(entry: GymSpec) -> Iterator[None]:
-    """Without what MuJoCo says of deprecated attributes in Gymnasium's own models, to the terminal and a file, at every start."""
-    if not str(entry.entry_point).startswith("gymnasium.envs.mujoco"):
-        yield
-        return
-    import mujoco  # type: ignore[import-untyped]
+    Args:
+        game: A gamename, see ``env_spec``, or the facts of an environment.
+        render: ``env.render()`` gives RGB pictures; no display is needed.
 
-    def warn(text: str) -> None:
-        if "deprecated" not in text:
-            print(f"MuJoCo: {text}", file=sys.stderr)
+    Returns:
+        The environment. What its code does wrong is raised as a ``UserError`` with the file and line of that code.
 
-    mujoco.set_mju_user_warning(warn)
-    try:
-        yield
-    finally:
-        mujoco.set_mju_user_warning(None)
-
-
-def _check_sizes(spec: EnvSpec, env: Env) -> None:
-    """UserError where no policy fits the actions, or the spec does not describe the environment."""
-    space = env.action_space
-    if isinstance(space, gymnasium.spaces.Box) and len(space.shape) == 1:
-        size, continuous = int(space.shape[0]), True
-    elif isinstance(space, gymnasium.spaces.Discrete):
-        size, continuous = int(space.n), False
-    else:
-        raise UserError(
-            f"the action space of {spec.env_id} is {space}, which no policy here fits; those that do: "
-            "Discrete (categorical policy) and Box of one dimension (Gaussian policy). Wrap the environment"
-        )
-    if isinstance(space, gymnasium.spaces.Box) and not space.is_bounded():
-        raise UserError(
-            f"the action space of {spec.env_id} is {shown(space)}, without bounds; policies act in [-1, 1], which "
-            "is scaled to the box: give it finite bounds"
-        )
-    found = (env.observation_space.shape, size, continuous)
-    stated = ((spec.obs_size,), spec.action_size, spec.continuous)
-    if found != stated:
-        raise UserError(
-            f"the EnvSpec of '{spec.gamename}' says (obs shape, action_size, continuous) = {stated}, "
-            f"but {spec.env_id} has {found}; correct the EnvSpec"
-        )
-
-
-def make_env(spec: EnvSpec, render: bool = False) -> Env:
-    """The environment of ``spec``; continuous actions are rescaled so that the box is [-1, 1], and clipped to it.
-
-    render: ``env.render()`` gives RGB pictures; no display is needed.
+    Raises:
+        UserError: Nobody knows the gamename, or the environment cannot be made.
     """
-    try:
-        entry = copy.deepcopy(_entry(spec.env_id))
-        entry.order_enforce = False  # the roll-out loop resets before it steps
-        with _quiet_mujoco(entry):
-            env: Env = gymnasium.make(
-                entry,
-                max_episode_steps=-1,  # CheckedEnv keeps the time limit
-                disable_env_checker=True,
-                **dict(spec.kwargs),
-                **({"render_mode": "rgb_array"} if render else {}),
-            )
-    except (gymnasium.error.Error, ImportError) as error:
-        raise UserError(f"cannot make '{spec.env_id}' for gamename '{spec.gamename}': {error}") from error
-    except Exception as error:  # of the environment's own code
-        file, line = own_place(frames_of(error)) or frames_of(error)[-1]
-        raise UserError(f"cannot make '{spec.env_id}' for gamename '{spec.gamename}': {say(error)} at {file}:{line}") from error
-    _check_sizes(spec, env)
+    spec = env_spec(game) if isinstance(game, str) else game
+    env = plain_env(spec, **({"render_mode": "rgb_array"} if render else {}))
     env = CheckedEnv(env, spec.gamename, spec.horizon)
     start = int(getattr(env.action_space, "start", 0))
     if start:

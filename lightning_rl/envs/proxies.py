@@ -22,16 +22,17 @@ from torch import Tensor
 
 from lightning_rl.core.contents import Count, Flag, ListOf, MismatchError, Number, OneOf, Optional, Plain, TensorOf, Text, check
 from lightning_rl.core.files import read_plain, write_plain
+from lightning_rl.core.gamenames import base_name
 from lightning_rl.core.limits import LAYERS, NAME_BYTES, PROXY_BYTES, WIDTH
 from lightning_rl.core.types import UserError
-from lightning_rl.envs.adapters import FuncGymEnv, func_env
+from lightning_rl.envs.adapters import func_env
 from lightning_rl.envs.batch import EnvBatch, FuncBatch, GymBatch
 from lightning_rl.envs.envpool import EnvPoolBatch
-from lightning_rl.envs.func_env import FuncEnv
-from lightning_rl.envs.grids import GRID_WORLDS
+from lightning_rl.envs.func_env import FuncEnv, FuncGymEnv
 from lightning_rl.envs.gym import Env, make_env
 from lightning_rl.envs.reward_network import INFO_KEYS, RewardBatch, RewardEnv, RewardNet
-from lightning_rl.envs.spec import EnvSpec, env_spec
+from lightning_rl.envs.spaces import flattened
+from lightning_rl.envs.spec import EnvSpec, env_spec, plain_env
 from lightning_rl.envs.synthetic import DoneKind, StartStates, SyntheticEnv, SyntheticNet
 from lightning_rl.functional.reward_shaping import REWARD_FORMS
 from lightning_rl.nets.activations import ACTIVATIONS
@@ -114,7 +115,8 @@ class SyntheticProxy(Proxy):
 
     def env(self, params: Tensor) -> SyntheticEnv:
         """The environments of params ``[N, D]``."""
-        return SyntheticEnv(self.net, params, _start_task(self.gamename), self.gamename in GRID_WORLDS, self.reencode, self.done)
+        one_hot = self.spec.one_hot and self.spec.obs_size > 1  # a bandit's constant may be anything
+        return SyntheticEnv(self.net, params, _start_task(self.gamename), one_hot, self.reencode, self.done)
 
     def batch(self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1) -> EnvBatch:
         del gamma
@@ -124,9 +126,10 @@ class SyntheticProxy(Proxy):
         env: Env = gymnasium.wrappers.TimeLimit(FuncGymEnv(self.env(params.unsqueeze(0))), self.horizon)
         if self.cap_ends:
             env = CapEnds(env)
-        real = _task_action_space(self.spec)
-        if isinstance(real, gymnasium.spaces.Box):
-            env = gymnasium.wrappers.RescaleAction(env, real.low, real.high)
+        task = plain_env(self.spec)
+        task.close()
+        if isinstance(task.action_space, gymnasium.spaces.Box):
+            env = gymnasium.wrappers.RescaleAction(env, task.action_space.low, task.action_space.high)
         return env
 
 
@@ -146,7 +149,7 @@ class RewardProxy(Proxy):
 
     @property
     def net(self) -> RewardNet:
-        keys = INFO_KEYS.get(self.gamename, ())
+        keys = INFO_KEYS.get(self.spec.family, ())
         net = RewardNet(self.spec.obs_size, len(keys), self.form, self.hidden, self.activation)
         if net.rule.info and not keys:
             raise UserError(f"reward '{self.form}' needs the info of the task, but '{self.gamename}' gives none; use a form "
@@ -159,12 +162,12 @@ class RewardProxy(Proxy):
             return FuncBatch(RewardEnv(self.net, params, task, gamma), self.spec.horizon, seeds, repeat)
         if repeat > 1:
             raise UserError(f"action_repeat {repeat}: reward networks on '{self.gamename}' see single steps only; use 1")
-        keys = INFO_KEYS.get(self.gamename, ()) if self.net.rule.info else ()
+        keys = INFO_KEYS.get(self.spec.family, ()) if self.net.rule.info else ()
         return RewardBatch(self.net, params, GymBatch(self.spec, seeds, info_keys=keys), gamma)
 
     def gym(self, params: Tensor) -> Env:
-        keys = INFO_KEYS.get(self.gamename, ()) if self.net.rule.info else ()
-        return LearnedReward(gymnasium.make(_plain_id(self.spec), max_episode_steps=self.spec.horizon), self, params, keys)
+        keys = INFO_KEYS.get(self.spec.family, ()) if self.net.rule.info else ()
+        return LearnedReward(gymnasium.wrappers.TimeLimit(plain_env(self.spec), self.spec.horizon), self, params, keys)
 
 
 class CapEnds(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -191,7 +194,7 @@ class LearnedReward(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.Recor
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         obs, reward, terminated, truncated, info = self.env.step(action)
         told = torch.tensor([[float(info[key]) for key in self.info_keys]]) if self.info_keys else None
-        before, after = (torch.as_tensor(np.asarray(x, np.float32)).unsqueeze(0) for x in (self._obs, obs))
+        before, after = (torch.from_numpy(flattened(self.observation_space, x)).unsqueeze(0) for x in (self._obs, obs))
         real = torch.tensor([float(reward)])
         learned = self.proxy.net.reward(self.params, real, before, after, told, self.proxy.gamma)
         self._obs = obs
@@ -213,19 +216,6 @@ def _start_task(gamename: str) -> FuncEnv:
     starts = torch.stack([torch.as_tensor(np.asarray(env.reset(seed=k)[0], np.float32)) for k in range(_STARTS)])
     env.close()
     return StartStates(starts, spec.action_size, spec.continuous)
-
-
-def _plain_id(spec: EnvSpec) -> str:
-    """Gymnasium's id; the module that registers it is imported."""
-    make_env(spec).close()
-    return spec.env_id.rpartition(":")[2]
-
-
-@functools.cache
-def _task_action_space(spec: EnvSpec) -> gymnasium.Space[Any]:
-    env = gymnasium.make(_plain_id(spec))
-    env.close()
-    return env.action_space
 
 
 def save_proxy(path: Path, proxy: SyntheticProxy | RewardProxy, params: Tensor, about: Mapping[str, Any]) -> None:
@@ -252,7 +242,7 @@ def read_proxy(path: Path, gamename: str | None = None) -> tuple[SyntheticProxy 
             raise MismatchError(f"params: {len(params):,} numbers, but a network of its settings has {proxy.net.size:,}")
     except MismatchError as error:
         raise UserError(f"'{path}' is not a proxy file of this version: {error}; use another") from error
-    if gamename is not None and proxy.gamename != gamename:
+    if gamename is not None and base_name(proxy.gamename) != base_name(gamename):
         raise UserError(f"proxy '{path}' is of gamename '{proxy.gamename}', not of '{gamename}'; use a proxy of the same task")
     return proxy, params, dict(content["about"])
 

@@ -1,140 +1,221 @@
-"""The environments by gamename: facts with their source. Adding one is adding an ``EnvSpec``."""
+"""Facts of an environment: read from Gymnasium, but for those that ``core/gamenames.py`` states."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import contextlib
+import copy
+import functools
+import importlib
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
-from lightning_rl.core.config import base_name
-from lightning_rl.core.limits import ENV_SIZE, shorten
+import gymnasium
+from gymnasium.envs.registration import EnvSpec as GymSpec
+from gymnasium.envs.registration import registry
+
+from lightning_rl.core.gamenames import GAMES, Game, base_name, folder_name, named_game, unknown_gamename
+from lightning_rl.core.limits import shorten
 from lightning_rl.core.types import UserError
-from lightning_rl.envs.buttongrid import ButtonGrid
-from lightning_rl.envs.func_env import FuncEnv
-from lightning_rl.envs.panflute import PanFlute
-from lightning_rl.envs.procmaze import ProcMaze
+from lightning_rl.envs.checked import frames_of, own_place, say
+from lightning_rl.envs.func_env import FuncGymEnv, is_func_env
+from lightning_rl.envs.spaces import check_actions, check_observations
+
+DEFAULT_HORIZON = 1000
+"""Time limit of environments for which nobody states one; that of most of Gymnasium's robots."""
 
 
 @dataclass(frozen=True)
 class EnvSpec:
-    """Facts of an environment.
+    """Facts of an environment, as the methods see it.
 
-    env_id: Gymnasium id; ``module:Id-v0`` imports the module that registers it first.
-    action_size: number of discrete actions, or of action dimensions.
+    env: a Gymnasium id, ``module:Id-v0`` imports the module that registers it; or a function that makes the environment.
+    obs_size: numbers of an observation, flattened. action_size: number of discrete actions, or of action dimensions.
     horizon: time limit in steps.
-    mean_length: typical episode length, in steps.
-    max_return: the highest return that can be asked for; commands are clipped to it.
+    max_return: the highest return that can be asked for; commands are clipped to it. Infinite where it is not known.
     solved_return: the return that the field calls solved, or None.
+    min_return: the lowest return that an episode can have, or None where there is no bound.
+    one_hot: exactly one number of an observation is 1, the others are 0.
     sparse: give the sum of the rewards at the last step and 0 before.
     repeat: take each action this many times, rewards summed; horizon counts all steps.
     kwargs: arguments of the environment, e.g. its size.
-    min_return: the lowest return that an episode can have, or None where there is no bound.
     """
 
     gamename: str
-    env_id: str
+    env: str | Callable[..., Any]
     obs_size: int
     action_size: int
     continuous: bool
     horizon: int
-    mean_length: int
-    max_return: float
-    solved_return: float | None
+    max_return: float = math.inf
+    solved_return: float | None = None
+    min_return: float | None = None
+    one_hot: bool = False
     sparse: bool = False
     repeat: int = 1
-    kwargs: tuple[tuple[str, int], ...] = ()
-    min_return: float | None = None
+    kwargs: tuple[tuple[str, Any], ...] = ()
 
     @property
     def family(self) -> str:
-        """The gamename without sizes, see ``SIZED``."""
+        """The name under which configs and batched environments know it: without sizes, and one for all names of it."""
         return base_name(self.gamename)
 
 
-# Sizes, horizons and solved returns: Gymnasium's registry and documentation. LunarLander max_return 320:
-# earlier implementation. Others: the highest return reachable in principle, rounded up where it depends on
-# the start state (Acrobot's best episodes last about 60 steps; Pendulum's best returns are near -1); HalfCheetah: the best
-# published agents reach about 16,000.
-_LUNARLANDER = EnvSpec("lunarlander", "LunarLander-v3", 8, 4, False, 1000, 200, 320.0, 200.0)
-
-# Cells, time limit, highest, solved and lowest return of the grid worlds of the synthetic-environments paper.
-_GRIDS = (
-    ("cliff", 48, 50, -12.0, -20.0, -149.0),
-    ("emptyroom22", 4, 10, 0.99, 0.8, -0.1),
-    ("emptyroom23", 6, 15, 0.98, 0.8, -0.15),
-    ("emptyroom33", 9, 20, 0.97, 0.8, -0.2),
-    ("wallroom", 25, 30, 0.93, 0.8, -0.3),
-    ("holeroom", 25, 30, 0.93, 0.8, -1.29),
-    ("holeroomlarge", 35, 30, 0.91, 0.8, -1.29),
-    ("holeroomlargeshifted", 35, 30, 0.83, 0.8, -1.29),
-)
-
-_ADAPTERS = "lightning_rl.envs.adapters:lightning_rl"
-
-
-def _sized(env: FuncEnv, name: str, mean_length: int, max_return: float, **sizes: int) -> EnvSpec:
-    """The horizon is that of the paper's evaluation."""
-    size = (env.obs_size, env.action_size)
-    env_id, kwargs = f"{_ADAPTERS}/{name}-v0", tuple(sizes.items())
-    return EnvSpec(name.lower(), env_id, *size, False, 100, mean_length, max_return, None, kwargs=kwargs)
-
-
-def _procmaze(grid_size: int = 4) -> EnvSpec:
-    return _sized(ProcMaze(grid_size), "ProcMaze", 30, -1.0, grid_size=grid_size)  # best: the start is on the goal
-
-
-def _buttongrid(grid_size: int = 5, num_buttons: int = 3) -> EnvSpec:
-    best = 100 // (num_buttons + 1)  # a move for each button, and a step to be paid
-    sizes = {"grid_size": grid_size, "num_buttons": num_buttons}
-    return _sized(ButtonGrid(grid_size, num_buttons), "ButtonGrid", 100, best, **sizes)
-
-
-def _panflute(num_pipes: int = 5) -> EnvSpec:
-    env = PanFlute(num_pipes)
-    return _sized(env, "PanFlute", 100, 200 / num_pipes, num_pipes=num_pipes)  # best: the right order, and lucky events
-
-
-SIZED: dict[str, Callable[..., EnvSpec]] = {"procmaze": _procmaze, "buttongrid": _buttongrid, "panflute": _panflute}
-"""Environments of any size: ``panflute-8`` has 8 pipes, ``buttongrid-4-2`` 4 x 4 cells and 2 buttons."""
-
-ENV_SPECS: dict[str, EnvSpec] = {
-    spec.gamename: spec
-    for spec in (
-        _LUNARLANDER,
-        replace(_LUNARLANDER, gamename="lunarlander-sparse", sparse=True),
-        EnvSpec("lunarlander-continuous", "LunarLanderContinuous-v3", 8, 2, True, 1000, 200, 320.0, 200.0),
-        replace(_LUNARLANDER, gamename="beresheet", env_id="lightning_rl.envs.beresheet:Beresheet-v0", horizon=300),
-        EnvSpec("cartpole", "CartPole-v1", 4, 2, False, 500, 100, 500.0, 475.0, min_return=1.0),
-        EnvSpec("cartpole-v0", "CartPole-v0", 4, 2, False, 200, 100, 200.0, 195.0, min_return=1.0),
-        EnvSpec("acrobot", "Acrobot-v1", 6, 3, False, 500, 200, -60.0, -100.0, min_return=-500.0),
-        EnvSpec("pendulum", "Pendulum-v1", 3, 1, True, 200, 200, 0.0, None, min_return=-3254.8),
-        EnvSpec("mountaincar-continuous", "MountainCarContinuous-v0", 2, 1, True, 999, 500, 100.0, 90.0, min_return=-99.9),
-        EnvSpec("halfcheetah", "HalfCheetah-v5", 17, 6, True, 1000, 1000, 16_000.0, 4800.0),
-        # Best: the best arm's mean at every pull; single episodes can be luckier.
-        EnvSpec("bandit10", "lightning_rl.envs.adapters:lightning_rl/bandit10-v0", 1, 10, False, 50, 50, 45.0, None),
-        EnvSpec("bandit20", "lightning_rl.envs.adapters:lightning_rl/bandit20-v0", 1, 20, False, 50, 50, 47.5, None),
-        *(
-            EnvSpec(name, f"{_ADAPTERS}/{name}-v0", cells, 4, False, cap, cap, best, solved, min_return=worst)
-            for name, cells, cap, best, solved, worst in _GRIDS
-        ),
-        *(make() for make in SIZED.values()),
-    )
-}
-
-
 def env_spec(gamename: str) -> EnvSpec:
-    """The spec of ``gamename``, which may say a size where ``SIZED`` knows it; UserError for an unknown one."""
-    if gamename in ENV_SPECS:
-        return ENV_SPECS[gamename]
-    asked = shorten(gamename)
-    name = gamename.partition("-")[0]
-    if name not in SIZED:
-        raise UserError(f"unknown gamename '{asked}'; choose one of: {', '.join(ENV_SPECS)}")
-    sizes = gamename.split("-")[1:]
-    known = ENV_SPECS[name].kwargs
-    if not all(size.isdecimal() and size.isascii() for size in sizes) or len(sizes) > len(known):
-        example = "-".join([name, *(str(value) for _, value in known)])
-        meaning = " and ".join(key for key, _ in known)
-        raise UserError(f"gamename '{asked}': sizes are whole numbers, {meaning}, e.g. {example}")
-    if any(len(size) > 4 or int(size) > ENV_SIZE for size in sizes):
-        raise UserError(f"gamename '{asked}': sizes go up to {ENV_SIZE}")
-    return replace(SIZED[name](*map(int, sizes)), gamename=gamename)
+    """The facts of the environment that a gamename means.
+
+    Sizes, horizon and solved return come from Gymnasium's registry and from the spaces of an environment that is made for
+    it, once per process. Where neither Gymnasium nor ``register_env`` knows a horizon it is ``DEFAULT_HORIZON``, with a warning.
+
+    Args:
+        gamename: A name of this package (``lunarlander``, ``procmaze-6``) or of ``register_env``, or a Gymnasium id
+            (``MountainCar-v0``; ``my_package:MyEnv-v0`` imports ``my_package`` first).
+
+    Returns:
+        The facts; of a raw id that is the environment of a name of this package, e.g. ``CartPole-v1``, those of the name.
+
+    Raises:
+        UserError: Nobody knows the name, the environment cannot be made, or nothing here can see or act in it.
+    """
+    game, entry = _lookup(gamename)
+    sources = (GAMES.get(base_name(gamename)), None if callable(game.env) else entry)
+    known = _READ.get(gamename)
+    if known is None or any(now is not then for now, then in zip(sources, known[0], strict=True)):
+        known = _READ[gamename] = (sources, _read(gamename, game, entry))
+    return known[1]
+
+
+_READ: dict[str, tuple[tuple[Game | None, GymSpec | None], EnvSpec]] = {}
+"""What has been read, by gamename, with what it was read from: names and ids can be registered anew."""
+
+
+def solved_return(gamename: str) -> float | None:
+    """The return that the field calls solved, without making the environment; None where there is none, and for unknown names."""
+    try:
+        return _solved(*_lookup(gamename))
+    except UserError:
+        return None
+
+
+def _solved(game: Game, entry: GymSpec) -> float | None:
+    known = entry.reward_threshold if game.solved_return is None else game.solved_return
+    return None if known is None else float(known)
+
+
+def _lookup(gamename: str) -> tuple[Game, GymSpec]:
+    """What is known of a gamename here, and Gymnasium's registry entry; UserError for an unknown one."""
+    _import(gamename)  # may call register_env
+    game = named_game(gamename) or Game(gamename)
+    return game, _entry(gamename, game.env)
+
+
+def _import(name: str) -> None:
+    """Imports the module of a ``module:Id-v0``; UserError where that is none that could have environments, or cannot be done."""
+    module, said = name.rpartition(":")[0], f"gamename '{shorten(name)}'"
+    if not module:
+        return
+    if module.partition(".")[0] in sys.stdlib_module_names:  # names come from checkpoints, too: not all do no harm
+        raise UserError(f"{said}: {module} is a module of Python and has no environments; name yours")
+    try:
+        importlib.import_module(module)
+    except (Exception, SystemExit) as error:
+        if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
+            raise UserError(f"{said}: there is no module '{error.name}'; install it, or add its folder to PYTHONPATH") from error
+        file, line = own_place(frames_of(error)) or frames_of(error)[-1]
+        raise UserError(f"{said}: importing {module}: {say(error)} at {file}:{line}") from error
+
+
+def _entry(gamename: str, env: str | Callable[..., Any]) -> GymSpec:
+    """Gymnasium's registry entry, after the module of a ``module:Id-v0`` is imported; one of its own for a function."""
+    if callable(env):
+        return GymSpec(f"{folder_name(gamename)}-v0", functools.partial(_made, env))
+    _import(env)
+    try:
+        return gymnasium.spec(env.rpartition(":")[2])
+    except gymnasium.error.Error as error:
+        raise unknown_gamename(env, registry) from error
+
+
+def _made(make: Callable[..., Any], render_mode: str | None = None, **kwargs: Any) -> Any:
+    """The environment that a user's function makes, in Gymnasium's form. render_mode: given to those that have one."""
+    if is_func_env(make):
+        return FuncGymEnv(make(**kwargs), render_mode)
+    return make(**kwargs) if render_mode is None else make(render_mode=render_mode, **kwargs)
+
+
+def _read(gamename: str, game: Game, entry: GymSpec) -> EnvSpec:
+    env = _make(gamename, entry, dict(game.kwargs))
+    try:
+        check_observations(entry.id, env.observation_space)
+        check_actions(entry.id, env.action_space)
+        horizon = game.horizon or entry.max_episode_steps or _time_limit(env)
+        one_hot = game.one_hot or isinstance(env.observation_space, gymnasium.spaces.Discrete)
+        sizes = (gymnasium.spaces.flatdim(env.observation_space), gymnasium.spaces.flatdim(env.action_space))
+        continuous = isinstance(env.action_space, gymnasium.spaces.Box)
+    finally:
+        env.close()
+    if horizon is None:
+        horizon = DEFAULT_HORIZON
+        warnings.warn(
+            f"nobody states a time limit for '{gamename}': its episodes are cut after {horizon} steps; "
+            "lightning_rl.register_env(..., horizon=) sets another",
+            stacklevel=3,
+        )
+    return EnvSpec(
+        gamename, game.env, *sizes, continuous, horizon, game.max_return, _solved(game, entry), game.min_return, one_hot,
+        sparse=game.sparse, kwargs=game.kwargs,
+    )  # fmt: skip
+
+
+def _time_limit(env: gymnasium.Env[Any, Any]) -> int | None:
+    """That of a ``TimeLimit`` around the environment, as those that a user's function makes may have."""
+    while isinstance(env, gymnasium.Wrapper):
+        if isinstance(env, gymnasium.wrappers.TimeLimit):
+            return int(env._max_episode_steps)
+        env = env.env
+    return None
+
+
+def plain_env(spec: EnvSpec, **options: Any) -> gymnasium.Env[Any, Any]:
+    """The environment of ``spec`` as Gymnasium makes it, without the time limit that Gymnasium has for it.
+
+    UserError, with the file and line in a user's code, where it cannot be made. options: further arguments.
+    """
+    return _make(spec.gamename, _entry(spec.gamename, spec.env), {**dict(spec.kwargs), **options})
+
+
+def _make(gamename: str, entry: GymSpec, kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+    entry = copy.deepcopy(entry)
+    entry.order_enforce = False  # the roll-out loop resets before it steps
+    try:
+        with _quiet_mujoco(entry):
+            return gymnasium.make(entry, max_episode_steps=-1, disable_env_checker=True, **kwargs)
+    except UserError:
+        raise
+    except (gymnasium.error.Error, ImportError) as error:
+        raise UserError(f"cannot make '{entry.id}' for gamename '{gamename}': {error}") from error
+    except Exception as error:  # of the environment's own code
+        file, line = own_place(frames_of(error)) or frames_of(error)[-1]
+        raise UserError(f"cannot make '{entry.id}' for gamename '{gamename}': {say(error)} at {file}:{line}") from error
+
+
+@contextlib.contextmanager
+def _quiet_mujoco(entry: GymSpec) -> Iterator[None]:
+    """Without what MuJoCo says of deprecated attributes in Gymnasium's own models, to the terminal and a file, at every start."""
+    if not str(entry.entry_point).startswith("gymnasium.envs.mujoco"):
+        yield
+        return
+    import mujoco  # type: ignore[import-untyped]
+
+    def warn(text: str) -> None:
+        if "deprecated" not in text:
+            print(f"MuJoCo: {text}", file=sys.stderr)
+
+    mujoco.set_mju_user_warning(warn)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(None)

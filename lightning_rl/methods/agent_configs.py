@@ -21,7 +21,6 @@ from lightning_rl.agents.variation import Variation, vary
 from lightning_rl.core.schema import STRICT, Batch, Layers, MethodConfig, Share, Width
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import UserError
-from lightning_rl.envs.grids import GRID_WORLDS
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.nets.activations import ActivationName
 from lightning_rl.nets.members import MemberMLP
@@ -241,8 +240,9 @@ Build = Callable[[Any, EnvSpec, Sequence[int], Variation | None], Agent]
 
 
 def _one_hot_only(spec: EnvSpec) -> str | None:
-    one_hot = spec.gamename in GRID_WORLDS or (spec.obs_size == 1 and not spec.continuous)  # a bandit's is the constant 1
-    return None if one_hot else "tables need one-hot observations; use a grid world, e.g. cliff"
+    if spec.one_hot and not spec.continuous:
+        return None
+    return "tables need one-hot observations and discrete actions; use a grid world, e.g. cliff or FrozenLake-v1"
 
 
 def _discrete_only(spec: EnvSpec) -> str | None:

@@ -20,6 +20,7 @@ from torch.utils.tensorboard.summary import hparams as hparams_summary
 
 from lightning_rl.core.config import build_config, changes, merged_values, refuse_unread
 from lightning_rl.core.files import write_text
+from lightning_rl.core.gamenames import folder_name
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.gym import can_film
@@ -81,7 +82,7 @@ class RunOptions:
 
     @property
     def run_dir(self) -> Path:
-        return self.logdir / self.gamename / self.exp_name / self.implementation / f"seed_{self.seed}"
+        return self.logdir / folder_name(self.gamename) / self.exp_name / self.implementation / f"seed_{self.seed}"
 
     def seeds(self) -> list[RunOptions]:
         """The run of each seed: seed, seed + 1, .."""
@@ -244,8 +245,7 @@ def _trainer(
         callbacks += [LastCheckpoint(options.run_dir, config.checkpoint_interval)]
     callbacks.append(RunProgress(name, config.epoch_budget, config.max_env_steps))
     each = options.seeds()
-    version = options.log_version
-    loggers = [TensorBoardLogger(run.run_dir, name="logger", version=version, default_hp_metric=False) for run in each]
+    loggers = [TensorBoardLogger(run.run_dir, "logger", options.log_version, default_hp_metric=False) for run in each]
     for logger, run in zip(loggers, each, strict=True):
         _log_hparams(logger, method, run.seed)
     return Trainer(

@@ -9,9 +9,7 @@ from lightning_rl.agents.imagination import LearnedModelDQN, PerfectModelDQN, Re
 from lightning_rl.agents.model_based import CoreSettings
 from lightning_rl.agents.optim import LockstepAdam
 from lightning_rl.agents.step_training import StepTraining, play
-from lightning_rl.envs.buttongrid import ButtonGrid
-from lightning_rl.envs.panflute import PanFlute
-from lightning_rl.envs.procmaze import ProcMaze
+from lightning_rl.envs.generalisation import ButtonGrid, PanFlute, ProcMaze
 from lightning_rl.nets.latents import CategoricalLatent, GaussianLatent
 from lightning_rl.nets.trunks import RecordedPass, TrunkNet
 from lightning_rl.nets.world_models import LatentModel, LossWeights, SimpleModel

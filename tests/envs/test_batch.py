@@ -10,7 +10,7 @@ from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.functional.value_learning import discount_after
 
 SEEDS = [11, 12, 13, 14]
-CARTPOLE = EnvSpec("cartpole-v1", "CartPole-v1", 4, 2, False, 30, 10, 500.0, None)
+CARTPOLE = EnvSpec("cartpole-v1", "CartPole-v1", 4, 2, False, 30, 500.0, None)
 
 
 def batches():
@@ -89,7 +89,7 @@ def test_a_repeat_stops_at_the_time_limit():
 
 def pendulum():
     spec = env_spec("pendulum")
-    return EnvSpec("p", spec.env_id, 3, 1, True, 10, 10, 0.0, None)
+    return EnvSpec("p", spec.env, 3, 1, True, 10, 0.0, None)
 
 
 def test_processes_play_the_same_and_end():

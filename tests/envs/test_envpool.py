@@ -70,7 +70,7 @@ def _state(obs):
 
 
 @installed
-@pytest.mark.parametrize("changes", [{"repeat": 2}, {"env_id": "Nowhere-v0"}])
+@pytest.mark.parametrize("changes", [{"repeat": 2}, {"env": "Nowhere-v0"}])
 def test_what_it_lacks_is_refused(changes):
     with pytest.raises(UserError, match=r"EnvPool does not have .lunarlander.*use simulator=serial or processes"):
         EnvPoolBatch(dataclasses.replace(LANDER, **changes), [1])

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from helpers import run_cli, toy_policy
 
+from lightning_rl.core.gamenames import GAMES, Game
 from lightning_rl.core.types import Request, UserError
 from lightning_rl.envs import checked
 from lightning_rl.envs.checked import CheckedEnv
 from lightning_rl.envs.gym import make_env
-from lightning_rl.envs.spec import ENV_SPECS, EnvSpec
+from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.rollouts.collector import Collector
 from lightning_rl.rollouts.player import Player
 
@@ -100,13 +101,9 @@ TOLD = {
 def bad(monkeypatch):
     """Makes ``Task(kind)`` the environment of gamename ``bad``."""
 
-    def register(kind, continuous=False):
-        monkeypatch.setitem(gymnasium.registry, "bad-v0", None)
-        del gymnasium.registry["bad-v0"]
-        gymnasium.register("bad-v0", entry_point=Task, kwargs={"kind": kind})
-        spec = EnvSpec("bad", "bad-v0", 3, 2, continuous, 10, 10, 10.0, None)
-        monkeypatch.setitem(ENV_SPECS, "bad", spec)
-        return spec
+    def register(kind):
+        monkeypatch.setitem(GAMES, "bad", Game(Task, horizon=10, kwargs=(("kind", kind),)))
+        return EnvSpec("bad", Task, 3, 2, False, 10, kwargs=(("kind", kind),))
 
     return register
 
@@ -148,8 +145,9 @@ def test_the_time_limit_truncates_and_a_reset_begins_it_anew(bad):
 
 
 def test_an_action_box_without_bounds_is_refused(bad):
+    bad("infinite")
     with pytest.raises(UserError, match=r"action space of bad-v0 is Box\(-inf, inf, \(2,\), float32\), .* give it finite bounds"):
-        make_env(bad("infinite", continuous=True))
+        make_env("bad")
 
 
 def test_a_step_that_does_not_return_is_named_while_it_lasts(bad, monkeypatch, capsys):

@@ -12,7 +12,7 @@ from gymnasium.utils.env_checker import check_env
 import lightning_rl
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, load_proxy, read_proxy, save_proxy, shipped
-from lightning_rl.envs.spec import env_spec
+from lightning_rl.envs.spec import env_spec, plain_env
 
 SE = SyntheticProxy("cartpole-v0", (8,), "tanh", 2, 7, True, False, "raw")
 RN = RewardProxy("cartpole-v0", (8,), "tanh", "exclusive_potential", 0.9)
@@ -204,7 +204,7 @@ def test_a_pipe_is_no_proxy_file(tmp_path):
 @pytest.mark.parametrize("name", shipped())
 def test_shipped_proxies_are_registered_and_small(name):
     env = gymnasium.make(f"lightning_rl/{name}")
-    real = gymnasium.make(env_spec(load_proxy(name).unwrapped.about["gamename"]).env_id)
+    real = plain_env(env_spec(load_proxy(name).unwrapped.about["gamename"]))
     assert env.action_space == real.action_space
     assert env.observation_space.shape == real.observation_space.shape
     env.reset(seed=0)

@@ -7,7 +7,7 @@ from lightning_rl.envs.batch import GymBatch
 from lightning_rl.envs.reward_network import RewardBatch, RewardNet
 from lightning_rl.envs.spec import EnvSpec
 
-SPEC = EnvSpec("cartpole-v1", "CartPole-v1", 4, 2, False, 4, 4, 4.0, None)
+SPEC = EnvSpec("cartpole-v1", "CartPole-v1", 4, 2, False, 4, 4.0, None)
 
 
 @pytest.mark.parametrize(("form", "real"), [("additive_potential", 1.0), ("exclusive_potential", 0.0)])

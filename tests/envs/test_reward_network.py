@@ -50,7 +50,7 @@ def test_native_leaves_the_reward_alone():
 
 
 def test_gymnasium_tasks_get_the_same_rewards():
-    spec = EnvSpec("cartpole-v1", "CartPole-v1", 4, 2, False, 30, 10, 500.0, None)
+    spec = EnvSpec("cartpole-v1", "CartPole-v1", 4, 2, False, 30, 500.0, None)
     net = RewardNet(4, 0, "exclusive", (8,), "tanh")
     params = rows(net, 2)
     batch = RewardBatch(net, params, GymBatch(spec, [1, 2]), 0.9)

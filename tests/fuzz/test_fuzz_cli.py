@@ -16,8 +16,8 @@ from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from lightning_rl.cli import build_parser, main
+from lightning_rl.core.gamenames import GAMES
 from lightning_rl.core.types import UserError
-from lightning_rl.envs.spec import ENV_SPECS
 from lightning_rl.lab.figures.registry import FIGURES
 from lightning_rl.lab.protocols.registry import PROTOCOLS
 from lightning_rl.lab.tuning.space import FORMS, TuneConfig
@@ -58,7 +58,7 @@ values = st.one_of(st.sampled_from(NUMBERS), st.sampled_from(YAMLS), texts, st.i
 names = st.sampled_from((*IMPLEMENTATIONS, *ALIASES, "SE", "DDQN", "UDRL"))
 _GIVEN = {"--figure", "--eval_agent", "--imagine", "--implementation", "--gamename", "--preset", "--ray_address"}
 FITTING = [(name, game) for name, game in fitting() if name != "UDRL"] + [("UDRL", "cartpole")] * 9
-games = st.sampled_from((*ENV_SPECS, "panflute-3", "procmaze-2", "cartpole", "cartpole"))
+games = st.sampled_from((*GAMES, "panflute-3", "procmaze-2", "cartpole", "cartpole"))
 
 
 def keys_of(name):

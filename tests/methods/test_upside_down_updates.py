@@ -30,7 +30,7 @@ def experience_of(episodes, **settings):
     """An experience whose buffer holds these episodes, without environments."""
     experience = UpsideDownExperience.__new__(UpsideDownExperience)
     experience.cfg, experience.run_seed, experience.max_return = build(**settings).cfg, 3, 100.0
-    spec = EnvSpec("toy", "Toy-v0", 4, 2, False, 20, 10, 100.0, None)
+    spec = EnvSpec("toy", "Toy-v0", 4, 2, False, 20, 100.0, None)
     experience.buffer = SortedEpisodeBuffer(experience.cfg.replay_size, spec, experience.cfg.recent_episodes)
     experience.buffer.add(episodes)
     return experience

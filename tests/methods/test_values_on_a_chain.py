@@ -5,24 +5,24 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from chain_helpers import BEST, EYE, GAMMA, HORIZON, V, chain_episodes
+from chain_helpers import BEST, EYE, GAMMA, HORIZON, Chain, V, chain_episodes
 from helpers import tiny_settings
 from policy_gradient_helpers import build
 
 from lightning_rl.core.config import build_config, merged_values
-from lightning_rl.envs.spec import ENV_SPECS, EnvSpec
+from lightning_rl.core.gamenames import GAMES, Game
 from lightning_rl.methods.registry import implementation
 from lightning_rl.methods.window import WindowEpoch
 from lightning_rl.rollouts.episode_buffer import EpisodeWindow
 from lightning_rl.rollouts.steps import step_batch
 
-SPEC = EnvSpec("chain", "chain-v0", 3, 2, False, HORIZON, HORIZON, 1.0, None)
+CHAIN = Game(Chain, horizon=HORIZON, max_return=1.0)
 
 
 @pytest.mark.parametrize("name", ["REINFORCE", "AAC"])
 def test_policy_gradients_find_the_best_policy_and_the_critic_its_values(name, monkeypatch):
     """The actor-critic bootstraps at the time limit and finds the values without one; REINFORCE stops there, and acts best."""
-    monkeypatch.setitem(ENV_SPECS, "chain", SPEC)
+    monkeypatch.setitem(GAMES, "chain", CHAIN)
     own = {"gae_lambda": 0.7, "bootstrap_truncated": True, "network": "separate", "value_delta": 1.0, "entropy_coef": 0.02}
     own = own if name == "AAC" else {}
     method, _ = build(name, "chain", gamma=GAMMA, learning_rate=0.02, hidden=[16], anneal_from=1.0, **own)
@@ -47,7 +47,7 @@ def test_the_critic_of_reward_conditioned_policies_finds_the_values_of_a_random_
     state 2: V = 0.5 * 1 + 0.5 * 0.8 V = 0.5 / 0.6 = 0.8333. State 1: V = 0.4 * 0.8333 + 0.4 V = 0.5556.
     state 0: V = 0.5 (-0.84 + 0.8 * 0.5556) + 0.5 (0.15 + 0.8 V) = -0.1228 / 0.6 = -0.2046.
     """
-    monkeypatch.setitem(ENV_SPECS, "chain", SPEC)
+    monkeypatch.setitem(GAMES, "chain", CHAIN)
     settings = {"gamma": GAMMA, "critic_learning_rate": 0.02, "critic_hidden": [16], "bootstrap_truncated": True}
     settings |= {"value_scale": 1.0, "critic_max_grad_norm": 100.0, "gae_lambda": 0.7}
     entry = implementation("RCP-A")

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from helpers import same_episodes, toy_policy
 
+from lightning_rl.core.gamenames import GAMES
 from lightning_rl.core.types import Request, RolloutError
-from lightning_rl.envs.spec import ENV_SPECS, env_spec
+from lightning_rl.envs.spec import env_spec
 from lightning_rl.functional.upside_down import next_command
 from lightning_rl.rollouts.player import Player
 
@@ -14,7 +15,7 @@ def requests(count: int, mode="sampled", command=(100.0, 50.0), start: int = 0) 
     return [Request(f"test {i}", 1000 + i, mode, command) for i in range(start, start + count)]
 
 
-@pytest.mark.parametrize("gamename", ENV_SPECS)
+@pytest.mark.parametrize("gamename", GAMES)
 def test_an_episode_is_a_pure_function_of_policy_and_request(gamename):
     spec = env_spec(gamename)
     player = Player(spec, toy_policy(spec))

@@ -5,7 +5,7 @@ from helpers import make_episode
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.rollouts.episode_buffer import SortedEpisodeBuffer
 
-SPEC = EnvSpec("toy", "Toy-v0", 4, 2, False, 20, 10, 100.0, None)
+SPEC = EnvSpec("toy", "Toy-v0", 4, 2, False, 20, 100.0, None)
 
 
 def buffer_with(rewards: list[list[float]], capacity: int = 10) -> SortedEpisodeBuffer:

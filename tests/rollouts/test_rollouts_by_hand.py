@@ -15,7 +15,7 @@ from lightning_rl.methods.base import Evaluation, evaluation_requests
 from lightning_rl.rollouts.experience import RolloutExperience, training_requests, warm_up_requests
 from lightning_rl.rollouts.player import ActionNoise, Player, uniform_actions
 
-SPEC = EnvSpec("toy", "Toy-v0", 1, 2, False, 150, 10, 100.0, None)
+SPEC = EnvSpec("toy", "Toy-v0", 1, 2, False, 150, 100.0, None)
 
 
 class Script:
@@ -123,7 +123,7 @@ def test_uniform_episodes_do_not_ask_the_policy():
 
 
 def test_uniform_noise_fills_the_action_box():
-    box = EnvSpec("toy", "Toy-v0", 1, 2, True, 150, 10, 100.0, None)
+    box = EnvSpec("toy", "Toy-v0", 1, 2, True, 150, 100.0, None)
     noise = np.array([[0.0, 0.25], [0.5, 1.0]], dtype=np.float32)
     assert uniform_actions(box, noise).tolist() == [[-1.0, -0.5], [0.0, 1.0]]
     assert uniform_actions(SPEC, noise).tolist() == [1, 1]

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from lightning_rl.core.arguments import number
 from lightning_rl.core.types import UserError
-from lightning_rl.envs.spec import env_spec
+from lightning_rl.envs.spec import solved_return
 from lightning_rl.functional.bootstrap import mean_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.protocol_csv import numbers, ordered, read_protocol
@@ -93,7 +93,7 @@ def draw(arguments: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv, or the table of ``--markdown``."""
     table = read_protocol(arguments.sources, COLUMNS, "reward-curves")
     game = str(table["gamename"].iloc[0])
-    limit = env_spec(game).solved_return if arguments.threshold is None else arguments.threshold
+    limit = solved_return(game) if arguments.threshold is None else arguments.threshold
     if arguments.markdown:
         print(markdown(summary_rows(table, limit)))
         return

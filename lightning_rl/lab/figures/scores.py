@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lightning_rl.core.arguments import number
-from lightning_rl.envs.spec import ENV_SPECS
+from lightning_rl.envs.spec import solved_return
 from lightning_rl.functional.bootstrap import mean_interval
 from lightning_rl.functional.statistics import interquartile_mean
 from lightning_rl.lab.figures import style
@@ -65,7 +65,7 @@ def group_scores(runs: pd.DataFrame) -> pd.DataFrame:
 
 def threshold_of(game: str, asked: float | None) -> float | None:
     """The threshold that was asked for, else the environment's solved return."""
-    return asked if asked is not None or game not in ENV_SPECS else ENV_SPECS[game].solved_return
+    return solved_return(game) if asked is None else asked
 
 
 def score_table(games: dict[str, list[Group]], threshold: float | None) -> pd.DataFrame:

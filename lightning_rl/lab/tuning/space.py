@@ -13,6 +13,7 @@ from pydantic import Field, PositiveInt
 from pydantic.dataclasses import dataclass as config_dataclass
 
 from lightning_rl.core.config import build_config, config_path, read_yaml
+from lightning_rl.core.gamenames import base_name
 from lightning_rl.core.limits import SEEDS, WHOLE
 from lightning_rl.core.schema import STRICT, Agents
 from lightning_rl.core.types import UserError
@@ -52,7 +53,7 @@ def load_tune_config(
     block = read_yaml(path).get("tune")
     if block is None:
         raise UserError(f"--use_tune: {path.name} has no tune: block; add one, UDRL.yaml explains its keys")
-    blocks = {name: dict(block.get(name) or {}) for name in ("default", gamename)}
+    blocks = {name: dict(block.get(name) or {}) for name in ("default", base_name(gamename), gamename)}
     for own in blocks.values():
         if isinstance(own.get("search"), dict):
             own["search"] = {key: space for key, space in own["search"].items() if key not in unread}

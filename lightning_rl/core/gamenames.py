@@ -1,0 +1,181 @@
+"""Gamenames: what ``--gamename`` may say, and what Gymnasium does not know of the environments that have a name here.
+
+Nothing heavy is imported, so that names can be listed and compared at once. A gamename is one of ``GAMES``, one of these with a
+size (``procmaze-6``), or any Gymnasium id: ``MountainCar-v0``, or ``my_package:MyEnv-v0``, whose module is imported first.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lightning_rl.core.limits import ENV_SIZE, WHOLE, shorten
+from lightning_rl.core.types import UserError
+
+_OWN = "lightning_rl.envs.adapters:lightning_rl"
+
+
+@dataclass(frozen=True)
+class Game:
+    """An environment by name; sizes, horizon and solved return that are not given here are Gymnasium's.
+
+    env: a Gymnasium id, ``module:Id-v0`` imports the module that registers it; or a function that makes the environment.
+    horizon: time limit in steps. solved_return: the return that the field calls solved.
+    max_return: the highest return that can be asked for; commands are clipped to it.
+    min_return: the lowest return that an episode can have, None where no bound is known.
+    one_hot: exactly one number of an observation is 1, the others are 0, though its space does not say so.
+    sparse: give the sum of the rewards at the last step and 0 before. kwargs: arguments of the environment, e.g. its size.
+    """
+
+    env: str | Callable[..., Any]
+    horizon: int | None = None
+    max_return: float = math.inf
+    min_return: float | None = None
+    solved_return: float | None = None
+    one_hot: bool = False
+    sparse: bool = False
+    kwargs: tuple[tuple[str, Any], ...] = ()
+
+
+def _grid(name: str, horizon: int, max_return: float, solved_return: float, min_return: float) -> Game:
+    """A grid world of the synthetic-environments paper."""
+    return Game(f"{_OWN}/{name}-v0", horizon, max_return, min_return, solved_return, one_hot=True)
+
+
+def _bandit(arms: int, max_return: float) -> Game:
+    """max_return: the best arm's mean at every pull; single episodes can be luckier."""
+    return Game(f"{_OWN}/bandit{arms}-v0", 50, max_return, one_hot=True)
+
+
+def _sized(name: str, max_return: float, **sizes: int) -> Game:
+    """The horizon is that of the paper's evaluation."""
+    return Game(f"{_OWN}/{name}-v0", 100, max_return, kwargs=tuple(sizes.items()))
+
+
+def _procmaze(grid_size: int = 4) -> Game:
+    return _sized("ProcMaze", -1.0, grid_size=grid_size)  # best: the start is on the goal
+
+
+def _buttongrid(grid_size: int = 5, num_buttons: int = 3) -> Game:
+    best = 100 // (num_buttons + 1)  # a move for each button, and a step to be paid
+    return _sized("ButtonGrid", best, grid_size=grid_size, num_buttons=num_buttons)
+
+
+def _panflute(num_pipes: int = 5) -> Game:
+    return _sized("PanFlute", 200 / max(num_pipes, 1), num_pipes=num_pipes)  # best: the right order, and lucky events
+
+
+SIZED: dict[str, Callable[..., Game]] = {"procmaze": _procmaze, "buttongrid": _buttongrid, "panflute": _panflute}
+"""Environments of any size: ``panflute-8`` has 8 pipes, ``buttongrid-4-2`` 4 x 4 cells and 2 buttons."""
+
+# LunarLander's max_return: earlier implementation. Others: the highest return reachable in principle, rounded up where
+# it depends on the start state (Acrobot's best episodes last about 60 steps; Pendulum's best returns are near -1);
+# HalfCheetah: the best published agents reach about 16,000. Of names with the same id the first is what the id means.
+GAMES: dict[str, Game] = {
+    "lunarlander": Game("LunarLander-v3", max_return=320.0),
+    "lunarlander-sparse": Game("LunarLander-v3", max_return=320.0, sparse=True),
+    "lunarlander-continuous": Game("LunarLanderContinuous-v3", max_return=320.0),
+    "beresheet": Game("LunarLander-v3", horizon=300, max_return=320.0),  # of a course's assignment on policy gradients
+    "cartpole": Game("CartPole-v1", max_return=500.0, min_return=1.0),
+    "cartpole-v0": Game("CartPole-v0", max_return=200.0, min_return=1.0),
+    "acrobot": Game("Acrobot-v1", max_return=-60.0, min_return=-500.0),
+    "pendulum": Game("Pendulum-v1", max_return=0.0, min_return=-3254.8),
+    "mountaincar-continuous": Game("MountainCarContinuous-v0", max_return=100.0, min_return=-99.9),
+    "halfcheetah": Game("HalfCheetah-v5", max_return=16_000.0),
+    "bandit10": _bandit(10, 45.0),
+    "bandit20": _bandit(20, 47.5),
+    "cliff": _grid("cliff", 50, -12.0, -20.0, -149.0),
+    "emptyroom22": _grid("emptyroom22", 10, 0.99, 0.8, -0.1),
+    "emptyroom23": _grid("emptyroom23", 15, 0.98, 0.8, -0.15),
+    "emptyroom33": _grid("emptyroom33", 20, 0.97, 0.8, -0.2),
+    "wallroom": _grid("wallroom", 30, 0.93, 0.8, -0.3),
+    "holeroom": _grid("holeroom", 30, 0.93, 0.8, -1.29),
+    "holeroomlarge": _grid("holeroomlarge", 30, 0.91, 0.8, -1.29),
+    "holeroomlargeshifted": _grid("holeroomlargeshifted", 30, 0.83, 0.8, -1.29),
+    **{name: game() for name, game in SIZED.items()},
+}
+"""The environments by gamename; ``register_env`` adds to them."""
+
+_BUILT_IN = frozenset(GAMES)
+
+
+def register_env(
+    gamename: str, env: str | Callable[..., Any], *, horizon: int | None = None, max_return: float = math.inf,
+    min_return: float | None = None, solved_return: float | None = None, one_hot: bool = False, sparse: bool = False,
+    kwargs: Mapping[str, Any] | None = None,
+) -> None:  # fmt: skip
+    """Gives an environment a gamename, for this process and those that it starts by forking.
+
+    So that the command line and a cluster know it too, call this (or ``gymnasium.register``) in a module of yours, and use the
+    gamename ``my_module:<gamename>``. A name of your own may be registered again; the last registration counts.
+
+    Args:
+        gamename: The new name, e.g. ``"warehouse"``.
+        env: A Gymnasium id (``"MountainCar-v0"``, ``"my_module:MyEnv-v0"``), or a class or function that makes the
+            ``gymnasium.Env``. A class of ``FuncEnv`` is played in batches, world models included.
+        horizon: Time limit in steps; None: the one that Gymnasium knows of, else 1,000.
+        max_return: The highest return that can be asked for; commands are clipped to it. Without it they are not clipped.
+        min_return: The lowest return that an episode can have; the score of agents that fail. None: not known.
+        solved_return: The return that counts as solved; None: Gymnasium's ``reward_threshold``, if it has one.
+        one_hot: Exactly one number of an observation is 1, the others are 0, so that tables can be learned; of Discrete
+            observations that is known.
+        sparse: Give the sum of the rewards at the last step, and 0 before.
+        kwargs: Arguments of the environment.
+
+    Raises:
+        UserError: The name is that of an environment of this package, or the horizon is no number of steps.
+    """
+    if gamename in _BUILT_IN:
+        raise UserError(f"gamename '{gamename}' is taken by the environment of this package; register yours under another name")
+    if horizon is not None and not 1 <= horizon <= WHOLE:
+        raise UserError(f"register_env('{shorten(gamename)}'): horizon {horizon} is no time limit; give 1 step or more")
+    given = tuple((kwargs or {}).items())
+    GAMES[gamename] = Game(env, horizon, max_return, min_return, solved_return, one_hot, sparse, given)
+
+
+def base_name(gamename: str) -> str:
+    """The key of ``GAMES`` whose environment it is: ``procmaze`` of ``procmaze-3``, ``cartpole`` of ``CartPole-v1``, or itself.
+
+    Whatever belongs to an environment (blocks of configs, its form in batched torch) is found under this name, so that
+    one environment has the same settings whichever way it is called.
+    """
+    if gamename in GAMES:
+        return gamename
+    if (registered := gamename.rpartition(":")[2]) in GAMES.keys() - _BUILT_IN:  # by the module before the colon
+        return registered
+    if gamename.partition("-")[0] in SIZED:
+        return gamename.partition("-")[0]
+    return next((name for name, game in GAMES.items() if game.env == gamename), gamename)
+
+
+def named_game(gamename: str) -> Game | None:
+    """What is known of a gamename, which may say a size where ``SIZED`` has it, or None. UserError for a wrong size."""
+    name = base_name(gamename)
+    if name == gamename or name not in SIZED:
+        return GAMES.get(name)
+    sizes, known, asked = gamename.split("-")[1:], GAMES[name].kwargs, shorten(gamename)
+    if not all(size.isdecimal() and size.isascii() for size in sizes) or len(sizes) > len(known):
+        example = "-".join([name, *(str(value) for _, value in known)])
+        meaning = " and ".join(key for key, _ in known)
+        raise UserError(f"gamename '{asked}': sizes are whole numbers, {meaning}, e.g. {example}")
+    if any(len(size) > 4 or int(size) > ENV_SIZE for size in sizes):
+        raise UserError(f"gamename '{asked}': sizes go up to {ENV_SIZE}")
+    return SIZED[name](*map(int, sizes))
+
+
+def unknown_gamename(gamename: str, ids: Iterable[str] = ()) -> UserError:
+    """The error for a gamename that is neither here nor in Gymnasium, with the nearest name, in any case. ids: Gymnasium's."""
+    names = {name.casefold(): name for name in (*ids, *GAMES)}
+    near = difflib.get_close_matches(gamename.casefold(), names, n=1, cutoff=0.75)
+    every = f"choose one of: {', '.join(GAMES)}; or a Gymnasium id, e.g. MountainCar-v0 or my_package:MyEnv-v0"
+    remedy = f"did you mean '{names[near[0]]}'?" if near else every
+    return UserError(f"unknown gamename '{shorten(gamename)}'; {remedy}")
+
+
+def folder_name(gamename: str) -> str:
+    """The gamename as a folder can have it: ``my_package-MyEnv-v0`` of ``my_package:MyEnv-v0``."""
+    return re.sub("[/:]", "-", gamename)

@@ -1,0 +1,319 @@
+"""Environments that this package has no name for: Gymnasium's ids, a user's modules and classes, every kind of space."""
+
+import subprocess
+import sys
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from chain_helpers import Chain
+from gymnasium import spaces
+from helpers import ROOT, run_cli
+
+from lightning_rl.core.config import merged_values
+from lightning_rl.core.gamenames import GAMES, Game, base_name, folder_name, register_env
+from lightning_rl.core.types import UserError
+from lightning_rl.envs.adapters import FUNC_ENVS, func_env
+from lightning_rl.envs.gym import make_env
+from lightning_rl.envs.spec import DEFAULT_HORIZON, env_spec, solved_return
+
+
+class Echo(gymnasium.Env):
+    """Shows ``obs``, pays the action, never ends by itself."""
+
+    def __init__(self, space, obs, actions=None):
+        self.observation_space, self.obs = space, obs
+        self.action_space = spaces.Discrete(2) if actions is None else actions
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.obs, {}
+
+    def step(self, action):
+        return self.obs, float(np.sum(action)), False, False, {}
+
+
+@pytest.fixture
+def register():
+    """``register_env`` for the length of a test."""
+    before = dict(GAMES)
+    yield register_env
+    GAMES.clear()
+    GAMES.update(before)
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """A user's module on the path, in a folder of the test."""
+
+    def write(name, text):
+        (tmp_path / f"{name}.py").write_text(text)
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+    return write
+
+
+# --- names and facts ----------------------------------------------------------------------------------------------------
+
+
+def test_facts_are_read_from_gymnasium():
+    spec = env_spec("MountainCar-v0")
+    assert (spec.obs_size, spec.action_size, spec.continuous, spec.horizon, spec.solved_return) == (2, 3, False, 200, -110)
+    assert (spec.max_return, spec.min_return, spec.one_hot) == (np.inf, None, False)
+    walker = env_spec("BipedalWalker-v3")
+    assert (walker.obs_size, walker.action_size, walker.continuous, walker.horizon) == (24, 4, True, 1600)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "name"),
+    [("CartPole-v1", "cartpole"), ("CartPole-v0", "cartpole-v0"), ("Pendulum-v1", "pendulum"),
+     ("LunarLander-v3", "lunarlander"), ("HalfCheetah-v5", "halfcheetah")],
+)  # fmt: skip
+def test_an_id_is_the_same_as_its_name(env_id, name):
+    """Facts, blocks of configs and the form in batched torch; only the folder is that of what was asked for."""
+    by_id, by_name = env_spec(env_id), env_spec(name)
+    assert (by_id.gamename, by_id.family) == (env_id, name)
+    assert (by_id.max_return, by_id.min_return, by_id.horizon) == (by_name.max_return, by_name.min_return, by_name.horizon)
+    assert type(func_env(by_id)) is type(func_env(by_name))
+    for implementation in ("UDRL", "RCP-A", "DDQN"):
+        ours, theirs = (merged_values(implementation, game)[1] for game in (env_id, name))
+        assert ours == theirs
+
+
+@pytest.mark.parametrize("gamename", ["lunarlander-sparse", "beresheet", "my_cartpole-3", "MountainCar-v0"])
+def test_what_is_no_other_name_of_an_environment(gamename):
+    assert base_name(gamename) == gamename
+
+
+@pytest.mark.parametrize(
+    ("asked", "near"),
+    [("LunarLander-v2", "LunarLander-v3"), ("Cartpole", "cartpole"), ("ACROBOT", "acrobot"),
+     ("mountaincar-v0", "MountainCar-v0"), ("lunarlander_sparse", "lunarlander-sparse")],
+)  # fmt: skip
+def test_an_unknown_name_is_told_the_nearest(asked, near):
+    with pytest.raises(UserError, match=f"unknown gamename '{asked}'; did you mean '{near}'?"):
+        env_spec(asked)
+
+
+def test_names_are_there_without_gymnasium_and_torch():
+    code = (
+        "import sys; import lightning_rl.core.gamenames as g; import lightning_rl.core.config; print(len(g.GAMES));"
+        "assert not {'torch', 'gymnasium', 'pytorch_lightning'} & sys.modules.keys(), sorted(sys.modules)"
+    )
+    package = (
+        "import types, sys; p = types.ModuleType('lightning_rl'); p.__path__ = ['lightning_rl']; sys.modules['lightning_rl'] = p;"
+    )
+    done = subprocess.run([sys.executable, "-c", package + code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.stdout.strip(), done.stderr) == (str(len(GAMES)), "")
+
+
+@pytest.mark.parametrize(
+    ("gamename", "folder"), [("ALE/Pong-v5", "ALE-Pong-v5"), ("my_package.envs:MyEnv-v0", "my_package.envs-MyEnv-v0")]
+)
+def test_folders_of_results(gamename, folder):
+    assert folder_name(gamename) == folder
+
+
+def test_solved_returns_without_making_the_environment(monkeypatch):
+    monkeypatch.setattr(gymnasium, "make", None)
+    assert [solved_return(name) for name in ("lunarlander", "CartPole-v1", "cliff", "panflute-8", "nobody")] == [
+        200,
+        475,
+        -20,
+        None,
+        None,
+    ]
+
+
+def test_without_a_time_limit_there_is_one_and_a_warning(monkeypatch):
+    monkeypatch.setattr("lightning_rl.envs.spec._READ", {})
+    with pytest.warns(UserWarning, match=r"nobody states a time limit for 'CliffWalkingSlippery-v1': .* cut after 1000 steps"):
+        assert env_spec("CliffWalkingSlippery-v1").horizon == DEFAULT_HORIZON
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env_spec("CliffWalkingSlippery-v1")  # said once
+
+
+# --- a user's own --------------------------------------------------------------------------------------------------------
+
+MODULE = """
+import gymnasium, numpy as np
+
+class Walk(gymnasium.Env):
+    observation_space = gymnasium.spaces.Discrete(6, start=2)
+    action_space = gymnasium.spaces.Discrete(2, start=1)
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = 2
+        return self.place, {}
+    def step(self, action):
+        assert action in (1, 2), action
+        self.place += int(action)
+        return self.place, 1.0, self.place >= 6, False, {}
+"""
+
+
+def test_a_module_of_the_user_is_imported_and_trained_on(module, tmp_path):
+    module("walks_a", MODULE + "gymnasium.register('Walk-v0', Walk, max_episode_steps=9, reward_threshold=2.0)")
+    spec = env_spec("walks_a:Walk-v0")
+    assert (spec.obs_size, spec.action_size, spec.horizon, spec.solved_return, spec.one_hot) == (6, 2, 9, 2.0, True)
+    env = make_env("walks_a:Walk-v0")
+    assert env.reset(seed=0)[0].tolist() == [1, 0, 0, 0, 0, 0]  # the space begins at 2
+    assert env.step(1)[0].tolist() == [0, 0, 1, 0, 0, 0]  # action 1 of ours is 2 of the environment's
+    for implementation in ("UDRL", "QL"):
+        assert run_cli(tmp_path, "--max_epochs", "1", gamename="walks_a:Walk-v0", implementation=implementation) == 0
+        last = tmp_path / "walks_a-Walk-v0" / "default" / implementation / "seed_25" / "last.ckpt"
+        assert torch.load(last, weights_only=True)["epoch"] == 0
+
+
+def test_a_module_may_register_names(module):
+    module("walks_b", f"{MODULE}\nfrom lightning_rl.core.gamenames import register_env\nregister_env('walk', Walk, horizon=4)")
+    try:
+        assert (env_spec("walks_b:walk").horizon, env_spec("walk").horizon) == (4, 4)
+    finally:
+        del GAMES["walk"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("1 / 0", r"importing broken: ZeroDivisionError: division by zero at .*broken.py:1$"),
+     ("raise SystemExit(3)", r"importing broken: SystemExit: 3 at .*broken.py:1$"),
+     ("import nowhere_at_all", r"importing broken: ModuleNotFoundError: No module named 'nowhere_at_all' at .*broken.py:1$"),
+     ("", "unknown gamename 'broken:Env-v0'")],
+)  # fmt: skip
+def test_a_module_that_cannot_be_imported_is_one_line(module, text, message):
+    module("broken", text)
+    with pytest.raises(UserError, match=message):
+        env_spec("broken:Env-v0")
+
+
+def test_modules_that_are_not_there_or_pythons_own():
+    with pytest.raises(UserError, match="there is no module 'nowhere'; install it, or add its folder to PYTHONPATH"):
+        env_spec("nowhere:Env-v0")
+    with pytest.raises(UserError, match="antigravity is a module of Python and has no environments"):
+        env_spec("antigravity:Env-v0")
+    assert "antigravity" not in sys.modules
+
+
+def test_a_class_is_registered_with_what_is_known_of_it(register):
+    register(
+        "echo",
+        Echo,
+        horizon=3,
+        max_return=2.0,
+        solved_return=1.5,
+        kwargs={"space": spaces.Box(0, 1, (2,)), "obs": np.ones(2, np.float32)},
+    )
+    spec, env = env_spec("echo"), make_env("echo")
+    assert (spec.obs_size, spec.horizon, spec.max_return, spec.solved_return) == (2, 3, 2.0, 1.5)
+    env.reset(seed=0)
+    assert [env.step(1)[3] for _ in range(3)] == [False, False, True]
+    register("echo", "Pendulum-v1")
+    assert (env_spec("echo").obs_size, env_spec("echo").horizon) == (3, 200)
+    register("echo", "Pendulum-v1", horizon=5)
+    assert env_spec("echo").horizon == 5
+
+
+def test_a_function_may_wrap_and_its_time_limit_is_seen(register):
+    register("short", lambda: gymnasium.wrappers.TimeLimit(gymnasium.make("CartPole-v1").unwrapped, 17), sparse=True)
+    assert (env_spec("short").horizon, env_spec("short").sparse) == (17, True)
+
+
+def test_an_environment_in_batched_torch_is_played_as_one(register):
+    register("my-chain", Chain, horizon=7, one_hot=True)
+    spec, env = env_spec("my-chain"), make_env("my-chain")
+    assert isinstance(func_env(spec), Chain)
+    assert (spec.obs_size, spec.horizon, spec.one_hot) == (3, 7, True)
+    assert env.reset(seed=0)[0].sum() == 1
+
+
+def test_registrations_that_are_refused(register):
+    with pytest.raises(UserError, match="gamename 'cartpole' is taken"):
+        register("cartpole", Echo)
+    with pytest.raises(UserError, match="horizon 0 is no time limit"):
+        register("echo", Echo, horizon=0)
+    register("lost", "NoSuch-v0")
+    with pytest.raises(UserError, match="unknown gamename 'NoSuch-v0'"):
+        env_spec("lost")
+
+
+# --- spaces --------------------------------------------------------------------------------------------------------------
+
+BOX = spaces.Box(-1, 1, (2, 2), np.float32)
+GRID = np.array([[0.1, 0.2], [0.3, 0.4]], np.float32)
+FLAT = [
+    (spaces.Discrete(3), 1, [0, 1, 0]),
+    (spaces.Discrete(3, start=-1), np.int64(1), [0, 0, 1]),
+    (spaces.MultiDiscrete([2, 3]), np.array([1, 0]), [0, 1, 1, 0, 0]),
+    (spaces.MultiDiscrete([2, 2], start=[5, 7]), np.array([6, 7]), [0, 1, 1, 0]),
+    (spaces.MultiBinary(3), np.array([1, 0, 1], np.int8), [1, 0, 1]),
+    (BOX, GRID, [0.1, 0.2, 0.3, 0.4]),
+    (spaces.Tuple((spaces.Discrete(2), spaces.Discrete(3, start=1))), (1, 2), [0, 1, 0, 1, 0]),
+    (spaces.Dict({"b": spaces.Discrete(2), "a": BOX}), {"b": 0, "a": GRID}, [0.1, 0.2, 0.3, 0.4, 1, 0]),  # in order of the keys
+    (spaces.Dict({"a": spaces.Tuple((spaces.MultiBinary(2),))}), {"a": ([0, 1],)}, [0, 1]),
+]
+
+
+@pytest.mark.parametrize(("space", "obs", "expected"), FLAT)
+def test_observations_become_vectors(register, space, obs, expected):
+    register("echo", Echo, horizon=2, kwargs={"space": space, "obs": obs})
+    env = make_env("echo")
+    assert env_spec("echo").obs_size == len(expected)
+    assert env_spec("echo").one_hot == isinstance(space, spaces.Discrete)
+    for seen in (env.reset(seed=0)[0], env.step(0)[0]):
+        assert seen in env.observation_space
+        assert seen.dtype == np.float32
+        np.testing.assert_allclose(seen, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("space", "obs"),
+    [(spaces.Discrete(3, start=1), 0), (spaces.Discrete(3), 3), (spaces.Discrete(3), 1.5), (BOX, np.zeros(4)),
+     (spaces.MultiDiscrete([2, 2]), [3, 9]), (spaces.Dict({"a": BOX}), {"b": GRID}), (spaces.Tuple((BOX,)), 1)],
+)  # fmt: skip
+def test_an_observation_that_is_not_in_its_space_is_one_line_with_its_place(register, space, obs):
+    register("echo", Echo, horizon=2, kwargs={"space": space, "obs": obs})
+    with pytest.raises(
+        UserError, match=r"reset\(\) gave the observation .*, which is not in .* -- from Echo at .*test_any_environment"
+    ):
+        make_env("echo").reset(seed=0)
+
+
+@pytest.mark.parametrize(
+    ("space", "words"),
+    [(spaces.Box(0, 255, (8, 8, 3), np.uint8), "are an image, Box"), (spaces.Box(0, 255, (8, 8), np.uint8), "are an image"),
+     (spaces.Box(0, 1, (2, 8, 8), np.float32), "are an image"),
+     (spaces.Dict({"a": spaces.Box(0, 255, (8, 8), np.uint8)}), "are an image, Dict"),
+     (spaces.Sequence(spaces.Discrete(2)), "is Sequence.*, which no network here takes; those that do: Box, Discrete"),
+     (spaces.Text(5), "is Text.*, which no network here takes"),
+     (spaces.Discrete(10**6), "are 1,000,000 numbers; networks here take")],
+)  # fmt: skip
+def test_observations_that_networks_cannot_take_are_refused_with_those_that_they_can(register, space, words):
+    register("echo", Echo, horizon=2, kwargs={"space": space, "obs": None})
+    with pytest.raises(UserError, match=f"the observation.* of echo-v0 {words}"):
+        env_spec("echo")
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [spaces.MultiDiscrete([3, 2]), spaces.MultiBinary(2), spaces.Dict({"a": spaces.Discrete(2)}), spaces.Box(-1, 1, (2, 2)),
+     spaces.Box(0, 3, (2,), np.int64), spaces.Tuple((spaces.Discrete(2),))],
+)  # fmt: skip
+def test_action_spaces_that_no_policy_fits_are_refused_with_those_that_do(register, actions):
+    register("echo", Echo, horizon=2, kwargs={"space": spaces.Discrete(2), "obs": 0, "actions": actions})
+    with pytest.raises(UserError, match=r"action space of echo-v0 is .*no policy here fits.*: Discrete .* and Box of one"):
+        env_spec("echo")
+
+
+def test_a_box_of_no_width_is_refused(register):
+    register("echo", Echo, horizon=2, kwargs={"space": spaces.Discrete(2), "obs": 0, "actions": spaces.Box(1, 1, (1,))})
+    with pytest.raises(UserError, match="without bounds or width"):
+        env_spec("echo")
+
+
+def test_every_batched_environment_has_a_name():
+    assert FUNC_ENVS.keys() <= GAMES.keys()
+    assert all(isinstance(game, Game) for game in GAMES.values())
