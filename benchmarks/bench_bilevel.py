@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/bench_bilevel.py [--generations 1] [--population 16]
 
-The settings are those of ``configs/SE.yaml``, set cartpole_syn_env of the synthetic-environments paper: 16 mirrored candidates
+The settings are those of ``configs/proxy_search.yaml``, set cartpole_syn_env of the paper: 16 mirrored candidates
 and 16 agents on the unperturbed proxy, 48 DDQN agents with batches of 199 and 57 tanh units. The paper's code needs about 440 CPU
 seconds for a generation and 1.2 to 1.5 ms for an inner step (measured beside it on one loaded core). Agents here train a fixed
 ``--steps`` steps, the paper's typical 6,819 for a good environment, as the number of steps of random ones says nothing

@@ -40,7 +40,7 @@ from helpers import tiny_flags
 from pytorch_lightning.loggers import TensorBoardLogger
 
 from lightning_rl.cli import main
-from lightning_rl.core import config, files
+from lightning_rl.core import files
 from lightning_rl.core.workers import cores
 from lightning_rl.lab.protocols.results import open_results
 from lightning_rl.run import train as run
@@ -244,16 +244,13 @@ class Logger(TensorBoardLogger):
 @contextlib.contextmanager
 def quick() -> Any:
     """Without the seconds that a thousand runs would spend on what is the same in each."""
-    read, commit, system = config.read_yaml, run._git_commit, files.system
+    commit, system = run._git_commit, files.system
     run.TensorBoardLogger = Logger
-    ours = config.config_path("UDRL").parent
-    kept = functools.cache(read)
-    config.read_yaml = lambda path: kept(path) if path.parent == ours else read(path)
     run._git_commit = lambda: None
     try:
         yield
     finally:
-        config.read_yaml, run._git_commit, files.system, run.TensorBoardLogger = read, commit, system, TensorBoardLogger
+        run._git_commit, files.system, run.TensorBoardLogger = commit, system, TensorBoardLogger
 
 
 def attempt(family: str, folder: Path, disk: Disk, chance: random.Random) -> tuple[int | None, str]:

@@ -7,18 +7,13 @@ import pytest
 import yaml
 from helpers import ROOT, fitting
 
-from lightning_rl.core.config import (
-    build_config,
-    config_path,
-    merged_values,
-    parse_setting,
-    parse_settings,
-    parse_yaml,
-    read_yaml,
-)
+from lightning_rl.core import catalogue
+from lightning_rl.core.config import block_layers, build_config, merged_values, parse_setting, parse_settings, presets
 from lightning_rl.core.gamenames import GAMES
 from lightning_rl.core.types import UserError
+from lightning_rl.core.yaml_files import parse_yaml, read_yaml
 from lightning_rl.envs.spec import env_spec
+from lightning_rl.lab.reports.config_table import SOURCE, block_rows, config_rows
 from lightning_rl.methods.proxy_search_configs import SEConfig
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.methods.reward_conditioned_configs import RCPRConfig
@@ -42,7 +37,7 @@ def test_every_config_instantiates_and_builds_its_method(name, gamename):
             entry.method(hparams)
 
 
-PRESETS = [(n, p) for n in IMPLEMENTATIONS for p in yaml.safe_load(config_path(n).read_text()).get("presets", {})]
+PRESETS = [(name, preset) for name, entry in catalogue.entries().items() for preset in presets(entry)]
 
 
 @pytest.mark.parametrize(("name", "preset"), PRESETS)
@@ -53,27 +48,84 @@ def test_every_preset_instantiates_and_builds_its_method(name, preset):
         entry.method({"implementation": name, "gamename": gamename, "seed": 0, "config": dataclasses.asdict(config)})
 
 
+FILES = {family: catalogue.CONFIGS / f"{family}.yaml" for family in catalogue.FAMILIES}
+GROUP_KEYS = {"about", "aliases", "extends", "module", "default", "presets", "tune"}
+
+
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)
 def test_blocks_are_of_known_environments_and_default_is_complete(name):
-    document = yaml.safe_load(config_path(name).read_text())
-    assert set(document) - {"default", "presets", "tune"} <= set(GAMES)
+    found = catalogue.entry(name)
+    assert {key for block in found.blocks for key in block.values} - GROUP_KEYS <= set(GAMES)
+    assert {key for block in found.blocks for key in block.values.get("tune", {})} <= {"default", *GAMES}
     fields = {field.name for field in dataclasses.fields(IMPLEMENTATIONS[name].config)}
-    assert set(document["default"]) == fields
+    assert {key for _, values in block_layers(found, "default") for key in values} == fields
+
+
+@pytest.mark.parametrize("family", FILES)
+def test_every_key_is_explained_once_where_it_first_stands(family):
+    document = yaml.safe_load(FILES[family].read_text())
+    rows = [row for name in document.keys() - {"legend"} for row in block_rows(FILES[family], name)]
+    explained = [row.key for row in rows if row.explanation]
+    assert sorted(explained) == sorted({row.key for row in rows})
+    for name in document.keys() & IMPLEMENTATIONS.keys():
+        assert all(row.explanation for row in config_rows(catalogue.entry(name)))
+
+
+@pytest.mark.parametrize("family", FILES)
+def test_the_legend_has_the_letters_of_all_sources_and_no_other(family):
+    text = FILES[family].read_text()
+    letters = {letter for source in SOURCE.findall(text) for letter in source.strip("[]").split(", ")}
+    assert letters == set(yaml.safe_load(text)["legend"])
+
+
+STEPS_OF_AN_ABLATION = ("august", "original-")  # each says what changes from the one before
+
+
+def test_no_value_repeats_what_lies_below():
+    seen, needed = set(), set()
+    for name, found in catalogue.entries().items():
+        for game in GAMES:
+            stacks = [merged_values(name, game, preset) for preset in (None, *presets(found))]
+            stacks.append([*block_layers(found, "tune", "default"), *block_layers(found, "tune", game)])
+            for stack in stacks:
+                below = {}
+                for where, values in stack:
+                    if any(f".presets.{step}" in where for step in STEPS_OF_AN_ABLATION):
+                        continue
+                    seen |= {(where, key) for key in values}
+                    needed |= {(where, key) for key, value in values.items() if repr(below.get(key, ...)) != repr(value)}
+                    below |= values
+    assert seen - needed == set()
+
+
+def test_the_configs_stay_short():
+    assert sum(len(path.read_text().splitlines()) for path in FILES.values()) <= 1100
 
 
 def test_precedence():
-    assert build_config(UDRLConfig, merged_values("UDRL", "lunarlander")[:1]).batch_size == 768
+    assert build_config(UDRLConfig, block_layers(catalogue.entry("UDRL"), "default")).batch_size == 768
     assert build_config(UDRLConfig, layers()).batch_size == 256
     assert build_config(UDRLConfig, layers(batch_size=3)).batch_size == 3
 
 
 def test_errors_name_file_block_and_key():
-    with pytest.raises(UserError, match=r"UDRL.yaml, block 'default': key 'batch_size': .* got 'x'"):
-        build_config(UDRLConfig, [("UDRL.yaml, block 'default'", {**merged_values("UDRL", "acrobot")[0][1], "batch_size": "x"})])
+    *below, (where, values) = block_layers(catalogue.entry("UDRL"), "default")
+    with pytest.raises(UserError, match=r"upside_down.yaml, block 'UDRL.default': key 'batch_size': .* got 'x'"):
+        build_config(UDRLConfig, [*below, (where, {**values, "batch_size": "x"})])
     with pytest.raises(UserError, match=r"key 'max_epochs': Missing required argument|key 'max_epochs': Field required"):
         build_config(UDRLConfig, [("toy", {})])
     with pytest.raises(UserError, match=r"unknown key 'zzz'; known keys: max_epochs"):
         build_config(UDRLConfig, layers(zzz=1))
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [("lr", "learning_rate"), ("Batch_Size", "batch_size"), ("buffer_size", "replay_size"), ("hiden", "hidden"),
+     ("total_timesteps", "max_env_steps"), ("epochs", "max_epochs")],
+)  # fmt: skip
+def test_words_of_other_libraries_lead_to_the_key(asked, meant):
+    with pytest.raises(UserError, match=f"--set: unknown key '{asked}'; did you mean '{meant}'"):
+        build_config(UDRLConfig, layers(**{asked: 1}))
 
 
 @pytest.mark.parametrize(
@@ -94,18 +146,31 @@ def test_yaml_cannot_make_objects():
 
 
 def test_every_implementation_has_a_config_and_the_other_way_round():
-    assert {path.stem for path in (ROOT / "configs").glob("*.yaml")} == set(IMPLEMENTATIONS)
+    assert {path.stem for path in (ROOT / "configs").glob("*.yaml")} == set(catalogue.FAMILIES)
+    assert set(catalogue.entries()) == set(IMPLEMENTATIONS)
 
 
-def test_presets_come_between_gamename_and_settings(tmp_path, monkeypatch):
-    path = tmp_path / "UDRL.yaml"
-    path.write_text("default: {a: 1, b: 1}\ncartpole: {a: 2, b: 2}\npresets:\n  paper: {b: 3}\n")
-    monkeypatch.setattr("lightning_rl.core.config.config_path", lambda implementation: path)
-    where, values = zip(*merged_values("UDRL", "cartpole", "paper"), strict=True)
-    assert values == ({"a": 1, "b": 1}, {"a": 2, "b": 2}, {"b": 3})
-    assert "preset 'paper'" in where[2]
-    with pytest.raises(UserError, match=r"--preset 'papr' is not in UDRL.yaml; it has: paper"):
-        merged_values("UDRL", "cartpole", "papr")
+FAMILY = """
+shared: {default: {a: 0, b: 0, c: 0}, cartpole: {b: 1, c: 1}, presets: {paper: {c: 3}, other: {}}}
+group: {default: {a: 1}}
+Toy:
+  about: a toy
+  extends: group
+  default: {a: 2, b: 2}
+  cartpole: {c: 2}
+  presets: {paper: {b: 4, by_gamename: {cartpole: {a: 5}}}}
+"""
+
+
+def test_what_is_shared_lies_below_what_is_own_and_default_below_gamename_below_preset(monkeypatch):
+    monkeypatch.setattr(catalogue, "_added", {})
+    catalogue.add(yaml.safe_load(FAMILY))
+    assert [values for _, values in merged_values("toy", "pendulum")] == [{"a": 0, "b": 0, "c": 0}, {"a": 1}, {"a": 2, "b": 2}]
+    where, values = zip(*merged_values("Toy", "cartpole", "paper")[3:], strict=True)
+    assert values == ({"b": 1, "c": 1}, {"c": 2}, {"c": 3}, {"b": 4}, {"a": 5})
+    assert "block 'Toy.presets.paper'" in where[3]
+    with pytest.raises(UserError, match=r"--preset 'Papr' is not in .*'Toy'; did you mean 'paper'\? It has: paper, other"):
+        merged_values("Toy", "cartpole", "Papr")
 
 
 def test_dots_reach_into_mappings():
@@ -202,7 +267,8 @@ def test_long_values_are_cut_in_messages():
 def test_a_file_of_yaml_is_parsed_once_until_it_changes(tmp_path, monkeypatch):
     path, parsed = tmp_path / "a.yaml", []
     path.write_text("hidden: [8]")
-    monkeypatch.setattr("lightning_rl.core.config.parse_yaml", lambda text, where: parsed.append(text) or parse_yaml(text, where))
+    reader = "lightning_rl.core.yaml_files.parse_yaml"
+    monkeypatch.setattr(reader, lambda text, where: parsed.append(text) or parse_yaml(text, where))
     read_yaml(path)["hidden"].append(9)  # what is handed out is the reader's own
     assert read_yaml(path) == {"hidden": [8]}
     assert len(parsed) == 1

@@ -6,7 +6,7 @@ import pytest
 from helpers import ROOT
 
 from lightning_rl.cli import main
-from lightning_rl.core.config import config_path
+from lightning_rl.core.catalogue import entry
 from lightning_rl.lab.reports.config_table import config_rows
 from lightning_rl.lab.reports.docs import refreshed
 from lightning_rl.methods.registry import IMPLEMENTATIONS
@@ -32,19 +32,27 @@ def test_links_lead_somewhere(page):
 def test_config_tables_have_every_key(name):
     import dataclasses
 
-    rows = [key.strip("`") for key, _, _ in config_rows(config_path(name).read_text()) if key.startswith("`")]
-    assert rows == [key for key in rows if key in {field.name for field in dataclasses.fields(IMPLEMENTATIONS[name].config)}]
-    assert len(rows) == len(dataclasses.fields(IMPLEMENTATIONS[name].config))
+    keys = [row.key for row in config_rows(entry(name))]
+    assert sorted(keys) == sorted(field.name for field in dataclasses.fields(IMPLEMENTATIONS[name].config))
+
+
+def test_a_row_has_the_value_that_stands_last_and_the_words_that_stand_first():
+    rows = {row.key: row for row in config_rows(entry("DDQN"))}
+    assert (rows["gamma"].value, rows["gamma"].explanation, rows["gamma"].source) == ("0.988", "discount", "[S, B]")
+    assert rows["tau"].heading == "learning"
+    assert list(dict.fromkeys(row.heading for row in rows.values())) == [
+        "budget", "exploration", "learning", "network", "evaluation and checkpoints",
+    ]  # fmt: skip
 
 
 def test_refreshing_by_hand(tmp_path, capsys):
     page = tmp_path / "page.md"
-    page.write_text("before\n\n<!-- made by: lightning-rl config QL -->\n| old |\n\nafter\n")
+    page.write_text("before\n\n<!-- made by: lightning-rl config QL -->\n| stale row |\n\nafter\n")
     assert main(["docs", str(page)]) == 0
     text = page.read_text()
     assert text.startswith("before\n\n<!-- made by: lightning-rl config QL -->\n| key | default | meaning and source |\n")
     assert text.endswith("|\n\nafter\n")
-    assert "old" not in text
+    assert "stale row" not in text
     assert main(["docs", str(page)]) == 0
     assert "up to date" in capsys.readouterr().out
     assert main(["docs", str(tmp_path / "no.md")]) == 2

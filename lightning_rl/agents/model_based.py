@@ -1,7 +1,7 @@
 """The DQN core of the model-based agents (Young et al. 2023, arXiv 2211.02222). For its experience see ``imagination``.
 
 Where we differ from the paper's code: greedy actions of latent agents are for the mode of the latent, not for a sample; the
-double Q-learning switch works. Its errors are fixed, see ``configs/ER.yaml``, key faithful.
+double Q-learning switch works. Its errors are fixed, see ``configs/model_based.yaml``, key faithful.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ Sizes = Annotated[list[Width], Field(min_length=1, max_length=LAYERS)]
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class MethodConfig:
-    """Keys that every implementation has; the values are in ``configs/<implementation>.yaml``."""
+    """Keys that every implementation has; the values are in ``configs/<family>.yaml``."""
 
     max_epochs: PositiveInt
     max_env_steps: PositiveInt | None

@@ -11,9 +11,9 @@ from pathlib import Path
 import yaml
 from filelock import lock_descriptor
 
-from lightning_rl.core.config import read_yaml
 from lightning_rl.core.files import hold, make_folder, sweep, write_text
 from lightning_rl.core.types import UserError
+from lightning_rl.core.yaml_files import read_yaml
 
 STATE, LOCK = "state.yaml", ".lock"
 _TAKEN = "choose another --seed or --exp_name"

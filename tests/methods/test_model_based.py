@@ -112,7 +112,7 @@ def test_regimes_and_tuned_values(implementation, gamename):
      (["--num_seeds", "0"], "0 is too small"),
      (["--gamename", "cartpole"], "its observations must be bits in batched torch; use procmaze"),
      (["--gamename", "procmaze", "--set", "faithful=[stale]"], "key 'faithful'"),
-     (["--gamename", "procmaze", "--preset", "low"], "--preset 'low' is not in ER.yaml; it has: low-data")],
+     (["--gamename", "procmaze", "--preset", "low"], "--preset 'low' is not in model_based.yaml, block 'ER'; it has: low-data")],
 )  # fmt: skip
 def test_bad_input(flags, words, tmp_path, capsys):
     assert main(["--implementation", "ER", "--logdir", str(tmp_path), *flags]) == 2

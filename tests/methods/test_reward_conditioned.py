@@ -5,7 +5,8 @@ import pytest
 import torch
 from helpers import last, make_episode, run_cli, run_dir, tiny_settings
 
-from lightning_rl.core.config import build_config, merged_values
+from lightning_rl.core.catalogue import entry
+from lightning_rl.core.config import block_layers, build_config, merged_values
 from lightning_rl.core.types import Request, UserError
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.evaluate import evaluate
@@ -138,7 +139,7 @@ def test_one_command_per_episode_within_what_was_seen(name):
 
 def original(name, **settings):
     """The earlier implementation's recipe, with tiny networks and as little data as the tests need."""
-    return build(name, layers=merged_values(name, "cartpole", "original")[-1:], **settings)
+    return build(name, layers=block_layers(entry(name), "presets", "original"), **settings)
 
 
 def test_the_earlier_rcp_r_asks_for_the_best_return_of_the_newest_twenty_episodes():

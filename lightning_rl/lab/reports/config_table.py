@@ -3,27 +3,67 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import functools
+import graphlib
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from lightning_rl.core.config import config_path
+import yaml
+
+from lightning_rl.core.catalogue import Entry, entry
+from lightning_rl.core.files import read_text
 from lightning_rl.lab.figures.tables import markdown
-from lightning_rl.methods.registry import canonical, implementation
 
-_KEY = re.compile(r"^  (\w+): +([^#]+?)\s*(?:# (.*))?$")
-_TITLE = re.compile(r"^  # (.*)$")
+SOURCE = re.compile(r"\[[A-Z](?:, [A-Z])*\]")
+"""The letters of a value's source: what a comment says before it explains the key, what comes after is about the value."""
 
 
-def config_rows(text: str) -> list[tuple[str, str, str]]:
-    """(key, value, comment) of the ``default:`` block of a config's YAML, with its headings as rows of their own."""
-    rows = []
-    block = re.split(r"^(?=\S)", text.partition("\ndefault:\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
-    for line in block.splitlines():
-        if key := _KEY.match(line):
-            rows.append((f"`{key[1]}`", f"`{key[2]}`", _cell(key[3] or "")))
-        elif title := _TITLE.match(line):
-            rows.append((f"*{_cell(title[1])}*", "", ""))
+@dataclass(frozen=True)
+class Row:
+    """A key in a ``default`` block: its value as it is written, and its comment before and after the source's letter."""
+
+    heading: str
+    key: str
+    value: str
+    explanation: str
+    source: str
+
+
+@functools.lru_cache(maxsize=16)
+def block_rows(path: Path, name: str) -> list[Row]:
+    """The keys in the ``default`` block of a file's block, in order, each under the heading (a comment of its own) above it."""
+    text = read_text(path, "YAML file")
+    lines, heading, rows = text.splitlines(), "", []
+    root: Any = yaml.compose(text)
+    document = {key.value: value for key, value in root.value}
+    block = {key.value: value for key, value in document[name].value}.get("default")
+    for key, value in block.value if block else ():
+        above = lines[key.start_mark.line - 1].strip()
+        heading = above.removeprefix("# ") if above.startswith("# ") else heading
+        comment = lines[value.end_mark.line][value.end_mark.column :].strip().removeprefix("# ")
+        cut = found.start() if (found := SOURCE.search(comment)) else len(comment)
+        written = text[value.start_mark.index : value.end_mark.index]
+        rows.append(Row(heading, key.value, written, comment[:cut].strip(" ."), comment[cut:]))
     return rows
+
+
+def config_rows(found: Entry) -> Iterator[Row]:
+    """All keys of an implementation: explained where they first stand, with the value and source that stand last."""
+    rows: dict[str, Row] = {}
+    order: graphlib.TopologicalSorter[str] = graphlib.TopologicalSorter()
+    blocks = [block_rows(block.path, block.name) for block in found.blocks if block.path]
+    for row in itertools.chain(*blocks):
+        first = rows.get(row.key, row)
+        rows[row.key] = dataclasses.replace(row, heading=first.heading, explanation=first.explanation)
+    for own in reversed(blocks):
+        for above, below in itertools.pairwise(["", *dict.fromkeys(row.heading for row in own)]):
+            order.add(below, above)
+    return (row for heading in order.static_order() for row in rows.values() if row.heading == heading)
 
 
 def _cell(text: str) -> str:
@@ -32,9 +72,15 @@ def _cell(text: str) -> str:
 
 def config_table(name: str) -> str:
     """The Markdown table of an implementation; UserError for an unknown one."""
-    implementation(canonical(name))
-    rows: list[Sequence[str]] = [("key", "default", "meaning and source")]
-    return markdown([*rows, *config_rows(config_path(canonical(name)).read_text())])
+    table: list[Sequence[str]] = [("key", "default", "meaning and source")]
+    heading = ""
+    for row in config_rows(entry(name)):
+        if row.heading != heading:
+            heading = row.heading
+            table.append((f"*{_cell(heading)}*", "", ""))
+        meaning = f"{row.explanation}. {row.source}" if row.explanation and row.source else row.explanation or row.source
+        table.append((f"`{row.key}`", f"`{row.value}`", _cell(meaning)))
+    return markdown(table)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

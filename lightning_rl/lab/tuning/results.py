@@ -14,11 +14,11 @@ from typing import Any
 import yaml
 from rich.table import Table
 
-from lightning_rl.core.config import read_yaml
 from lightning_rl.core.console import put
 from lightning_rl.core.files import read_text, write_text
 from lightning_rl.core.outputs import Out
 from lightning_rl.core.types import UserError
+from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.tuning.trial import FAILED, REPORTS, SETTINGS, Plan, read_reports
 
 BEST, TABLE, SEARCH = "best.yaml", "trials.csv", "search.yaml"

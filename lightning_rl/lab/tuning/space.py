@@ -12,7 +12,8 @@ import numpy as np
 from pydantic import Field, PositiveInt
 from pydantic.dataclasses import dataclass as config_dataclass
 
-from lightning_rl.core.config import build_config, config_path, read_yaml
+from lightning_rl.core.catalogue import entry
+from lightning_rl.core.config import block_layers, build_config
 from lightning_rl.core.gamenames import base_name
 from lightning_rl.core.limits import SEEDS, WHOLE
 from lightning_rl.core.schema import STRICT, Agents
@@ -21,7 +22,7 @@ from lightning_rl.core.types import UserError
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class TuneConfig:
-    """Keys of a ``tune:`` block; ``configs/UDRL.yaml`` explains them."""
+    """Keys of a ``tune:`` block; ``configs/upside_down.yaml`` explains them."""
 
     algorithm: Literal["asha", "bohb", "optuna"]
     trials: Agents
@@ -49,16 +50,18 @@ def load_tune_config(
 
     unread: keys that make no difference; the YAML's spaces of these are left out.
     """
-    path = config_path(implementation)
-    block = read_yaml(path).get("tune")
-    if block is None:
-        raise UserError(f"--use_tune: {path.name} has no tune: block; add one, UDRL.yaml explains its keys")
-    blocks = {name: dict(block.get(name) or {}) for name in ("default", base_name(gamename), gamename)}
-    for own in blocks.values():
-        if isinstance(own.get("search"), dict):
-            own["search"] = {key: space for key, space in own["search"].items() if key not in unread}
-    layers = [(f"{path.name}, tune block '{name}'", own) for name, own in blocks.items()]
-    return build_config(TuneConfig, [*layers, ("--tune", settings)])
+    found = entry(implementation)
+    names = dict.fromkeys(("default", base_name(gamename), gamename))
+    blocks = [layer for name in names for layer in block_layers(found, "tune", name)]
+    if not blocks:
+        where = f"{found.blocks[-1].file}, block '{found.name}'"
+        raise UserError(f"--use_tune: {where} has no tune: block; add one, upside_down.yaml explains its keys")
+    for _, values in blocks:
+        for key in [key for key in values if key.removeprefix("search.") in unread]:
+            del values[key]
+        if isinstance(values.get("search"), dict):
+            values["search"] = {key: space for key, space in values["search"].items() if key not in unread}
+    return build_config(TuneConfig, [*blocks, ("--tune", settings)])
 
 
 FORMS = {

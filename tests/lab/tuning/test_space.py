@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
-import yaml
 from helpers import fitting
 
-from lightning_rl.core.config import config_path
+from lightning_rl.core.catalogue import entry
 from lightning_rl.core.types import UserError
 from lightning_rl.lab.tuning.space import load_tune_config, spaces
 from lightning_rl.lab.tuning.trial import Plan
@@ -47,8 +46,8 @@ def test_what_is_no_space_is_named(description, words):
 
 def test_every_implementation_can_be_searched_wherever_it_fits(tmp_path):
     for name in IMPLEMENTATIONS:
-        blocks = yaml.safe_load(config_path(name).read_text())["tune"]
-        for game in {fitting([name])[0][1], *(blocks.keys() - {"default"})}:
+        games = {game for block in entry(name).blocks for game in block.values.get("tune", {})} - {"default"}
+        for game in {fitting([name])[0][1], *(game for _, game in fitting([name], games))}:
             Plan(RunOptions(name, game, logdir=tmp_path), load_tune_config(name, game, {})).check()
     assert not list(tmp_path.iterdir())
 

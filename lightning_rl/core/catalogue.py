@@ -1,0 +1,141 @@
+"""The implementations by name, and what the files in ``configs/`` say about them. Imports none of the libraries that run them.
+
+A family's file holds ``legend`` (the letters of the values' sources), ``shared`` (what all its implementations have), and a block
+for each implementation; a block without ``about`` is a group that others extend. Each of these blocks may hold ``default``,
+blocks of gamenames, ``presets`` and ``tune``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lightning_rl.core.limits import nearest, shorten, shown
+from lightning_rl.core.types import UserError
+from lightning_rl.core.yaml_files import parse_yaml, read_yaml
+
+CONFIGS = Path(__file__).resolve().parent.parent / "configs"
+"""In a checkout the package's ``configs`` is a link to the top-level folder."""
+
+FAMILIES = ("upside_down", "policy_gradient", "agents", "proxy_search", "supervised_model", "model_based")
+SHARED = "shared"
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One block of a family's document; path: of its file, None where it was given as a mapping."""
+
+    path: Path | None
+    name: str
+    values: Mapping[str, Any]
+
+    @property
+    def file(self) -> str:
+        """The name of its file, for messages."""
+        return "register_method" if self.path is None else self.path.name
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An implementation. module: the one in ``lightning_rl.methods`` that has it, empty for one from outside.
+
+    blocks: what its config is read from, in rising order of precedence.
+    """
+
+    name: str
+    about: str
+    aliases: tuple[str, ...]
+    module: str
+    blocks: tuple[Block, ...]
+
+
+_added: dict[str, Entry] = {}
+
+
+@functools.cache
+def _shipped() -> dict[str, Entry]:
+    found: dict[str, Entry] = {}
+    for family in FAMILIES:
+        path = CONFIGS / f"{family}.yaml"
+        found |= _entries(parse_yaml(path.read_text(), f"'{path}' is damaged", trusted=True), path, family)
+    return found
+
+
+def _entries(document: Any, path: Path | None, family: str = "") -> dict[str, Entry]:
+    """The implementations of a family's document."""
+    where = "register_method" if path is None else f"'{path}'"
+    if not isinstance(document, Mapping) or not all(isinstance(block, Mapping) for block in document.values()):
+        raise UserError(f"{where}: expected blocks of implementations by name, got {shown(document)}")
+    blocks = {name: Block(path, name, values) for name, values in document.items() if name != "legend"}
+
+    def lineage(name: str) -> list[Block]:
+        parents = blocks[name].values.get("extends") or []
+        found = [blocks[SHARED]] if SHARED in blocks else []
+        for parent in [parents] if isinstance(parents, str) else parents:
+            found += lineage(parent) if parent in blocks else entry(parent).blocks
+        return [*found, blocks[name]]
+
+    return {
+        name: Entry(
+            name,
+            block.values["about"],
+            tuple(block.values.get("aliases") or ()),
+            block.values.get("module", family),
+            tuple(dict.fromkeys(lineage(name))),
+        )
+        for name, block in blocks.items()
+        if "about" in block.values
+    }
+
+
+def entries() -> dict[str, Entry]:
+    """All implementations by name."""
+    return {**_shipped(), **_added}
+
+
+def aliases() -> dict[str, str]:
+    """Short names, with the long ones that paths, configs and checkpoints carry."""
+    return {alias: entry.name for entry in entries().values() for alias in entry.aliases}
+
+
+def canonical(name: str) -> str:
+    """The name that an alias, or the name in other letters' case, stands for; any other name as it is."""
+    known = {known.lower(): known for known in entries()}
+    short = {alias.lower(): long for alias, long in aliases().items()}
+    return {**short, **known}.get(name.lower(), name)
+
+
+def entry(name: str) -> Entry:
+    """The implementation of this name or alias, in any case; UserError for an unknown one."""
+    known = entries()
+    if (full := canonical(name)) in known:
+        return known[full]
+    near = nearest(name, [*aliases(), *known])
+    hint = f"did you mean '{near}'? Choose" if near else "choose"
+    raise UserError(f"implementation '{shorten(name)}' is unknown; {hint} one of: {', '.join(known)}")
+
+
+def add(source: Path | Mapping[str, Any]) -> list[str]:
+    """Adds implementations from outside the package.
+
+    Args:
+        source: A file like those in ``configs/``, or its content: blocks by name, of which those with ``about`` are
+            implementations. ``extends`` may name implementations of this package, too.
+
+    Returns:
+        The names of the implementations.
+
+    Raises:
+        UserError: For what is no such file or content, and for a name that is taken.
+    """
+    path = source if isinstance(source, Path) else None
+    found = _entries(source if isinstance(source, Mapping) else read_yaml(source), path)
+    for new in found.values():
+        for name in (new.name, *new.aliases):
+            if canonical(name) in _shipped():
+                raise UserError(f"implementation '{shorten(name)}' cannot be added, the name is taken; choose another")
+    _added.update(found)
+    return list(found)

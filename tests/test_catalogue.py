@@ -1,0 +1,91 @@
+"""The light list of implementations: what the command line knows before it imports a library."""
+
+import ast
+import time
+
+import pytest
+from helpers import ROOT
+
+from lightning_rl.core import catalogue
+from lightning_rl.core.config import merged_values
+from lightning_rl.core.types import UserError
+from lightning_rl.methods.registry import ALIASES
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_added(monkeypatch):
+    monkeypatch.setattr(catalogue, "_added", {})
+
+
+@pytest.mark.parametrize(("word", "name"), [("udrl", "UDRL"), ("rcp-a", "RCP-A"), ("VPG", "REINFORCE"), ("aac", "AAC")])
+def test_names_and_aliases_are_known_in_any_case(word, name):
+    assert catalogue.canonical(word) == catalogue.entry(word).name == name
+
+
+@pytest.mark.parametrize(("word", "name"), [("UDLR", "UDRL"), ("reinfroce", "REINFORCE"), ("dueling", "DuelingDDQN")])
+def test_a_mistyped_name_is_told_what_was_near(word, name):
+    with pytest.raises(UserError, match=f"implementation '{word}' is unknown; did you mean '{name}'"):
+        catalogue.entry(word)
+
+
+def test_every_implementation_says_what_it_is():
+    assert catalogue.aliases() == ALIASES
+    for entry in catalogue.entries().values():
+        assert entry.about
+        assert (ROOT / "lightning_rl" / "methods" / f"{entry.module}.py").exists()
+
+
+OUTSIDE = """
+Own:
+  about: a variant of ours
+  aliases: [own-short]
+  extends: AAC
+  default: {gamma: 0.5, own_key: 3}
+"""
+
+
+def test_an_implementation_from_outside_brings_its_file_and_extends_ours(tmp_path):
+    path = tmp_path / "own.yaml"
+    path.write_text(OUTSIDE)
+    assert catalogue.add(path) == ["Own"]
+    *below, (where, values) = merged_values("OWN-SHORT", "acrobot")
+    assert below == merged_values("AAC", "acrobot")
+    assert (where, values) == ("own.yaml, block 'Own.default'", {"gamma": 0.5, "own_key": 3})
+    assert "Own" in catalogue.entries()
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ({"udrl": {"about": "x"}}, "implementation 'udrl' cannot be added, the name is taken"),
+        ({"New": {"about": "x", "aliases": ["vpg"]}}, "implementation 'vpg' cannot be added"),
+        ({"New": 3}, "expected blocks of implementations by name"),
+        ({"New": {"about": "x", "extends": "AACC"}}, "implementation 'AACC' is unknown; did you mean 'AAC'"),
+    ],
+)
+def test_what_cannot_be_added_is_refused(source, words):
+    with pytest.raises(UserError, match=words):
+        catalogue.add(source)
+    assert "New" not in catalogue.entries()
+
+
+def test_reading_all_files_takes_no_time():
+    seconds = []
+    for _ in range(3):
+        start = time.process_time()
+        catalogue._shipped.__wrapped__()
+        seconds.append(time.process_time() - start)
+    assert min(seconds) < 0.05
+
+
+def test_names_and_values_are_read_without_the_libraries_that_run_them():
+    waiting, seen, libraries = {"lightning_rl.core.config"}, set(), set()
+    while waiting:
+        seen.add(module := waiting.pop())
+        tree = ast.parse(ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text())
+        names = {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
+        names |= {alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names}
+        libraries |= {name.split(".")[0] for name in names}
+        waiting |= {name for name in names if name.startswith("lightning_rl.core.")} - seen
+    assert "lightning_rl.core.catalogue" in seen
+    assert not libraries & {"torch", "pytorch_lightning", "gymnasium", "pydantic"}
