@@ -13,11 +13,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from lightning_rl.core.arguments import count
 from lightning_rl.core.config import build_config, merged_values, parse_settings, refuse_unread
 from lightning_rl.core.seeding import generator
 from lightning_rl.core.types import UserError
-from lightning_rl.lab.protocols.agents import add_csv
+from lightning_rl.lab.protocols.agents import add_csv, add_settings
 from lightning_rl.lab.protocols.progress import progress
 from lightning_rl.lab.protocols.results import Results, open_results
 from lightning_rl.lab.tuning.space import Space, spaces
@@ -81,15 +83,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gamename", default="emptyroom22", metavar="NAME", help="task (default emptyroom22)")
     parser.add_argument("--runs", type=count, default=20, metavar="N", help="seeds SEED .. SEED+N-1 (default 20)")
     parser.add_argument("--preset", metavar="NAME", help="a block under presets: in the method's config")
-    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE",
-                        help="override a key of the method's config; repeatable")  # fmt: skip
+    add_settings(parser, "override a key of the method's config; repeatable")
     parser.add_argument("--draw", dest="drawn", action="append", default=[], metavar="KEY=SPACE",
                         help="draw a key for each run, as in a tune: block, e.g. "
                         "'step_size={log: [0.01, 10]}'; repeatable")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """The evaluation that the arguments ask for."""
+    """Fills OUT.csv and prints a summary."""
     settings = parse_settings(arguments.settings)
     asked = parse_settings(arguments.drawn, "--draw", "'step_size={log: [0.01, 10]}'")
     for key, value in asked.items():
@@ -104,16 +105,12 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def print_runs(rows: Sequence[Mapping[str, str]]) -> None:
-    """One line per group of runs: how many were solved, and when."""
-    runs: dict[tuple[str, ...], list[Mapping[str, str]]] = {}
-    for row in rows:
-        runs.setdefault(tuple(row[key] for key in KEY), []).append(row)
-    groups: dict[tuple[str, ...], list[list[Mapping[str, str]]]] = {}
-    for key, own in runs.items():
-        groups.setdefault(key[:-1], []).append(own)
-    for group, members in groups.items():
-        when = sorted(len(own) for own in members)  # a run that is not solved counts as all of its generations
-        solved = sum(own[-1]["solved"] == "True" for own in members)
-        seconds = sum(float(row["cpu_seconds"]) for own in members for row in own) / len(members)
-        print(f"{' | '.join(part for part in group if part)}: {solved} of {len(members)} runs solved, median "
-              f"{when[len(when) // 2]} generations ({when[0]} to {when[-1]}), {seconds:.1f} s of CPU time a run")  # fmt: skip
+    """One line per group of runs: how many were solved, and when; a run that is not solved counts as all of its generations."""
+    table = pd.DataFrame(rows).astype({"cpu_seconds": float})
+    found = table.groupby(list(KEY), sort=False).agg(
+        solved=("solved", "last"), generations=("solved", "size"), seconds=("cpu_seconds", "sum")
+    )
+    for group, runs in found.groupby(list(KEY[:-1]), sort=False):
+        when, solved = sorted(runs["generations"]), (runs["solved"] == "True").sum()
+        text = f"{solved} of {len(runs)} runs solved, median {when[len(when) // 2]} generations ({when[0]} to {when[-1]})"
+        print(f"{' | '.join(filter(None, group))}: {text}, {runs['seconds'].mean():.1f} s of CPU time a run")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +14,11 @@ from lightning_rl.core.types import UserError
 from lightning_rl.envs.grids import GRID_WORLDS, MOVES, GridWorld
 from lightning_rl.envs.proxies import RewardProxy
 from lightning_rl.envs.reward_network import RewardEnv
-from lightning_rl.lab.protocols.agents import (
-    Job,
-    Judge,
-    add_agent_arguments,
-    add_model_arguments,
-    asked_judges,
-    asked_models,
-    one_gamename,
-    train_stacks,
-)
+from lightning_rl.lab.protocols import agents
+from lightning_rl.lab.protocols.agents import AgentKind, Job, train_stacks
 from lightning_rl.lab.protocols.models import Model, real_task
-from lightning_rl.lab.protocols.progress import progress
 from lightning_rl.lab.protocols.recording import joined, played
-from lightning_rl.lab.protocols.results import Results, open_results
+from lightning_rl.lab.protocols.results import open_results
 from lightning_rl.lab.protocols.transfer import loops
 
 KEY = ("trained_on", "proxy", "agent", "protocol")
@@ -45,62 +35,51 @@ def rewards(model: Model, world: GridWorld, gamma: float) -> Tensor:
     return env.step(state, action, torch.empty(0)).reward.view(world.obs_size, world.action_size)
 
 
-def visits(model: Model, judge: Judge, number: int, run_seed: int) -> Tensor:
+def visits(model: Model, kind: AgentKind, number: int, run_seed: int) -> Tensor:
     """How often ``number`` agents, trained until solved, are in each cell ``[cells]`` in one greedy episode each."""
     jobs, total = [Job(model, n) for n in range(number)], torch.zeros(model.proxy.spec.obs_size)
-    for own, mine in judge.by_config(jobs, run_seed):
-        for stack, _, trained in train_stacks(mine, loops(own, 1, None), "visits", run_seed, lambda _: False):
+    for variant, members in kind.by_config(jobs, run_seed):
+        for stack, _, trained in train_stacks(members, loops(variant, 1, None), "visits", run_seed):
             seeds = [derive_seed(run_seed, f"visits {model.name}", job.number) for job in stack]
             total += joined(played(trained.agent, model.proxy.spec, seeds, 1)).obs.sum(0)
     return total
 
 
-def grid_rows(model: Model, world: GridWorld, judge: Judge, number: int, run_seed: int) -> list[dict[str, Any]]:
+def grid_rows(model: Model, world: GridWorld, kind: AgentKind, number: int, run_seed: int) -> list[dict[str, Any]]:
     """Rows of ``quantity`` reward (one for each cell and action) and visits (one for each cell)."""
-    gamma = float(judge.config.gamma)
-    paid, seen = rewards(model, world, gamma), visits(model, judge, number, run_seed)
+    paid = rewards(model, world, float(kind.config.gamma))
+    visited = visits(model, kind, number, run_seed)
     rows = []
     width = len(world.cells[0])
     for place in range(world.obs_size):
         row, column = divmod(place, width)
         where = {"row": row, "column": column, "cell": world.cells[row][column]}
-        rows += [{"quantity": "reward", **where, "action": move, "value": float(paid[place, a])} for a, move in enumerate(MOVES)]
-        rows.append({"quantity": "visits", **where, "action": "", "value": float(seen[place])})
+        for a, move in enumerate(MOVES):
+            rows.append({"quantity": "reward", **where, "action": move, "value": float(paid[place, a])})
+        rows.append({"quantity": "visits", **where, "action": "", "value": float(visited[place])})
     return rows
-
-
-def evaluate_grid(
-    results: Results, models: Sequence[Model], world: GridWorld, judge: Judge, number: int, run_seed: int
-) -> None:
-    """Fills ``results`` with the rewards and visits of each proxy."""
-    with progress(len(models), "proxies") as advance:
-        for model in models:
-            about = {"trained_on": model.trained_on, "proxy": model.name, "agent": judge.name, "protocol": judge.words()}
-            if not results.has(**about):
-                own = {"gamename": model.proxy.gamename, "agents": number, **about}
-                results.add([{**own, **row} for row in grid_rows(model, world, judge, number, run_seed)])
-            advance(1, model.name)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of ``grid-rewards``."""
-    add_model_arguments(parser, "one row per cell, and per action in it, of each proxy")
+    agents.add_model_arguments(parser, "one row per cell, and per action in it, of each proxy")
     parser.add_argument("--agent", default="SARSA", metavar="NAME", help="whose visits are counted (default SARSA)")
-    add_agent_arguments(parser, "fixed")
+    agents.add_agent_arguments(parser, "fixed")
     parser.add_argument("--real", action="store_true", help="also the task's own reward")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """The evaluation that the arguments ask for."""
-    models = asked_models(arguments)
-    gamename = one_gamename(models, arguments)
+    """Fills OUT.csv."""
+    refusal = "a synthetic environment; rewards are drawn of reward networks"
+    models, gamename = agents.asked_models(arguments, RewardProxy, refusal)
     if gamename not in GRID_WORLDS:
         raise UserError(f"'{gamename}' is no grid world; rewards are drawn cell by cell for: {', '.join(GRID_WORLDS)}")
-    for model in models:
-        if not isinstance(model.proxy, RewardProxy):
-            raise UserError(f"'{model.name}' is a synthetic environment; rewards are drawn of reward networks")
-    (judge,) = asked_judges([arguments.agent], gamename, "reward-curves", arguments)
+    (kind,) = agents.asked_kinds([arguments.agent], gamename, "reward-curves", arguments)
     models += [real_task(gamename)] if arguments.real else []
+    world = GRID_WORLDS[gamename]()
     with open_results(Path(arguments.out), COLUMNS, KEY, arguments.force) as results:
-        evaluate_grid(results, models, GRID_WORLDS[gamename](), judge, arguments.count, arguments.seed)
+        agents.add_proxy_rows(
+            results, models, kind, kind.protocol(), arguments.count,
+            lambda model: grid_rows(model, world, kind, arguments.count, arguments.seed),
+        )  # fmt: skip
         print(f"{len({(row['trained_on'], row['proxy']) for row in results.rows})} proxies in {arguments.out}")

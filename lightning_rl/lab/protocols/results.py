@@ -9,8 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from lightning_rl.core.files import Appended, appending
 from lightning_rl.core.types import UserError
+from lightning_rl.lab.figures.tables import plain_number
+from lightning_rl.lab.protocols.models import REAL
 
 
 class Results:
@@ -51,12 +55,22 @@ class Results:
 
 
 def _plain(value: Any) -> str:
-    """Floats with six significant digits, whole ones as such; lists as numbers with spaces between."""
-    if isinstance(value, list | tuple):
-        return " ".join(_plain(part) for part in value)
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
-    return str(value)
+    """Floats with six significant digits; lists as numbers with spaces between."""
+    return " ".join(map(_plain, value)) if isinstance(value, list | tuple) else str(plain_number(value))
+
+
+def print_summary(rows: Sequence[Mapping[str, str]], values: Sequence[str]) -> None:
+    """One line per agent, protocol and kind of proxy: mean, standard deviation and median of ``values`` over its rows."""
+    table = pd.DataFrame(rows)
+    table[list(values)] = table[list(values)].astype(float)
+    for (agent, protocol, trained_on), group in table.groupby(["agent", "protocol", "trained_on"], sort=False):
+        parts = []
+        for name in values:
+            x = group[name]
+            parts.append(f"{name} {x.mean():,.1f} +- {x.std(ddof=0):,.1f} (median {x.median():,.1f})")
+        proxies = 0 if trained_on.startswith(REAL) else group["proxy"].nunique()
+        where = f" on {proxies} {'proxies' if proxies > 1 else 'proxy'}" if proxies else ""
+        print(f"{agent} | {protocol} | {trained_on}: {', '.join(parts)}; {len(group)} agents{where}")
 
 
 @contextlib.contextmanager

@@ -16,26 +16,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lightning_rl.core.arguments import count, number
+from lightning_rl.core.arguments import number
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.grids import GRID_WORLDS
 from lightning_rl.envs.proxies import SyntheticProxy
-from lightning_rl.lab.protocols.agents import (
-    Job,
-    Judge,
-    add_agent_arguments,
-    add_model_arguments,
-    asked_judges,
-    asked_models,
-    one_gamename,
-    train_stacks,
-)
+from lightning_rl.lab.protocols import agents
+from lightning_rl.lab.protocols.agents import AgentKind, Job, train_stacks
 from lightning_rl.lab.protocols.models import Model
-from lightning_rl.lab.protocols.progress import progress
 from lightning_rl.lab.protocols.recording import RecordedProxy, Transitions, joined, played
-from lightning_rl.lab.protocols.results import Results, open_results
-from lightning_rl.lab.protocols.transfer import loops
+from lightning_rl.lab.protocols.results import open_results
+from lightning_rl.lab.protocols.transfer import loops, rule_text
 
 KEY = ("proxy", "agent", "protocol")
 COLUMNS = ("gamename", "trained_on", *KEY, "agents", "sample", "component", "low", "width", "count")
@@ -77,69 +68,55 @@ def components(gamename: str, sample: Transitions) -> dict[str, Tensor]:
 
 
 def sample_transitions(
-    model: Model, judge: Judge, number: int, tests: int, steps: int | None, run_seed: int
+    model: Model, kind: AgentKind, count: int, tests: int, steps: int | None, run_seed: int
 ) -> list[Transitions]:
-    """The three samples of ``number`` agents on one proxy."""
+    """The three samples of ``count`` agents on one proxy."""
     assert isinstance(model.proxy, SyntheticProxy)
     settings = {field.name: getattr(model.proxy, field.name) for field in dataclasses.fields(SyntheticProxy)}
     recorded = RecordedProxy(**settings)
-    jobs, real = [Job(model._replace(proxy=recorded), n) for n in range(number)], []
-    for stack, _, trained in train_stacks(jobs, loops(judge, 1, steps), "transitions", run_seed, lambda _: False):
-        spec = dataclasses.replace(model.proxy.spec, repeat=judge.config.action_repeat)
+    jobs, real = [Job(model._replace(proxy=recorded), n) for n in range(count)], []
+    for stack, _, trained in train_stacks(jobs, loops(kind, 1, steps), "transitions", run_seed):
+        spec = dataclasses.replace(model.proxy.spec, repeat=kind.config.action_repeat)
         seeds = [derive_seed(run_seed, f"transitions {model.name}", job.number) for job in stack]
         real += played(trained.agent, spec, seeds, tests)
     tested = joined(real)
     return [joined(recorded.kept), tested, answers(model, tested)]
 
 
-def evaluate_transitions(
-    results: Results, models: Sequence[Model], judge: Judge, number: int, tests: int, steps: int | None, width: float,
-    run_seed: int,
-) -> None:  # fmt: skip
-    """Fills ``results`` with the histograms of each proxy."""
-    protocol = judge.words("stop rule" if steps is None else f"{steps} steps", f"{tests} tests")
-    with progress(len(models), "proxies") as advance:
-        for model in models:
-            if not results.has(proxy=model.name, agent=judge.name, protocol=protocol):
-                rows: list[dict[str, Any]] = []
-                samples = sample_transitions(model, judge, number, tests, steps, run_seed)
-                for sample, transitions in zip(SAMPLES, samples, strict=True):
-                    for component, values in components(model.proxy.gamename, transitions).items():
-                        rows += [
-                            {
-                                "gamename": model.proxy.gamename, "trained_on": model.trained_on, "proxy": model.name,
-                                "agent": judge.name, "protocol": protocol, "agents": number, "sample": sample,
-                                "component": component, "low": low, "width": wide, "count": counted,
-                            }
-                            for low, wide, counted in histogram(values, width)
-                        ]  # fmt: skip
-                results.add(rows)
-            advance(1, model.name)
+def histogram_rows(gamename: str, samples: Sequence[Transitions], width: float) -> list[dict[str, Any]]:
+    """A row for each bin of each component of each sample."""
+    rows = []
+    for sample, transitions in zip(SAMPLES, samples, strict=True):
+        for component, values in components(gamename, transitions).items():
+            for low, wide, count in histogram(values, width):
+                rows.append({"sample": sample, "component": component, "low": low, "width": wide, "count": count})
+    return rows
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of ``transitions``."""
-    add_model_arguments(parser, "one row per bin of each histogram")
+    agents.add_model_arguments(parser, "one row per bin of each histogram")
     parser.add_argument("--agent", default="DDQN", metavar="NAME", help="default DDQN")
-    add_agent_arguments(parser, "varied", tests=10)
-    parser.add_argument("--steps", type=count, metavar="N", help="train N steps instead of until the paper's stop rule holds")
+    agents.add_agent_arguments(parser, "varied", tests=10)
+    agents.add_steps(parser)
     parser.add_argument("--bin", type=number, default=BIN, metavar="WIDTH", help=f"of the histograms (default {BIN})")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """The evaluation that the arguments ask for."""
-    models = asked_models(arguments)
-    gamename = one_gamename(models, arguments)
+    """Fills OUT.csv."""
     if not arguments.bin > 0:
         raise UserError(f"--bin {arguments.bin}: a width must be above 0, e.g. {BIN}")
+    refusal = "a reward network, its transitions are real ones; name synthetic environments"
+    models, gamename = agents.asked_models(arguments, SyntheticProxy, refusal)
     if gamename in GRID_WORLDS:
         raise UserError(f"'{gamename}': its observations are one-hot; histograms are for real-valued ones, e.g. of cartpole-v0")
-    for model in models:
-        if not isinstance(model.proxy, SyntheticProxy):
-            raise UserError(f"'{model.name}' is a reward network, its transitions are real ones; name synthetic environments")
-    (judge,) = asked_judges([arguments.agent], gamename, "transfer", arguments)
+    (kind,) = agents.asked_kinds([arguments.agent], gamename, "transfer", arguments)
+    how = (arguments.tests, arguments.steps)
+
+    def rows_of(model: Model) -> list[dict[str, Any]]:
+        samples = sample_transitions(model, kind, arguments.count, *how, arguments.seed)
+        return histogram_rows(gamename, samples, arguments.bin)
+
     with open_results(Path(arguments.out), COLUMNS, KEY, arguments.force) as results:
-        evaluate_transitions(
-            results, models, judge, arguments.count, arguments.tests, arguments.steps, arguments.bin, arguments.seed
-        )
+        agents.add_proxy_rows(results, models, kind, kind.protocol(*rule_text(*how)), arguments.count, rows_of)
         print(f"{len(results.rows)} bins in {arguments.out}")

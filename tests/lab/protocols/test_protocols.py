@@ -9,7 +9,7 @@ from helpers import run_dir
 from lightning_rl.cli import main
 from lightning_rl.envs.grids import cliff
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, save_proxy
-from lightning_rl.lab.protocols.agents import Job, make_judges
+from lightning_rl.lab.protocols.agents import Job, make_kinds
 from lightning_rl.lab.protocols.grid_rewards import rewards
 from lightning_rl.lab.protocols.models import Model, best_of_each, find_models, kind_of, real_task
 from lightning_rl.lab.protocols.transitions import histogram
@@ -85,7 +85,8 @@ def test_bad_input_is_one_line(tmp_path, capsys):
         (["transfer", proxy, proxy], "two proxies are called 'se'"),
         (["transfer"], "no proxy and no --gamename"),
         (["reward-curves", proxy], "learning curves on the task are for reward networks"),
-        (["grid-rewards", proxy], "'cartpole-v0' is no grid world"),
+        (["grid-rewards", proxy], "'se' is a synthetic environment; rewards are drawn of reward networks"),
+        (["grid-rewards", "--gamename", "cartpole"], "'cartpole' is no grid world"),
         (["generations", "--draw", "step_size=1"], "--draw step_size=1: expected a space"),
         (["generations", "--gamename", "nowhere"], "unknown gamename 'nowhere'"),
     ):
@@ -133,15 +134,15 @@ def test_reward_curves(tmp_path):
 
 
 def test_tables_that_vary_draw_their_own_values():
-    (judge,) = make_judges(["QL"], "cliff", "reward-curves", True, {})
+    (kind,) = make_kinds(["QL"], "cliff", "reward-curves", True, {})
     jobs = [Job(real_task("cliff"), number) for number in (1, 0, 1)]
-    groups = judge.by_config(jobs, 7)
-    assert [[job.number for job in mine] for _, mine in groups] == [[0], [1, 1]]
-    drawn = [(own.config.learning_rate, own.config.gamma) for own, _ in groups]
+    groups = kind.by_config(jobs, 7)
+    assert [[job.number for job in members] for _, members in groups] == [[0], [1, 1]]
+    drawn = [(variant.config.learning_rate, variant.config.gamma) for variant, _ in groups]
     assert all(0.1 <= value <= 1 for pair in drawn for value in pair)
     assert drawn[0] != drawn[1]
-    assert [own.config for own, _ in judge.by_config(jobs[:1], 7)] == [groups[1][0].config]
-    (fixed,) = make_judges(["QL"], "cliff", "reward-curves", False, {})
+    assert [variant.config for variant, _ in kind.by_config(jobs[:1], 7)] == [groups[1][0].config]
+    (fixed,) = make_kinds(["QL"], "cliff", "reward-curves", False, {})
     assert fixed.by_config(jobs, 7) == [(fixed, jobs)]
 
 
