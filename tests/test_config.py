@@ -275,3 +275,23 @@ def test_a_file_of_yaml_is_parsed_once_until_it_changes(tmp_path, monkeypatch):
     os.utime(path, ns=(1, 1))
     assert read_yaml(path) == {"hidden": [8]}
     assert len(parsed) == 2
+
+
+def test_the_sets_of_the_papers_code_are_in_our_units():
+    """Update episodes times the time limit are steps; noise in a box [-2, 2] is half as much in [-1, 1]."""
+    values = {}
+    for name, game in (("PPO", "pendulum"), ("PPO", "halfcheetah"), ("TD3", "pendulum"), ("TD3-discrete", "acrobot")):
+        values[name, game] = {key: value for _, layer in merged_values(name, game, "tuned") for key, value in layer.items()}
+    assert values["PPO", "pendulum"]["rollout_steps"] == 13 * 200
+    assert values["PPO", "halfcheetah"]["rollout_steps"] == 10 * 1000
+    assert (values["TD3", "pendulum"]["target_std"], values["TD3", "pendulum"]["target_clip"]) == (0.102 / 2, 0.25 / 2)
+    assert values["TD3-discrete", "acrobot"]["temperature_init"] == 2.30762
+
+
+def test_curious_agents_of_the_figures_have_the_tuned_module():
+    for name, game, expected in (
+        ("DDQN", "cartpole-v0", (1e-5, 0.05, 0.03)), ("TD3", "halfcheetah", (1e-5, 0.001, 0.1)),
+        ("PPO", "halfcheetah", (1e-4, 0.05, 0.03)), ("PPO", "mountaincar-continuous", (5e-4, 0.1, 0.01)),
+    ):  # fmt: skip
+        values = {key: value for _, layer in merged_values(name, game, "reward-curves") for key, value in layer.items()}
+        assert tuple(values[f"icm_{key}"] for key in ("learning_rate", "beta", "eta")) == expected
