@@ -17,6 +17,7 @@ from lightning_rl.core.gamenames import GAMES, Game, base_name, folder_name, reg
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.adapters import FUNC_ENVS, func_env
 from lightning_rl.envs.gym import make_env
+from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
 from lightning_rl.envs.spec import DEFAULT_HORIZON, env_spec, solved_return
 
 
@@ -312,6 +313,28 @@ def test_a_box_of_no_width_is_refused(register):
     register("echo", Echo, horizon=2, kwargs={"space": spaces.Discrete(2), "obs": 0, "actions": spaces.Box(1, 1, (1,))})
     with pytest.raises(UserError, match="without bounds or width"):
         env_spec("echo")
+
+
+@pytest.mark.parametrize("kind", ["synthetic", "reward"])
+def test_proxies_of_discrete_observations(kind):
+    """Both see the one-hot vector; the reward network's environment still shows Gymnasium's number."""
+    if kind == "synthetic":
+        proxy = SyntheticProxy("FrozenLake-v1", (4,), "tanh", 0, 5, False, False, "raw")
+    else:
+        proxy = RewardProxy("FrozenLake-v1", (4,), "tanh", "exclusive", 0.9)
+    params = proxy.net.init([torch.Generator().manual_seed(0)])
+    obs, reward, *_ = play_one(proxy.gym(params[0]))
+    batch = proxy.batch(params, [3], 0.9)
+    step = batch.step(torch.tensor([1]))
+    assert step.obs.shape == (1, 16)
+    assert step.obs.sum() == 1
+    assert np.isfinite(reward)
+    assert np.asarray(obs).shape == ((16,) if kind == "synthetic" else ())
+
+
+def play_one(env):
+    env.reset(seed=3)
+    return env.step(1)
 
 
 def test_every_batched_environment_has_a_name():

@@ -1,0 +1,50 @@
+"""Every environment of Gymnasium with vector observations that needs no further package trains with every method that fits."""
+
+import itertools
+import warnings
+
+import gymnasium
+import pytest
+import torch
+from helpers import run_cli
+
+from lightning_rl.core.types import UserError
+from lightning_rl.envs.spec import env_spec
+from lightning_rl.methods.registry import IMPLEMENTATIONS
+
+SUITES = ("classic_control", "toy_text", "box2d")
+IDS = sorted(
+    name for name, entry in gymnasium.registry.items() if str(entry.entry_point).split(".")[2:3] in ([s] for s in SUITES)
+)
+VECTORS = [name for name in IDS if name != "CarRacing-v3"]
+FAMILIES = (("UDRL",), ("AAC",), ("DDQN", "TD3"), ("SE",))
+"""One of each, or the second where the first does not fit."""
+
+
+def fits(name, gamename):
+    return IMPLEMENTATIONS[name].method.misfit(env_spec(gamename)) is None
+
+
+with warnings.catch_warnings(action="ignore"):  # of environments without a time limit
+    PAIRS = [(name, gamename) for name, gamename in itertools.product(IMPLEMENTATIONS, VECTORS) if fits(name, gamename)]
+OF_FAMILIES = [(next(name for name in names if fits(name, game)), game) for names, game in itertools.product(FAMILIES, VECTORS)]
+OF_METHODS = [next(pairs) for _, pairs in itertools.groupby(PAIRS, key=lambda pair: pair[0])]
+FAST = list(dict.fromkeys([*OF_FAMILIES, *OF_METHODS]))
+SLOW = [pytest.param(*pair, marks=pytest.mark.slow) for pair in PAIRS if pair not in FAST]
+
+
+def test_the_sixteen_are_there():
+    assert len(VECTORS) == 16
+    with pytest.raises(UserError, match="image"):
+        env_spec("CarRacing-v3")
+
+
+@pytest.mark.filterwarnings("ignore:nobody states a time limit")
+@pytest.mark.parametrize(("implementation", "gamename"), [*FAST, *SLOW])
+def test_an_epoch_of_training(tmp_path, implementation, gamename):
+    assert run_cli(tmp_path, "--max_epochs", "1", gamename=gamename, implementation=implementation) == 0
+    (last,) = tmp_path.glob(f"{gamename}/default/{implementation}/seed_25/last.ckpt")
+    checkpoint = torch.load(last, weights_only=True)
+    assert checkpoint["epoch"] == 0
+    weights = [value for value in checkpoint["state_dict"].values() if value.is_floating_point()]
+    assert all(value.isfinite().all() for value in weights)
