@@ -19,8 +19,8 @@ from torch import Tensor
 from lightning_rl.core.arguments import number
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import UserError
-from lightning_rl.envs.grids import GRID_WORLDS
 from lightning_rl.envs.proxies import SyntheticProxy
+from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.protocols import agents
 from lightning_rl.lab.protocols.agents import AgentKind, Job, train_stacks
 from lightning_rl.lab.protocols.models import Model
@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError(f"--bin {arguments.bin}: a width must be above 0, e.g. {BIN}")
     refusal = "a reward network, its transitions are real ones; name synthetic environments"
     models, gamename = agents.asked_models(arguments, SyntheticProxy, refusal)
-    if gamename in GRID_WORLDS:
+    if env_spec(gamename).one_hot:
         raise UserError(f"'{gamename}': its observations are one-hot; histograms are for real-valued ones, e.g. of cartpole-v0")
     (kind,) = agents.asked_kinds([arguments.agent], gamename, "transfer", arguments)
     how = (arguments.tests, arguments.steps)
