@@ -1,7 +1,33 @@
-"""Four families of reinforcement-learning research on PyTorch Lightning."""
+"""Reinforcement-learning research on PyTorch Lightning.
+
+Importing this package changes nothing in the process and loads nothing heavy: its names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-from lightning_rl.envs.proxies import load_proxy
+if TYPE_CHECKING:
+    from lightning_rl.envs.proxies import load_proxy
+
+_PLACES = {
+    "load_proxy": "envs.proxies",
+}
+"""The public names, and the modules that have them."""
 
 __all__ = ["__version__", "load_proxy"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    value = getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

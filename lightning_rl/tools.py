@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from lightning_rl.core.arguments import Group, Tool
 from lightning_rl.core.limits import unknown
 from lightning_rl.core.types import UserError
+from lightning_rl.flags import SUMMARIES
 from lightning_rl.lab.figures.registry import FIGURES
 from lightning_rl.lab.protocols.registry import PROTOCOLS
 
@@ -45,5 +46,5 @@ def use(words: Sequence[str], prog: str = "lightning-rl") -> None:
     """Runs ``lightning-rl NAME ...``; UserError for what cannot be done."""
     name = OLD_NAMES.get(words[0], words[0])
     if name not in TOOLS:
-        raise UserError(unknown("command", words[0], TOOLS))
+        raise UserError(unknown("command", words[0], (*SUMMARIES, *TOOLS)))
     TOOLS[name].use(f"{prog} {name}", words[1:])

@@ -3,15 +3,22 @@
 import errno
 import os
 import pickle
+import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
-from helpers import run_cli, run_dir
+from helpers import ROOT, run_cli, run_dir
 
-from lightning_rl.cli import build_parser, main
+import lightning_rl
+from lightning_rl.cli import main, with_flags
+from lightning_rl.evolution import executors
+from lightning_rl.flags import EXECUTORS, FLAGS, MODES, build_parser, mode_of, parse
 from lightning_rl.methods.registry import ALIASES, IMPLEMENTATIONS
-from lightning_rl.modes import MODES, mode_of, with_flags
+from lightning_rl.run.state import checkpoint_at
 from lightning_rl.run.train import RunOptions, accelerator_of
 
 
@@ -28,9 +35,12 @@ def refused(capsys, code: int) -> str:
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--implementation", "UDLR"], ["'UDLR' is unknown", "choose one of: UDRL"]),
+        (["--implementation", "UDLR"], ["implementation 'UDLR' is unknown; did you mean 'UDRL'?"]),
+        (["--implementation", "rcp-a"], ["did you mean 'RCP-A'?"]),
+        (["--implementation", "alphazero"], ["'alphazero' is unknown; choose one of:", "UDRL"]),
         (["--gamename", "pong"], ["unknown gamename 'pong'", "lunarlander-sparse"]),
-        (["--set", "learning_rat=1"], ["--set: unknown key 'learning_rat'", "did you mean 'learning_rate'?"]),
+        (["--set", "learning_rat=1"], ["--set: unknown key 'learning_rat'; did you mean 'learning_rate'?"]),
+        (["--set", "lr=1"], ["did you mean 'learning_rate'?"]),
         (["--set", "batch_size=big"], ["--set: key 'batch_size'", "valid integer", "got 'big'"]),
         (["--set", "batch_size=1.5"], ["key 'batch_size'", "got 1.5"]),
         (["--set", "batch_size=-4"], ["key 'batch_size'", "greater than 0", "got -4"]),
@@ -288,15 +298,117 @@ def test_flags_that_agree_are_taken():
 
 def test_every_flag_means_something_in_some_mode():
     flags = {action.option_strings[0] for action in build_parser()._actions if action.option_strings}
-    assert set().union(*MODES.values()) == flags - {"-h", "--version"}
+    assert set().union(*MODES.values()) == flags - {"-h", "--version"} == set(FLAGS)
+
+
+def test_every_command_is_listed_with_one_line(capsys):
+    assert main([], program="lightning-rl") == main(["--help"], program="lightning-rl") == 0
+    text = capsys.readouterr().out
+    assert text.startswith("usage: lightning-rl ")
+    for name in ("train", "eval", "tune", "proxies", "figures", "report", "runs", "compare", "config", "docs"):
+        assert re.search(rf"^    {name} +\w", text, re.MULTILINE), name
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "mode", "flags"),
+    [
+        ("train", ["--seed", "3", "--set", "a=1"], "training", ["--seed", "3", "--set", "a=1"]),
+        ("tune", ["--tune", "trials=3"], "--use_tune", ["--use_tune", "--tune", "trials=3"]),
+        ("eval", ["a.ckpt", "--episodes", "3", "--command", "sweep"], "--eval_agent",
+         ["--eval_agent", "a.ckpt", "--eval_episodes", "3", "--eval_command", "sweep"]),
+        ("eval", ["a.ckpt", "--imagine", "--force"], "--imagine", ["--eval_agent", "a.ckpt", "--imagine", "--force"]),
+    ],
+)  # fmt: skip
+def test_a_command_means_what_its_flags_mean(command, words, mode, flags):
+    assert parse(words, "lightning-rl", command) == parse(flags)
+    assert parse(flags)[0] == mode
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["trian"], "command 'trian' is unknown; did you mean 'train'?"),
+        (["Runs", "a"], "did you mean 'runs'?"),
+        (["eval"], "the following arguments are required: CKPT"),
+        (["eval", "nowhere"], "checkpoint 'nowhere' does not exist"),
+        (["eval", "a.ckpt", "--seed", "3"], "unrecognized arguments: --seed 3; it goes with tune or train; see --help"),
+        (["eval", "a.ckpt", "--imagine", "--command", "return=1"], "--command goes with eval, not with eval --imagine"),
+        (["train", "--tune", "trials=3"], "--tune trials=3; it goes with tune"),
+        (["tune", "--num_seeds", "3"], "--num_seeds 3; it goes with train"),
+        (["figures", "curvs"], "'curvs' is unknown; did you mean 'curves'?"),
+        (["figures"], "the following arguments are required: NAME"),
+        (["evaluate", "transfr"], "did you mean 'transfer'?"),
+    ],
+)
+def test_mistakes_in_commands(words, expected, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert expected in refused(capsys, main(words, program="lightning-rl"))
+
+
+def test_a_run_directory_stands_for_its_checkpoint(trained, capsys, tmp_path):
+    folder = trained.parent
+    assert checkpoint_at(folder) == trained
+    assert checkpoint_at(trained) == trained
+    (best,) = folder.glob("epoch=*.ckpt")
+    shutil.copy(best, tmp_path / best.name)
+    assert checkpoint_at(tmp_path) == tmp_path / best.name
+    assert main(["eval", str(tmp_path), "--episodes", "2", "--num_workers", "0"]) == 0
+    assert f"evaluating '{tmp_path / best.name}'" in capsys.readouterr().out
+    (tmp_path / "empty").mkdir()
+    assert "holds no checkpoint" in refused(capsys, main(["--eval_agent", str(tmp_path / "empty")]))
+
+
+HEAVY = ("torch", "pytorch_lightning", "ray", "pandas", "matplotlib", "gymnasium", "scipy", "moviepy", "mujoco")
+
+
+def run_light(program: str, folder: Path, seconds: float) -> subprocess.CompletedProcess[str]:
+    """Runs Python code; it fails where something heavy is loaded in the end, or it took more processor time than that."""
+    checks = (
+        f"\nassert not (heavy := set(sys.modules) & set({HEAVY!r})), heavy\n"
+        f"used = resource.getrusage(resource.RUSAGE_SELF)\nassert used.ru_utime + used.ru_stime < {seconds}, used\nsys.exit(code)"
+    )
+    words = [sys.executable, "-c", f"import resource, sys\n{program}{checks}"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    return subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["--help"], 0), (["figures", "--help"], 0), (["trian"], 2), (["eval", "nowhere.ckpt"], 2),
+    ],
+)  # fmt: skip
+def test_help_and_usage_errors_are_light(words, code, tmp_path):
+    """A quarter of a second of processor time; the limit leaves room for a slow machine."""
+    call = f"try: code = main({words!r}, program='lightning-rl')\nexcept SystemExit as leaving: code = leaving.code"
+    done = run_light(f"from lightning_rl.cli import main\n{call}", tmp_path, seconds=1.5)
+    assert done.returncode == code, done.stderr
+
+
+def test_the_package_is_light_until_it_is_used(tmp_path):
+    program = "import lightning_rl\nassert set(lightning_rl.__all__) <= set(dir(lightning_rl))\ncode = 'numpy' in sys.modules"
+    done = run_light(program, tmp_path, seconds=0.5)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_public_name_is_there():
+    assert all(getattr(lightning_rl, name) is not None for name in lightning_rl.__all__)
+    assert set(lightning_rl.__all__) == {"__version__", *lightning_rl._PLACES}
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = lightning_rl.nothing
+
+
+def test_executors_are_those_that_there_are():
+    assert tuple(executors.EXECUTORS) == EXECUTORS
 
 
 def test_a_full_disk_names_the_remedy_that_there_is(capsys, monkeypatch):
-    def full(words):
+    def full(words, program):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("lightning_rl.cli._main", full)
     assert "free space, then --resume" in refused(capsys, main(["--seed", "3"]))
+    assert "free space, then --resume" in refused(capsys, main(["train", "--seed", "3"]))
     assert "free space, then run the command again" in refused(capsys, main(["runs", "exp_dir", "--csv", "a.csv"]))
     assert "free space, then run the command again" in refused(capsys, main(["--eval_agent", "a.ckpt"]))
 
@@ -310,7 +422,7 @@ def test_a_full_disk_names_the_remedy_that_there_is(capsys, monkeypatch):
     ],
 )
 def test_what_the_system_refuses_is_one_line(error, words, capsys, monkeypatch):
-    def fail(given):
+    def fail(words, program):
         raise error
 
     monkeypatch.setattr("lightning_rl.cli._main", fail)
@@ -318,7 +430,7 @@ def test_what_the_system_refuses_is_one_line(error, words, capsys, monkeypatch):
 
 
 def test_a_defect_of_the_program_is_not_hidden(monkeypatch):
-    def fail(given):
+    def fail(words, program):
         raise RuntimeError("shapes (3,) and (4,) do not match")
 
     monkeypatch.setattr("lightning_rl.cli._main", fail)

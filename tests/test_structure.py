@@ -7,7 +7,7 @@ from helpers import ROOT
 
 ORDER = [
     {"core"}, {"functional"}, {"nets"}, {"envs"}, {"rollouts"}, {"agents"}, {"evolution"}, {"methods"}, {"run"}, {"lab"},
-    {"tools"}, {"modes", "cli"},
+    {"names"}, {"flags"}, {"tools"}, {"cli"},
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
 ONLY_IN = {
@@ -16,7 +16,7 @@ ONLY_IN = {
     "gymnasium": {"envs"},
     "ray": {"evolution", "lab"},
     "matplotlib": {"lab"},
-    "argparse": {"core", "cli", "lab", "tools"},
+    "argparse": {"core", "flags", "cli", "lab", "tools"},
     "pandas": {"lab"},
     "tensorboard": {"lab"},
 }

@@ -28,7 +28,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
-_PRELOAD = ("lightning_rl.cli", "lightning_rl.tools", "tensorboard.main", "Box2D", "mujoco", "pygame", "moviepy", "tqdm")
+_PRELOAD = (
+    *("lightning_rl.cli", "lightning_rl.run.processes", "lightning_rl.lab.evaluate", "lightning_rl.lab.imagine"),
+    *("tensorboard.main", "Box2D", "mujoco", "pygame", "moviepy", "tqdm"),
+)
 _SOCKET = "WARM_SOCKET"
 
 
@@ -290,7 +293,10 @@ def _run_program(words: Sequence[str]) -> None:
 
 
 def _be_a_server(address: str) -> NoReturn:
-    for name in _PRELOAD:
+    from lightning_rl.tools import TOOLS
+
+    tools = [tool for entry in TOOLS.values() for tool in getattr(entry, "tools", {"": entry}).values()]
+    for name in (*_PRELOAD, *(tool.module for tool in tools)):
         __import__(name)
     import torch
 

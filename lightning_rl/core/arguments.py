@@ -31,15 +31,6 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"'{shorten(word)}' holds bytes that are no text; leave them out")
         return super().parse_known_args(args, namespace)
 
-    def parse_given(self, argv: Sequence[str]) -> tuple[argparse.Namespace, dict[str, Any]]:
-        """The arguments, and the values of those flags that are given, by flag. To be called once."""
-        defaults = {action.dest: action.default for action in self._actions}
-        flags = {action.dest: action.option_strings[0] for action in self._actions if action.option_strings}
-        for action in self._actions:
-            action.default = argparse.SUPPRESS
-        given = vars(self.parse_args(argv))
-        return argparse.Namespace(**{**defaults, **given}), {flags[name]: value for name, value in given.items()}
-
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         found, left = self.parse_known_args(args, namespace)
         if left:

@@ -15,7 +15,7 @@ from lightning_rl.core.files import hold, make_folder, sweep, write_text
 from lightning_rl.core.types import UserError
 from lightning_rl.core.yaml_files import read_yaml
 
-STATE, LOCK = "state.yaml", ".lock"
+STATE, LOCK, LAST = "state.yaml", ".lock", "last.ckpt"
 _TAKEN = "choose another --seed or --exp_name"
 
 
@@ -86,6 +86,19 @@ def refuse_second(run_dir: Path) -> None:
             f"'{run_dir}' already holds a run; go on with --resume, or choose another --exp_name or --seed, or move that "
             "folder away"
         )
+
+
+def checkpoint_at(path: Path) -> Path:
+    """The checkpoint that a path means: a file itself; of a run directory its last one, or, where that is not there, its best."""
+    if not path.is_dir():
+        if not path.exists():
+            raise UserError(f"checkpoint '{path}' does not exist; give the path of one, or of a run directory")
+        return path
+    best = sorted(path.glob("epoch=*.ckpt"), key=lambda found: found.stat().st_mtime, reverse=True)
+    for found in (path / LAST, *best):
+        if found.is_file():
+            return found
+    raise UserError(f"'{path}' holds no checkpoint; give the path of one, or of a run directory (..../seed_25)")
 
 
 def write_state(run_dir: Path, state: str, reason: str = "") -> None:

@@ -15,14 +15,14 @@ from helpers import fitting, make_episode, run_cli, run_dir
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from lightning_rl.cli import build_parser, main
+from lightning_rl.cli import main
 from lightning_rl.core.gamenames import GAMES
 from lightning_rl.core.types import UserError
+from lightning_rl.flags import MODES, build_parser
 from lightning_rl.lab.figures.registry import FIGURES
 from lightning_rl.lab.protocols.registry import PROTOCOLS
 from lightning_rl.lab.tuning.space import FORMS, TuneConfig
 from lightning_rl.methods.registry import ALIASES, IMPLEMENTATIONS
-from lightning_rl.modes import MODES
 from lightning_rl.run import footprint
 
 CPU_S, WALL_S = 30.0, 60.0

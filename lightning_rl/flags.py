@@ -1,0 +1,283 @@
+"""The flags of training, searching and evaluating, each declared once.
+
+``trainer.py`` takes them all, and those that are given say what is meant: its mode. ``lightning-rl train | tune | eval`` take the
+flags of their modes. A flag that would be ignored is refused by its name.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lightning_rl import __version__, names
+from lightning_rl.core.arguments import Parser, checked_path, count, non_negative, whole
+from lightning_rl.core.limits import EPISODES, SEED, SEEDS, WHOLE
+from lightning_rl.core.types import UserError
+from lightning_rl.core.workers import cores
+
+TRAIN, TUNE, EVAL, IMAGINE, FIGURE = "training", "--use_tune", "--eval_agent", "--imagine", "--figure"
+RUN = (TRAIN, TUNE)
+COMMANDS = {"train": (TRAIN,), "eval": (EVAL, IMAGINE), "tune": (TUNE,)}
+"""The modes of each command of ``lightning-rl`` that has its flags here."""
+SUMMARIES = {
+    "train": "train a method on an environment, or go on with a run that was stopped",
+    "eval": "play a checkpoint, or that of a run: a table, evaluation.json and a film",
+    "tune": "search hyper-parameters with Ray Tune",
+}
+
+EXECUTORS = ("serial", "ray")
+FINAL_EVAL_EPISODES = 100
+IMAGINED_EPISODES = 200
+SWEEP_EPISODES = 30  # for each of its commands
+_EPILOG = "Everything lands under LOGDIR/GAMENAME/EXP_NAME/IMPLEMENTATION/seed_N/."
+
+
+class _Names(dict[str, str]):
+    """What ``--help`` lists."""
+
+    def __missing__(self, kind: str) -> str:
+        return ", ".join(getattr(names, kind)())
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A flag of ``trainer.py``.
+
+    modes: those in which it means something.
+    options: what argparse is told.
+    words: what a command calls it, where that is something else; without dashes it is an argument, empty it is left out.
+    """
+
+    name: str
+    modes: tuple[str, ...]
+    options: Mapping[str, Any]
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def dest(self) -> str:
+        return str(self.options.get("dest", self.name.lstrip("-")))
+
+    @property
+    def default(self) -> Any:
+        return self.options.get("default", False if self.options.get("action") == "store_true" else None)
+
+    def word(self, command: str | None) -> str:
+        """What ``command``, or ``trainer.py`` (None), calls it; empty where it has no such flag."""
+        if command is None:
+            return self.name
+        return self.words.get(command, self.name) if set(self.modes) & set(COMMANDS[command]) else ""
+
+    def add_to(self, parser: argparse._ActionsContainer, command: str | None) -> None:
+        word = self.word(command)
+        options = {**self.options, "help": self.options["help"].format_map(_Names())}
+        if word.startswith("-"):
+            options |= {"dest": self.dest, "default": argparse.SUPPRESS}
+        parser.add_argument(word, **options)
+
+
+def _interval(text: str) -> int:
+    if (value := whole(-1, WHOLE)(text)) == 0:
+        raise argparse.ArgumentTypeError(f"{value} is not an interval, it must be 1 or more, or -1 for never")
+    return value
+
+
+def _process_count(text: str) -> int:
+    value, most = count(text), cores()
+    if value > most:
+        raise argparse.ArgumentTypeError(f"{value} processes on {most} cores, it must be {most} or fewer")
+    return value
+
+
+def _flag(name: str, modes: tuple[str, ...], help: str, words: Mapping[str, str] | None = None, **options: Any) -> Flag:
+    return Flag(name, modes, {**options, "help": help}, words or {})
+
+
+_RUN_FLAGS = (
+    _flag(
+        "--implementation", RUN, "method (default UDRL): {implementations}; for short: {aliases}", default="UDRL", metavar="NAME"
+    ),
+    _flag(
+        "--gamename", RUN, "environment (default lunarlander): {gamenames}; or any Gymnasium id, or my_package:MyEnv-v0", default="lunarlander", metavar="NAME",
+    ),
+    _flag("--exp_name", RUN, "folder of the experiment (default: default)", default="default", metavar="NAME"),
+    _flag("--seed", RUN, "seed of the run (default 25)", type=whole(0, SEED), default=25, metavar="N"),
+    _flag(
+        "--num_seeds", (TRAIN,),
+        "agents only: train the seeds SEED .. SEED+N-1 at once, one folder each; same results as alone up to rounding "
+        "(default 1)",
+        type=whole(1, SEEDS), default=1, metavar="N",
+    ),
+    _flag("--preset", RUN, "a block under presets: in the method's config, e.g. a paper's own values", metavar="NAME"),
+    _flag("--max_epochs", RUN, "same as --set max_epochs=N", type=count, metavar="N"),
+    _flag(
+        "--set", RUN, "override a key of the config; repeatable",
+        dest="settings", action="append", default=[], metavar="KEY=VALUE",
+    ),
+    _flag(
+        "--config", RUN, "keys of the config from a run's config.yaml or a search's best.yaml", type=checked_path, metavar="YAML"
+    ),
+    _flag("--no_expo_weighting", RUN, "same as --set exp_weights=false (RCP-R and RCP-A)", action="store_true"),
+)  # fmt: skip
+_PLACE_FLAGS = (
+    _flag(
+        "--logdir", RUN, "root of all results (default exp_dir)", type=checked_path, default=Path("exp_dir"), metavar="DIR"
+    ),
+    _flag(
+        "--num_workers", (*RUN, EVAL),
+        "roll-out processes, or those that evaluate a population; 0: none besides this one; same results (default 1; of a search "
+        "those of each trial, default 0)",
+        type=non_negative, metavar="N",
+    ),
+    _flag(
+        "--num_processes", (TRAIN,),
+        "train the seeds of --num_seeds in N groups, a process each; same results up to rounding (default 1)",
+        type=_process_count, default=1, metavar="N",
+    ),
+    _flag(
+        "--accelerator", RUN,
+        "where networks train (default cpu, the fastest for small ones); auto: a GPU if there is one and the method can use "
+        "it: UDRL, RCP and policy gradients; all others train on the CPU",
+        choices=("cpu", "gpu", "auto"), default="cpu",
+    ),
+    _flag(
+        "--executor", RUN,
+        "where SE and RN evaluate their populations; same results up to rounding: serial in NUM_WORKERS processes, ray on a "
+        "cluster",
+        choices=EXECUTORS, default="serial",
+    ),
+    _flag("--ray_address", RUN, "of a running Ray cluster (default: one is started here)", metavar="HOST:PORT"),
+)  # fmt: skip
+_KEEP_FLAGS = (
+    _flag("--resume", RUN, "go on from last.ckpt in the run directory, or start if there is none", action="store_true"),
+    _flag("--reload", RUN, "start a new run from the weights of a checkpoint", type=checked_path, metavar="CKPT"),
+    _flag("--no_checkpoint", (TRAIN,), "write no checkpoints", action="store_true"),
+    _flag(
+        "--recording_epoch_interval", RUN, "film the policy every N epochs (default -1: never)",
+        type=_interval, default=-1, metavar="N",
+    ),
+)  # fmt: skip
+_TUNE_FLAGS = (
+    _flag(
+        "--use_tune", (TUNE,), "search with Ray Tune, as the tune: block of the method's config says; see --resume",
+        {"tune": ""}, action="store_true",
+    ),
+    _flag(
+        "--tune", (TUNE,),
+        "override a key of the tune: block: algorithm=asha|bohb|optuna, trials, seeds, budget, reports, search; repeatable",
+        dest="tune_settings", action="append", default=[], metavar="KEY=VALUE",
+    ),
+)  # fmt: skip
+_EVAL_FLAGS = (
+    _flag(
+        "--eval_agent", (EVAL, IMAGINE),
+        "evaluate a checkpoint, or that of a run directory: table, evaluation.json and a film beside it",
+        {"eval": "eval_agent"}, type=checked_path, metavar="CKPT",
+    ),
+    _flag(
+        "--eval_episodes", (*RUN, EVAL, IMAGINE),
+        f"episodes per mode (default {FINAL_EVAL_EPISODES}; in training: of the config)",
+        {"eval": "--episodes"}, type=whole(1, EPISODES), metavar="N",
+    ),
+    _flag(
+        "--eval_command", (EVAL,),
+        "command to play, e.g. return=250,horizon=300 or advantage=1.5, or 'sweep' (or sweep=LOW:HIGH) for a table and picture "
+        "of obtained against commanded (default: the checkpoint's)",
+        {"eval": "--command"}, metavar="NAME=VALUE,...",
+    ),
+    _flag(
+        "--imagine", (IMAGINE,),
+        "of model-based checkpoints: the model's roll-outs beside the real ones, as a picture, and the error of each step",
+        action="store_true",
+    ),
+    _flag(
+        "--force", (EVAL, IMAGINE), "overwrite files beside the checkpoint even if another program wrote them",
+        action="store_true",
+    ),
+)  # fmt: skip
+_FIGURE_FLAGS = (
+    _flag(
+        "--figure", (FIGURE,), "draw a figure instead: the same as lightning-rl figures NAME ...",
+        nargs=argparse.REMAINDER, metavar="NAME ...",
+    ),
+)  # fmt: skip
+GROUPS = {
+    "what to run": _RUN_FLAGS,
+    "where and how": _PLACE_FLAGS,
+    "checkpoints and recordings": _KEEP_FLAGS,
+    "hyper-parameter search": _TUNE_FLAGS,
+    "evaluation": _EVAL_FLAGS,
+    "figures": _FIGURE_FLAGS,
+}
+FLAGS = {flag.name: flag for flags in GROUPS.values() for flag in flags}
+MODES = {mode: {name for name, flag in FLAGS.items() if mode in flag.modes} for mode in (FIGURE, IMAGINE, EVAL, TUNE, TRAIN)}
+"""The flags of each mode; the first mode whose own flag is given is meant."""
+
+_REMEDIES = {
+    (TUNE, "--num_seeds"): "a search takes its seeds per trial from --tune seeds=N",
+    (TUNE, "--no_checkpoint"): "a trial goes on from its checkpoints",
+    (IMAGINE, "--eval_command"): "the model's roll-outs take the checkpoint's command",
+}
+_APART = {
+    ("--resume", "--reload"): "a resumed run goes on with its own weights",
+    ("--resume", "--no_checkpoint"): "without checkpoints there is nothing to go on from",
+}
+_BY_COMMAND = {TRAIN: "train", TUNE: "tune", EVAL: "eval", IMAGINE: "eval --imagine", FIGURE: "figures"}
+
+
+def build_parser(program: str = "trainer.py", command: str | None = None) -> Parser:
+    """The parser of a command, or of ``trainer.py``, which has all flags."""
+    if command is None:
+        about = "Train, resume and evaluate reinforcement-learning methods."
+    else:
+        about, program = SUMMARIES[command], f"{program} {command}"
+    parser = Parser(prog=program, description=about, epilog=_EPILOG)
+    if command is None:
+        parser.add_argument("--version", action="version", version=__version__)
+    for title, flags in GROUPS.items():
+        if own := [flag for flag in flags if flag.word(command)]:
+            group = parser.add_argument_group(title)
+            for flag in own:
+                flag.add_to(group, command)
+    if command is not None:
+        others = [name for name, flag in FLAGS.items() if not flag.word(command)]
+        parser.elsewhere = {name: f"it goes with {_where(name, command)}" for name in others}
+    return parser
+
+
+def parse(words: Sequence[str], program: str = "trainer.py", command: str | None = None) -> tuple[str, argparse.Namespace]:
+    """The mode that the words ask for, and the values of all flags; UserError for flags that do not go together."""
+    given = vars(build_parser(program, command).parse_args(words))
+    if command == "tune":
+        given["use_tune"] = True
+    mode = mode_of({name: given[flag.dest] for name, flag in FLAGS.items() if flag.dest in given}, command)
+    return mode, argparse.Namespace(**{**{flag.dest: flag.default for flag in FLAGS.values()}, **given})
+
+
+def mode_of(given: Mapping[str, Any], command: str | None = None) -> str:
+    """The mode that the given flags, with their values, ask for; UserError for flags that do not go together."""
+    mode = next((name for name in MODES if name in given), TRAIN)
+    if mode == IMAGINE and EVAL not in given:
+        raise UserError("--imagine goes with --eval_agent CKPT; leave it out for training")
+    for flag in given:
+        if flag not in MODES[mode]:
+            remedy = _REMEDIES.get((mode, flag), "leave it out")
+            word = FLAGS[flag].word(command)
+            raise UserError(f"{word} goes with {_where(flag, command)}, not with {_called(mode, command)}; {remedy}")
+    if mode == TRAIN:
+        for flags, reason in _APART.items():
+            if all(flag in given for flag in flags):
+                raise UserError(f"{' and '.join(flags)} exclude each other: {reason}; leave one out")
+        if "--ray_address" in given and given.get("--executor") != "ray":
+            raise UserError("--ray_address goes with --executor ray or --use_tune; leave it out")
+    return mode
+
+
+def _called(mode: str, command: str | None) -> str:
+    return mode if command is None else _BY_COMMAND[mode]
+
+
+def _where(flag: str, command: str | None) -> str:
+    return " or ".join(_called(mode, command) for mode, flags in MODES.items() if flag in flags)
