@@ -100,7 +100,8 @@ _RUN_FLAGS = (
         "--implementation", RUN, "method (default UDRL): {implementations}; for short: {aliases}", default="UDRL", metavar="NAME"
     ),
     _flag(
-        "--gamename", RUN, "environment (default lunarlander): {gamenames}; or any Gymnasium id, or my_package:MyEnv-v0", default="lunarlander", metavar="NAME",
+        "--gamename", RUN, "environment (default lunarlander): {gamenames}; or any Gymnasium id, or my_package:MyEnv-v0",
+        default="lunarlander", metavar="NAME",
     ),
     _flag("--exp_name", RUN, "folder of the experiment (default: default)", default="default", metavar="NAME"),
     _flag("--seed", RUN, "seed of the run (default 25)", type=whole(0, SEED), default=25, metavar="N"),

@@ -375,7 +375,10 @@ def run_light(program: str, folder: Path, seconds: float) -> subprocess.Complete
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        (["--help"], 0), (["figures", "--help"], 0), (["trian"], 2), (["eval", "nowhere.ckpt"], 2),
+        (["--help"], 0), (["--version"], 0), (["train", "--help"], 0), (["figures", "--help"], 0), (["trian"], 2),
+        (["train", "--sede", "3"], 2), (["train", "--seed", "x"], 2), (["train", "--implementation", "UDLR"], 2),
+        (["train", "--gamename", "lunarlandr"], 2), (["train", "--preset", "papr"], 2), (["train", "--set", "learning_rat=1"], 2),
+        (["train", "--config", "nowhere.yaml"], 2), (["train", "--reload", "nowhere.ckpt"], 2), (["eval", "nowhere.ckpt"], 2),
     ],
 )  # fmt: skip
 def test_help_and_usage_errors_are_light(words, code, tmp_path):
