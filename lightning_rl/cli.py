@@ -15,13 +15,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from lightning_rl import __version__, names
+from lightning_rl import __version__
 from lightning_rl.core.arguments import Parser, check_folder_name, list_commands
-from lightning_rl.core.config import parse_settings, read_settings
+from lightning_rl.core.catalogue import entry
+from lightning_rl.core.config import check_key, keys, merged_values, parse_settings, read_settings
 from lightning_rl.core.failures import explained
 from lightning_rl.core.files import disk_full
 from lightning_rl.core.gamenames import folder_name, named_game, unknown_gamename
-from lightning_rl.core.limits import SEED, shorten, shown, suggestion, unknown
+from lightning_rl.core.limits import SEED, shown
 from lightning_rl.core.types import UserError
 from lightning_rl.core.workers import cores
 from lightning_rl.flags import (
@@ -155,22 +156,32 @@ def with_flags(settings: Mapping[str, Any], flags: Mapping[str, tuple[str, Any]]
     return merged
 
 
+def _check_gamename(name: str) -> None:
+    """UserError for a name that neither this package nor Gymnasium, nor a module that Gymnasium imports, can know."""
+    check_folder_name("--gamename", folder_name(name))
+    if named_game(name) is None and ":" not in name and not re.search(r"-v\d+$", name):
+        raise unknown_gamename(name)
+
+
 def run_options(arguments: argparse.Namespace) -> RunOptions:
     """The options of a training run, checked as far as that goes without the packages that train."""
-    method = _checked_names(arguments)
+    found = entry(arguments.implementation)
+    method, known = found.name, keys(found)
     flags = {f"--{key}": (key, getattr(arguments, key)) for key in ("max_epochs", "eval_episodes")}
     if arguments.no_expo_weighting:
-        if "exp_weights" not in names.keys(method):
+        if "exp_weights" not in known:
             raise UserError(f"--no_expo_weighting: {method} has no exponential weights; leave it out")
         flags["--no_expo_weighting"] = ("exp_weights", False)
     settings = with_flags(
         parse_settings(arguments.settings), {flag: (key, value) for flag, (key, value) in flags.items() if value is not None}
     )
     for key in settings:
-        if (name := key.partition(".")[0]) not in (known := names.keys(method)):
-            raise UserError(f"--set: unknown key '{shorten(name)}'; {suggestion(name, known)}")
+        check_key("--set", key, known)
+    merged_values(method, arguments.gamename, arguments.preset)  # so that an unknown preset is refused at once
     config = {} if arguments.config is None else read_settings(arguments.config, method)
     reload = None if arguments.reload is None else checkpoint_at(arguments.reload)
+    check_folder_name("--exp_name", arguments.exp_name)
+    _check_gamename(arguments.gamename)
     if arguments.seed + arguments.num_seeds - 1 > SEED:
         raise UserError(f"--seed {arguments.seed} --num_seeds {arguments.num_seeds}: the last seed is beyond {SEED:,}; lower it")
     seeds = f"seed {arguments.seed}" + (f" to {arguments.seed + arguments.num_seeds - 1}" if arguments.num_seeds > 1 else "")
@@ -198,22 +209,6 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
         reload=reload,
         resume=arguments.resume,
     )
-
-
-def _checked_names(arguments: argparse.Namespace) -> str:
-    """The implementation; UserError for a name that nothing has."""
-    method = names.ALIASES.get(arguments.implementation, arguments.implementation)
-    if method not in names.implementations():
-        raise UserError(unknown("implementation", arguments.implementation, names.implementations()))
-    check_folder_name("--exp_name", arguments.exp_name)
-    check_folder_name("--gamename", folder_name(arguments.gamename))
-    is_id = ":" in arguments.gamename or re.search(r"-v\d+$", arguments.gamename)  # then Gymnasium knows it, or not
-    if named_game(arguments.gamename) is None and not is_id:
-        raise unknown_gamename(arguments.gamename)
-    if arguments.preset is not None and arguments.preset not in (presets := names.presets(method)):
-        none = f"--preset '{shorten(arguments.preset)}': {method} has no presets; leave it out"
-        raise UserError(unknown(f"{method}'s preset", arguments.preset, presets) if presets else none)
-    return str(method)
 
 
 def _thread_failed(failure: threading.ExceptHookArgs) -> None:

@@ -7,13 +7,15 @@ flags of their modes. A flag that would be ignored is refused by its name.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lightning_rl import __version__, names
+from lightning_rl import __version__
 from lightning_rl.core.arguments import Parser, checked_path, count, non_negative, whole
+from lightning_rl.core.catalogue import aliases, entries
+from lightning_rl.core.gamenames import GAMES
 from lightning_rl.core.limits import EPISODES, SEED, SEEDS, WHOLE
 from lightning_rl.core.types import UserError
 from lightning_rl.core.workers import cores
@@ -35,11 +37,14 @@ SWEEP_EPISODES = 30  # for each of its commands
 _EPILOG = "Everything lands under LOGDIR/GAMENAME/EXP_NAME/IMPLEMENTATION/seed_N/."
 
 
+NAMES: dict[str, Callable[[], Iterable[str]]] = {"entries": entries, "aliases": aliases, "games": lambda: GAMES}
+
+
 class _Names(dict[str, str]):
-    """What ``--help`` lists."""
+    """What ``--help`` lists, where it is asked for."""
 
     def __missing__(self, kind: str) -> str:
-        return ", ".join(getattr(names, kind)())
+        return ", ".join(NAMES[kind]())
 
 
 @dataclass(frozen=True)
@@ -97,10 +102,10 @@ def _flag(name: str, modes: tuple[str, ...], help: str, words: Mapping[str, str]
 
 _RUN_FLAGS = (
     _flag(
-        "--implementation", RUN, "method (default UDRL): {implementations}; for short: {aliases}", default="UDRL", metavar="NAME"
+        "--implementation", RUN, "method (default UDRL): {entries}; for short: {aliases}", default="UDRL", metavar="NAME"
     ),
     _flag(
-        "--gamename", RUN, "environment (default lunarlander): {gamenames}; or any Gymnasium id, or my_package:MyEnv-v0",
+        "--gamename", RUN, "environment (default lunarlander): {games}; or any Gymnasium id, or my_package:MyEnv-v0",
         default="lunarlander", metavar="NAME",
     ),
     _flag("--exp_name", RUN, "folder of the experiment (default: default)", default="default", metavar="NAME"),

@@ -36,7 +36,7 @@ def refused(capsys, code: int) -> str:
     ("flags", "words"),
     [
         (["--implementation", "UDLR"], ["implementation 'UDLR' is unknown; did you mean 'UDRL'?"]),
-        (["--implementation", "rcp-a"], ["did you mean 'RCP-A'?"]),
+        (["--implementation", "rpc-a"], ["did you mean 'RCP-A'?"]),
         (["--implementation", "alphazero"], ["'alphazero' is unknown; choose one of:", "UDRL"]),
         (["--gamename", "pong"], ["unknown gamename 'pong'", "lunarlander-sparse"]),
         (["--set", "learning_rat=1"], ["--set: unknown key 'learning_rat'; did you mean 'learning_rate'?"]),

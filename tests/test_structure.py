@@ -7,7 +7,7 @@ from helpers import ROOT
 
 ORDER = [
     {"core"}, {"functional"}, {"nets"}, {"envs"}, {"rollouts"}, {"agents"}, {"evolution"}, {"methods"}, {"run"}, {"lab"},
-    {"names"}, {"flags"}, {"tools"}, {"cli"},
+    {"flags"}, {"tools"}, {"cli"},
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
 ONLY_IN = {

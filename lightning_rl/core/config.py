@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -142,6 +142,21 @@ def has_key(schema: type[Any], key: str) -> bool:
     return key in {field.name for field in dataclasses.fields(schema)}
 
 
+def keys(found: Entry) -> list[str]:
+    """The keys of an implementation's config."""
+    return list(dict.fromkeys(key for _, values in block_layers(found, "default") for key in values))
+
+
+def check_key(where: str, key: str, known: Sequence[str]) -> None:
+    """UserError, with the nearest right name, where the first part of ``a.b.c`` is no known key."""
+    name = key.partition(".")[0]
+    if name not in known:
+        ours = [word for word in OTHER_WORDS.get(name.lower(), ()) if word in known]
+        near = ours[0] if ours else nearest(name, known)
+        hint = f"; did you mean '{near}'?" if near else f"; known keys: {', '.join(known)}"
+        raise UserError(f"{where}: unknown key '{shorten(key)}'{hint}")
+
+
 def _within(base: Any, path: list[str], value: Any) -> Any:
     """``base`` with ``value`` at ``path`` in its nested mappings; whatever is no mapping gives way to one."""
     if not path:
@@ -163,11 +178,7 @@ def build_config(schema: type[C], layers: Iterable[tuple[str, Mapping[str, Any]]
     for where, layer in layers:
         for key, value in layer.items():
             name, *inner = str(key).split(".")
-            if name not in known:
-                ours = [word for word in OTHER_WORDS.get(name.lower(), ()) if word in known]
-                near = ours[0] if ours else nearest(name, known)
-                hint = f"; did you mean '{near}'?" if near else f"; known keys: {', '.join(known)}"
-                raise UserError(f"{where}: unknown key '{shorten(str(key))}'{hint}")
+            check_key(where, str(key), known)
             _check_whole_numbers(f"{where}: key '{shorten(str(key))}'", value)
             values[name], source[name] = _within(values.get(name), inner, value), where
     try:

@@ -65,13 +65,9 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 def unknown(what: str, word: str, known: Iterable[str]) -> str:
     """What an error message says of a word that is none of ``known``."""
-    return f"{what} '{shorten(word)}' is unknown; {suggestion(word, known)}"
-
-
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """What to give instead of a word that is none of ``known``."""
     near = nearest(word, known := list(known))
-    return f"did you mean '{near}'?" if near else f"choose one of: {', '.join(known)}"
+    remedy = f"did you mean '{near}'?" if near else f"choose one of: {', '.join(known)}"
+    return f"{what} '{shorten(word)}' is unknown; {remedy}"
 
 
 def one_line(text: str) -> str:
