@@ -61,6 +61,8 @@ def test_an_implementation_from_outside_brings_its_file_and_extends_ours(tmp_pat
         ({"New": {"about": "x", "aliases": ["vpg"]}}, "implementation 'vpg' cannot be added"),
         ({"New": 3}, "expected blocks of implementations by name"),
         ({"New": {"about": "x", "extends": "AACC"}}, "implementation 'AACC' is unknown; did you mean 'AAC'"),
+        ({"New": {"about": "x", "extends": "A"}, "A": {"extends": "New"}}, "block 'New': it extends itself, by New and A"),
+        ({"New": {"about": "x", "aliases": [3]}}, "aliases must be a name or a list of names"),
     ],
 )
 def test_what_cannot_be_added_is_refused(source, words):

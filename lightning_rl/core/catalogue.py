@@ -71,19 +71,29 @@ def _entries(document: Any, path: Path | None, family: str = "") -> dict[str, En
         raise UserError(f"{where}: expected blocks of implementations by name, got {shown(document)}")
     blocks = {name: Block(path, name, values) for name, values in document.items() if name != "legend"}
 
-    def lineage(name: str) -> list[Block]:
-        parents = blocks[name].values.get("extends") or []
+    def names(block: Block, key: str) -> list[str]:
+        value = block.values.get(key) or []
+        value = [value] if isinstance(value, str) else value
+        if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+            raise UserError(f"{where}, block '{block.name}': {key} must be a name or a list of names, got {shown(value)}")
+        return value
+
+    def lineage(name: str, below: tuple[str, ...] = ()) -> list[Block]:
+        if name in below:
+            raise UserError(f"{where}, block '{name}': it extends itself, by {' and '.join(below)}; leave one out")
         found = [blocks[SHARED]] if SHARED in blocks else []
-        for parent in [parents] if isinstance(parents, str) else parents:
-            found += lineage(parent) if parent in blocks else entry(parent).blocks
+        for parent in names(blocks[name], "extends"):
+            if parent not in blocks and family:
+                raise UserError(f"{where}, block '{name}': it extends '{parent}', which is not there")
+            found += lineage(parent, (*below, name)) if parent in blocks else entry(parent).blocks
         return [*found, blocks[name]]
 
     return {
         name: Entry(
             name,
-            block.values["about"],
-            tuple(block.values.get("aliases") or ()),
-            block.values.get("module", family),
+            str(block.values["about"]),
+            tuple(names(block, "aliases")),
+            str(block.values.get("module", family)),
             tuple(dict.fromkeys(lineage(name))),
         )
         for name, block in blocks.items()

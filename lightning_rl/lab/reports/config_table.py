@@ -17,6 +17,7 @@ import yaml
 
 from lightning_rl.core.catalogue import Entry, entry
 from lightning_rl.core.files import read_text
+from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.figures.tables import markdown
 
 SOURCE = re.compile(r"\[[A-Z](?:, [A-Z])*\]")
@@ -66,6 +67,14 @@ def config_rows(found: Entry) -> Iterator[Row]:
     return (row for heading in order.static_order() for row in rows.values() if row.heading == heading)
 
 
+def legend(found: Entry) -> dict[str, str]:
+    """What the letters of sources mean in the files that an implementation is read from."""
+    letters: dict[str, str] = {}
+    for path in dict.fromkeys(block.path for block in found.blocks if block.path):
+        letters |= read_yaml(path).get("legend") or {}
+    return letters
+
+
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;")
 
@@ -73,13 +82,17 @@ def _cell(text: str) -> str:
 def config_table(name: str) -> str:
     """The Markdown table of an implementation; UserError for an unknown one."""
     table: list[Sequence[str]] = [("key", "default", "meaning and source")]
-    heading = ""
-    for row in config_rows(entry(name)):
+    found, heading, sources = entry(name), "", ""
+    for row in config_rows(found):
         if row.heading != heading:
             heading = row.heading
             table.append((f"*{_cell(heading)}*", "", ""))
         meaning = f"{row.explanation}. {row.source}" if row.explanation and row.source else row.explanation or row.source
         table.append((f"`{row.key}`", f"`{row.value}`", _cell(meaning)))
+        sources += row.source
+    used = {letter for letters in SOURCE.findall(sources) for letter in letters.strip("[]").split(", ")}
+    meanings = [f"[{letter}] {meaning}" for letter, meaning in legend(found).items() if letter in used]
+    table.append(("*sources*", "", _cell("; ".join(meanings))))
     return markdown(table)
 
 
