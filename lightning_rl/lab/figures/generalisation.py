@@ -18,7 +18,7 @@ from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.curves import Row, draw_group, rows_table
 from lightning_rl.lab.figures.groups import LABELS, Group, add_bin, add_group_arguments, read_groups
 from lightning_rl.lab.figures.runs import AXES
-from lightning_rl.lab.figures.tables import put_rows, save_table
+from lightning_rl.lab.tables import put_rows, save_table
 
 _COLUMNS = ("gamename", "group", "seeds", "steps", "mean", "low", "high")
 

@@ -14,8 +14,8 @@ from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.curves import Reference, add_reference, read_reference
 from lightning_rl.lab.figures.groups import add_group_arguments, positive, read_runs
 from lightning_rl.lab.figures.runs import AXES
-from lightning_rl.lab.figures.tables import add_markdown, interval, markdown, put_rows, save_table
 from lightning_rl.lab.scalars import Floats
+from lightning_rl.lab.tables import add_markdown, interval, markdown, put_rows, save_table
 
 
 def near(x: Floats, value: Floats, mark: float, window: float) -> float:

@@ -15,8 +15,8 @@ from lightning_rl.envs.spec import solved_return
 from lightning_rl.functional.bootstrap import mean_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.protocol_csv import numbers, ordered, read_protocol
-from lightning_rl.lab.figures.tables import add_markdown, markdown
 from lightning_rl.lab.scalars import Floats
+from lightning_rl.lab.tables import add_markdown, markdown
 
 COLUMNS = ("gamename", "trained_on", "proxy", "agent", "protocol", "number", "every", "returns")
 FIRST = {"exclusive_potential": 0, "additive_potential": 1, "exclusive": 2, "additive": 3, "real": 9}

@@ -15,7 +15,7 @@ from lightning_rl.functional.statistics import interquartile_mean
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.groups import LABELS, Group, add_bin, add_group_arguments, read_groups
 from lightning_rl.lab.figures.runs import AXES
-from lightning_rl.lab.figures.tables import add_markdown, interval, markdown, put_rows, save_table
+from lightning_rl.lab.tables import add_markdown, interval, markdown, put_rows, save_table
 
 FINAL_SHARE = 0.1
 """What counts as the end of a run: the last tenth of its curve."""

@@ -24,7 +24,7 @@ from matplotlib.ticker import EngFormatter, NullFormatter
 
 from lightning_rl.core.arguments import checked_path
 from lightning_rl.core.outputs import File, Out, owned_numbers, owned_picture, picture_metadata
-from lightning_rl.lab.figures.tables import csv_text
+from lightning_rl.lab.tables import csv_text
 
 # Okabe and Ito's colours, told apart by all readers; grey and black are for published curves.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C564B", "#7F7F7F")

@@ -18,8 +18,8 @@ from lightning_rl.core.console import put
 from lightning_rl.core.types import UserError
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.runs import attempt, find_runs
-from lightning_rl.lab.figures.tables import save_table
 from lightning_rl.lab.scalars import Curve, read_scalar
+from lightning_rl.lab.tables import save_table
 
 DEFAULT_TAGS = ("eval/return_mean", "eval_greedy/return_mean")
 

@@ -15,7 +15,7 @@ from scipy import stats
 from lightning_rl.functional.bootstrap import mean_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.protocol_csv import counts_text, numbers, ordered, read_protocol
-from lightning_rl.lab.figures.tables import add_markdown, interval, markdown
+from lightning_rl.lab.tables import add_markdown, interval, markdown
 
 COLUMNS = (
     "gamename", "trained_on", "proxy", "agent", "protocol", "number", "return_mean", "train_steps", "episodes", "test_returns",

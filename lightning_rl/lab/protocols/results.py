@@ -13,8 +13,8 @@ import pandas as pd
 
 from lightning_rl.core.files import Appended, appending
 from lightning_rl.core.types import UserError
-from lightning_rl.lab.figures.tables import plain_number
 from lightning_rl.lab.protocols.models import REAL
+from lightning_rl.lab.tables import plain_number
 
 
 class Results:

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 
-from lightning_rl.core.console import put
 from lightning_rl.core.types import UserError
 from lightning_rl.functional.bootstrap import bootstrap_interval, difference, probability_of_improvement
 from lightning_rl.lab.figures.groups import LABELS, Group, add_bin, add_group_arguments, labelled_runs, make_groups
 from lightning_rl.lab.figures.scores import SCORES, run_scores
 from lightning_rl.lab.scalars import Floats
+from lightning_rl.lab.tables import interval, put_rows
 
 
 @dataclass(frozen=True)
@@ -92,22 +91,14 @@ def show(arguments: argparse.Namespace) -> None:
     """Prints the comparison that the arguments ask for."""
     found = compare(arguments)
     labels = " against ".join(f"{name} = {source}" for name, source in (("A", arguments.a), ("B", arguments.b)))
-    table = Table(
-        title=labels, caption=f"{arguments.score} of {LABELS.get(arguments.tag, arguments.tag)}; 95 % bootstrap intervals"
-    )
-    for heading in ("environment", "A (seeds)", "B (seeds)", "A - B", "P(A > B)", ""):
-        table.add_column(heading, justify="left" if heading in ("environment", "") else "right")
+    rows = [("environment", "A (seeds)", "B (seeds)", "A - B", "P(A > B)", "")]
     for each in found:
-        sides = (f"{scores.mean():.1f} ({len(scores)})" for scores in each.scores)
-        table.add_row(each.game, *sides, _interval(each.difference, ".1f"), _interval(each.improvement, ".2f"), verdict(each))
+        a, b = (f"{scores.mean():.1f} ({len(scores)})" for scores in each.scores)
+        rows.append((each.game, a, b, interval(*each.difference), interval(*each.improvement, form=".2f"), verdict(each)))
     if len(found) > 1:
-        table.add_row("all", "", "", "", _interval(over_environments(found), ".2f"), "mean over environments", style="bold")
-    put(table)
-
-
-def _interval(values: tuple[float, float, float], form: str) -> str:
-    value, low, high = values
-    return f"{value:{form}}" if np.isnan(low) else f"{value:{form}} [{low:{form}}, {high:{form}}]"
+        rows.append(("all", "", "", "", interval(*over_environments(found), form=".2f"), "mean over environments"))
+    what = f"{arguments.score} of {LABELS.get(arguments.tag, arguments.tag)}"
+    put_rows(rows, labels, f"{what}; 95 % bootstrap intervals")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,7 @@ import yaml
 from lightning_rl.core.catalogue import Entry, entry
 from lightning_rl.core.files import read_text
 from lightning_rl.core.yaml_files import read_yaml
-from lightning_rl.lab.figures.tables import markdown
+from lightning_rl.lab.tables import markdown
 
 SOURCE = re.compile(r"\[[A-Z](?:, [A-Z])*\]")
 """The letters of a value's source: what a comment says before it explains the key, what comes after is about the value."""

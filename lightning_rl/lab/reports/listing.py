@@ -10,38 +10,25 @@ from pathlib import Path
 import pandas as pd
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
 from lightning_rl.core.arguments import add_force, checked_path
-from lightning_rl.core.console import put
 from lightning_rl.core.outputs import File, Out, owned_table
 from lightning_rl.core.types import UserError
 from lightning_rl.lab.figures.runs import Run, find_runs
-from lightning_rl.lab.figures.tables import csv_text
 from lightning_rl.lab.scalars import Curve, read_scalar
+from lightning_rl.lab.tables import csv_text, put_rows
 from lightning_rl.run.state import read_state
 
 RETURNS = ("eval/return_mean", "rollout/return_mean", "es/fitness_mean")
-"""What a run is judged by: the first of these that it has."""
+"""The score of a run: the first of these that it has."""
 
 COLUMNS = (
-    "implementation",
-    "gamename",
-    "exp_name",
-    "seed",
-    "env_steps",
-    "hours",
-    "last",
-    "best",
-    "state",
-    "scalar",
-    "run",
-    "reason",
-)
+    "implementation", "gamename", "exp_name", "seed", "env_steps", "hours", "last", "best", "state", "scalar", "run", "reason",
+)  # fmt: skip
 
 
-def judged_by(run: Run) -> tuple[str, Curve | None]:
-    """The scalar that a run is judged by and its values; None where it has none (yet)."""
+def score_curve(run: Run) -> tuple[str, Curve | None]:
+    """The score of a run and its values; None where it has none (yet)."""
     for tag in RETURNS:
         try:
             return tag, read_scalar(run.path, tag)
@@ -51,21 +38,15 @@ def judged_by(run: Run) -> tuple[str, Curve | None]:
 
 
 def run_row(run: Run) -> dict[str, object]:
-    """One row of the table; what a run does not have is nan."""
-    tag, curve = judged_by(run)
+    """One row of the table, without what the run does not have."""
+    tag, curve = score_curve(run)
     state, reason = read_state(run.path)
-    nothing = float("nan")
-    return {
-        **{name: run.about.get(name, "") for name in ("implementation", "gamename", "exp_name", "seed")},
-        "env_steps": nothing if curve is None else float(curve.env_steps[-1]),
-        "hours": nothing if curve is None or curve.seconds is None else float(curve.seconds[-1]) / 3600,
-        "last": nothing if curve is None else float(curve.value[-1]),
-        "best": nothing if curve is None else float(curve.value.max()),
-        "state": state,
-        "scalar": tag,
-        "run": str(run.path),
-        "reason": reason,
-    }
+    row = {name: run.about.get(name, "") for name in ("implementation", "gamename", "exp_name", "seed")}
+    if curve is not None:
+        hours = float("nan") if curve.seconds is None else float(curve.seconds[-1]) / 3600
+        row |= {"env_steps": float(curve.env_steps[-1]), "hours": hours}
+        row |= {"last": float(curve.value[-1]), "best": float(curve.value.max())}
+    return {**row, "state": state, "scalar": tag, "run": str(run.path), "reason": reason}
 
 
 def list_runs(folders: Sequence[Path], sort: Sequence[str] = (), reverse: bool = False) -> pd.DataFrame:
@@ -97,15 +78,11 @@ def show(arguments: argparse.Namespace) -> None:
     rows = list_runs(arguments.folders, arguments.sort, arguments.reverse)
     if out is not None:
         out.write(File(out.path, csv_text(rows), owned_table(COLUMNS)))
-    table = Table(
-        title=f"{len(rows)} runs", caption="last and best: " + ", ".join(sorted({tag for tag in rows["scalar"] if tag}))
-    )
     names = [name for name in COLUMNS if name not in ("scalar", "run", "reason")]
-    for name in names:
-        table.add_column(name, justify="right" if name in ("seed", "env_steps", "hours", "last", "best") else "left")
-    for _, row in rows.iterrows():
-        table.add_row(*(cell(name, row[name]) for name in names), style="red" if row["state"] == "failed" else None)
-    put(table)
+    cells = [[cell(name, row[name]) for name in names] for _, row in rows.iterrows()]
+    caption = "last and best: " + ", ".join(sorted({tag for tag in rows["scalar"] if tag}))
+    styles = ["red" if state == "failed" else None for state in rows["state"]]
+    put_rows([names, *cells], f"{len(rows)} runs", caption, styles)
     for _, row in rows[rows["reason"] != ""].iterrows():
         print(f"{row['state']}: {row['run']}: {row['reason']}")
 

@@ -1,17 +1,22 @@
-"""``lightning-rl report DIR... -o report.html``: runs, tables, curves, configs and films on one page that needs no network."""
+"""``lightning-rl report DIR... -o report.html``: runs, tables, curves, configs and films on one page that needs no network.
+
+The page is ``page.html``; here is what it shows.
+"""
 
 from __future__ import annotations
 
 import argparse
+import base64
 import functools
 import io
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import pandas as pd
 from PIL import Image
 
@@ -19,15 +24,15 @@ from lightning_rl import __version__
 from lightning_rl.core.arguments import add_force, checked_path
 from lightning_rl.core.files import read_bytes, read_text
 from lightning_rl.core.limits import PICTURE_BYTES
-from lightning_rl.core.outputs import File, Out, owned_picture
+from lightning_rl.core.outputs import PROGRAM, File, Out, owned_picture
 from lightning_rl.core.types import UserError
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.curves import Look, curves_figure
 from lightning_rl.lab.figures.groups import LABELS, labelled_runs, make_groups
 from lightning_rl.lab.figures.runs import IDENTITY, Run, attempt, find_runs
 from lightning_rl.lab.figures.scores import score_table, summary_rows
-from lightning_rl.lab.reports import html
 from lightning_rl.lab.reports.listing import COLUMNS, cell, run_row
+from lightning_rl.lab.tables import is_number
 
 TAGS = ("rollout/return_mean", "eval/return_mean", "eval_greedy/return_mean")
 FILMS_PER_RUN, FILM_LIMIT = 2, 4_000_000
@@ -51,20 +56,31 @@ def report(folders: Sequence[Path], tags: Sequence[str], group: Sequence[str] | 
     if not runs:
         raise UserError(f"no run at or below {', '.join(map(str, folders))}")
     command = shlex.join(["lightning-rl", *sys.argv[1:]])
-    sections = [
-        html.note(f"{len(runs)} run{'s' * (len(runs) > 1)} · lightning_rl {__version__} · made by: {command}"),
-        *_curves([str(run.path) for run in runs], tags, group, skipped),
-        html.section("Runs", _runs_table(runs)),
-        *_pictures(folders, runs),
-        *_films(runs, videos, skipped),
-        html.section("Configs", *_configs(runs)),
-    ]
-    if skipped.lines:
-        sections.append(html.section("Left out", *(html.note(line) for line in skipped.lines)))
-    return html.page(title, sections)
+    content = {
+        "program": PROGRAM,
+        "title": title,
+        "made_by": f"{len(runs)} run{'s' * (len(runs) > 1)} · lightning_rl {__version__} · made by: {command}",
+        "curves": list(_curves([str(run.path) for run in runs], tags, group, skipped)),
+        "runs": _runs_table(runs),
+        "evaluations": [row for run in runs for row in _evaluations(run)],
+        "pictures": _pictures(folders, runs),
+        "films": list(_films(runs, videos, skipped)),
+        "configs": list(_configs(runs)),
+    }
+    return _template().render(content, skipped=list(skipped.lines))
 
 
-def _curves(sources: Sequence[str], tags: Sequence[str], group: Sequence[str] | None, skipped: Skipped) -> Iterable[str]:
+def _template() -> jinja2.Template:
+    loader = jinja2.FileSystemLoader(Path(__file__).parent)
+    environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["base64"] = lambda content: base64.b64encode(content).decode()
+    environment.tests["numeric"] = is_number
+    return environment.get_template("page.html")
+
+
+def _curves(
+    sources: Sequence[str], tags: Sequence[str], group: Sequence[str] | None, skipped: Skipped
+) -> Iterator[dict[str, Any]]:
     """For each scalar that some run has: its curves, its table, and the plotted numbers."""
     for tag in tags:
         missing = Skipped()
@@ -73,73 +89,65 @@ def _curves(sources: Sequence[str], tags: Sequence[str], group: Sequence[str] | 
         except UserError as error:
             skipped(Path(tag), str(error))
             continue
-        for line in missing.lines:
-            skipped.lines.setdefault(line)
+        skipped.lines |= missing.lines
         figure, numbers = curves_figure(games, width, Look(tag))
         name = LABELS.get(tag, tag)
         header, *rows = summary_rows(score_table(games, None), "env_steps")
-        csv = html.download(f"{tag.replace('/', '_')}.csv", numbers.to_csv(index=False).encode())
-        yield html.section(
-            name[:1].upper() + name[1:],
-            html.picture(style.png(figure), f"{name}, of {tag}"),
-            html.table(header, rows),
-            html.note("mean [95 % bootstrap interval over seeds]; final: mean of the last tenth of a run"),
-            f"<p>The plotted numbers: {csv}</p>",
-        )
+        yield {
+            "title": name[:1].upper() + name[1:],
+            "picture": style.png(figure),
+            "caption": f"{name}, of {tag}",
+            "header": header,
+            "rows": rows,
+            "name": f"{tag.replace('/', '_')}.csv",
+            "csv": numbers.to_csv(index=False).encode(),
+        }
 
 
-def _runs_table(runs: Sequence[Run]) -> str:
-    rows = pd.DataFrame([run_row(run) for run in runs], columns=list(COLUMNS))
-    names = [name for name in COLUMNS if name not in ("scalar", "run")]
-    cells = [[cell(name, row[name]) for name in names] for _, row in rows.iterrows()]
-    return html.table(names, cells, ["failed" if state == "failed" else "" for state in rows["state"]])
+def _runs_table(runs: Sequence[Run]) -> dict[str, Any]:
+    table = pd.DataFrame([run_row(run) for run in runs], columns=list(COLUMNS))
+    header = [name for name in COLUMNS if name not in ("scalar", "run")]
+    rows = [[cell(name, row[name]) for name in header] for _, row in table.iterrows()]
+    return {"header": header, "rows": rows, "classes": ["failed" if state == "failed" else "" for state in table["state"]]}
 
 
-def _pictures(folders: Sequence[Path], runs: Sequence[Run]) -> Iterable[str]:
-    """What other commands have drawn: sweeps of commands, searches; and the final evaluations."""
+def _pictures(folders: Sequence[Path], runs: Sequence[Run]) -> list[tuple[str, bytes]]:
+    """What other commands have drawn: sweeps of commands, searches."""
     searches = [path for folder in folders for path in sorted(folder.rglob("tune/search.png"))]
     sweeps = [run.path / "sweep.png" for run in runs if (run.path / "sweep.png").is_file()]
     found = []
     for path in (*sweeps, *searches):
         for content in attempt(path, functools.partial(read_bytes, path, "picture", PICTURE_BYTES)):
-            found.append(html.picture(content, str(path)))
-    if rows := [row for run in runs for row in _evaluation(run)]:
-        found.insert(0, html.table(("run", "actions", "episodes", "mean", "sd", "iqm", "min", "max"), rows))
-    if found:
-        yield html.section("Evaluations and searches", *found)
+            found.append((str(path), content))
+    return found
 
 
-def _evaluation(run: Run) -> Iterable[Sequence[str]]:
-    """A row per mode of a whole evaluation.json; nothing for one that is broken."""
-    try:
-        content = json.loads(read_text(run.path / "evaluation.json", "report"))
-        for mode in ("sampled", "greedy"):
-            numbers = (f"{content[mode]['return'][key]:.1f}" for key in ("mean", "sd", "iqm", "min", "max"))
-            yield (str(run.path), mode, str(content["episodes"]), *numbers)
-    except (UserError, ValueError, KeyError, TypeError, RecursionError):
-        return
+def _evaluations(run: Run) -> Iterator[Sequence[str]]:
+    """A row per mode of each whole evaluation.json of a run; nothing for one that is broken."""
+    for path in sorted(run.path.glob("evaluation*.json")):
+        try:
+            content = json.loads(read_text(path, "report"))
+            command = ", ".join(f"{name}={value:g}" for name, value in content["command"].items())
+            for mode in ("sampled", "greedy"):
+                numbers = [f"{content[mode]['return'][key]:.1f}" for key in ("mean", "sd", "iqm", "min", "max")]
+                yield (str(run.path), command, mode, str(content["episodes"]), *numbers)
+        except (UserError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            continue
 
 
-def _films(runs: Sequence[Run], videos: bool, skipped: Skipped) -> Iterable[str]:
-    shown = []
+def _films(runs: Sequence[Run], videos: bool, skipped: Skipped) -> Iterator[dict[str, Any]]:
     for run in runs:
         films = sorted(run.path.glob("recordings/*/*.mp4"), key=lambda path: path.stat().st_mtime, reverse=True)
-        for path in [*sorted(run.path.glob("evaluation.mp4")), *films][:FILMS_PER_RUN]:
+        for path in [*sorted(run.path.glob("evaluation*.mp4")), *films][:FILMS_PER_RUN]:
             try:
-                read_bytes(path, "film", PICTURE_BYTES)
+                content = read_bytes(path, "film", PICTURE_BYTES)
                 frame = still(path)
             except UserError as error:
                 skipped(path, str(error))
-                continue
             except Exception as error:  # whatever the decoder makes of a damaged film
                 skipped(path, f"it is not a whole film ({type(error).__name__})")
-                continue
-            if videos and path.stat().st_size <= FILM_LIMIT:
-                shown.append(html.film(path.read_bytes(), frame, str(path)))
             else:
-                shown.append(html.picture(frame, f"{path} (still)", "image/jpeg"))
-    if shown:
-        yield html.section("Films", f'<div class="films">{"".join(shown)}</div>')
+                yield {"path": str(path), "still": frame, "content": content if videos and len(content) <= FILM_LIMIT else None}
 
 
 def still(path: Path) -> bytes:
@@ -153,21 +161,23 @@ def still(path: Path) -> bytes:
     return content.getvalue()
 
 
-def _configs(runs: Sequence[Run]) -> Iterable[str]:
+def _configs(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
     """One table per method: a column for each distinct config, rows that differ marked."""
     methods: dict[str, dict[str, list[Run]]] = {}
     for run in runs:
-        own = {key: value for key, value in run.about.items() if key not in (*IDENTITY, "preset")}
-        methods.setdefault(str(run.about["implementation"]), {}).setdefault(json.dumps(own, default=str), []).append(run)
+        config = {key: value for key, value in run.about.items() if key not in (*IDENTITY, "preset")}
+        same = methods.setdefault(str(run.about["implementation"]), {})
+        same.setdefault(json.dumps(config, default=str), []).append(run)
     for method, configs in methods.items():
         columns = [json.loads(text) for text in configs]
         keys = list(dict.fromkeys(key for column in columns for key in column))
-        rows = [(key, *(json.dumps(column[key]) if key in column else "" for column in columns)) for key in keys]
-        header = ("key", *(_where(group) for group in configs.values()))
-        yield html.details(
-            f"{method}: {len(keys)} keys, {len(columns)} different config{'s' * (len(columns) > 1)}",
-            html.table(header, rows, ["differs" if len(set(row[1:])) > 1 else "" for row in rows]),
-        )
+        rows = [[key, *(json.dumps(column[key]) if key in column else "" for column in columns)] for key in keys]
+        yield {
+            "summary": f"{method}: {len(keys)} keys, {len(columns)} different config{'s' * (len(columns) > 1)}",
+            "header": ["key", *map(_where, configs.values())],
+            "rows": rows,
+            "classes": ["differs" if len(set(row[1:])) > 1 else "" for row in rows],
+        }
 
 
 def _where(runs: Sequence[Run]) -> str:

@@ -12,8 +12,8 @@ from lightning_rl.run.train import RunOptions
 
 def trial_bundles(options: RunOptions) -> list[dict[str, float]]:
     """Of the trial's own process, then of each worker of its population: Ray gives a trial all of them, or lets it wait."""
-    own, *workers = EXECUTORS[options.executor].bundles(options.num_workers)
-    return [{**own, "GPU": 1.0} if options.accelerator == "gpu" else own, *workers]
+    trial, *workers = EXECUTORS[options.executor].bundles(options.num_workers)
+    return [{**trial, "GPU": 1.0} if options.accelerator == "gpu" else trial, *workers]
 
 
 def check_room(bundles: Sequence[Mapping[str, float]], nodes: Sequence[Mapping[str, Any]]) -> None:

@@ -1,24 +1,21 @@
-"""What came of a search: a table of its trials, a figure, and the best settings as a YAML that ``--config`` takes."""
+"""The results of a search: its trials, a table of them, and the best settings as a YAML that ``--config`` takes."""
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
-from rich.table import Table
 
-from lightning_rl.core.console import put
 from lightning_rl.core.files import read_text, write_text
-from lightning_rl.core.outputs import Out
 from lightning_rl.core.types import UserError
 from lightning_rl.core.yaml_files import read_yaml
+from lightning_rl.lab.tables import put_rows
 from lightning_rl.lab.tuning.trial import FAILED, REPORTS, SETTINGS, Plan, read_reports
 
 BEST, TABLE, SEARCH = "best.yaml", "trials.csv", "search.yaml"
@@ -91,9 +88,7 @@ def ranked(trials: Sequence[Trial], mode: str) -> list[Trial]:
 
 
 def write_results(plan: Plan, trials: Sequence[Trial]) -> None:
-    """``best.yaml``, ``trials.csv`` and the figure of a search; prints the table."""
-    from lightning_rl.lab.figures.tuning import draw_search  # pandas and matplotlib
-
+    """``best.yaml`` and ``trials.csv``; prints the table."""
     order = ranked(trials, plan.tune.mode)
     best, options = order[0], plan.options
     content = {
@@ -108,13 +103,12 @@ def write_results(plan: Plan, trials: Sequence[Trial]) -> None:
     )
     write_text(plan.folder / BEST, head + yaml.safe_dump(content, sort_keys=False))
     rows = [_row(trial, plan) for trial in order]
-    table = io.StringIO()
-    writer = csv.DictWriter(table, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_text(plan.folder / TABLE, table.getvalue())
-    draw_search(Out(plan.folder / "search"), order, read_search(plan.folder))
-    _print_table(rows, plan)
+    write_text(plan.folder / TABLE, pd.DataFrame(rows).to_csv(index=False, lineterminator="\n"))
+    shown = [("trial", "state", key, "score", "settings")]
+    for row in rows:
+        settings = " ".join(f"{name}={row[name].replace(' ', '')}" for name in plan.tune.search)
+        shown.append((row["trial"], row["state"], row[key], row["score"], settings))
+    put_rows(shown, f"{options.implementation} on {options.gamename}: {plan.tune.metric}, {plan.tune.seeds} seeds")
     use = f"--implementation {options.implementation} --gamename {options.gamename} --config {plan.folder / BEST}"
     print(f"best settings: {plan.folder / BEST}\nuse them: python trainer.py {use}")
 
@@ -125,17 +119,6 @@ def _row(trial: Trial, plan: Plan) -> dict[str, str]:
     settings = {name: plain(trial.settings.get(name)) for name in plan.tune.search}
     state = state_of(trial, plan.tune.reports)
     return {"trial": trial.name, "state": state, key: budget, "score": score, "seed_scores": trial.seed_scores, **settings}
-
-
-def _print_table(rows: Sequence[Mapping[str, str]], plan: Plan) -> None:
-    table = Table(title=f"{plan.options.implementation} on {plan.options.gamename}: {plan.tune.metric}, {plan.tune.seeds} seeds")
-    (key,) = plan.tune.budget
-    for heading in ("trial", "state", key, "score", "settings"):
-        table.add_column(heading, justify="right" if heading in (key, "score") else "left")
-    for row in rows:
-        settings = " ".join(f"{name}={row[name].replace(' ', '')}" for name in plan.tune.search)
-        table.add_row(row["trial"], row["state"], row[key], row["score"], settings)
-    put(table)
 
 
 def plain(value: Any) -> str:

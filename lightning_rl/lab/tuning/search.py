@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from lightning_rl.core.outputs import Out
 from lightning_rl.core.types import UserError
 from lightning_rl.evolution.cluster import join_cluster
 from lightning_rl.lab.tuning.placement import check_room, trial_bundles
-from lightning_rl.lab.tuning.results import Trial, best_trial, read_trials, write_results, write_search
+from lightning_rl.lab.tuning.results import Trial, best_trial, ranked, read_search, read_trials, write_results, write_search
 from lightning_rl.lab.tuning.space import Space, spaces
 from lightning_rl.lab.tuning.trial import Plan, fail, run_trial
 
@@ -30,7 +31,7 @@ def tune(plan: Plan, resume: bool) -> int:
         raise UserError(f"'{plan.folder}' already holds a search; go on with --resume, or choose another --exp_name")
     os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "2")  # what a kill may cost of the search's own state
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
-    mine = join_cluster(plan.ray_address or os.environ.get("RAY_ADDRESS"))
+    joined = join_cluster(plan.ray_address or os.environ.get("RAY_ADDRESS"))
     import ray
 
     try:
@@ -38,13 +39,16 @@ def tune(plan: Plan, resume: bool) -> int:
         write_search(plan)
         _fit(plan, state, resume)
     finally:
-        if mine:
+        if joined:
             ray.shutdown()
     trials = read_trials(plan.folder)
     if best_trial(trials, plan.tune.mode) is None:
         reason = min((trial.failure for trial in trials if trial.failure), default="")
         raise UserError(f"no trial reported a score{': ' + reason if reason else ''}; see '{plan.folder}'")
+    from lightning_rl.lab.figures.tuning import draw_search  # matplotlib
+
     write_results(plan, trials)
+    draw_search(Out(plan.folder / "search"), ranked(trials, plan.tune.mode), read_search(plan.folder))
     return 0
 
 

@@ -1,7 +1,7 @@
 """One trial: the seeds of one setting, trained stretch by stretch, so that all of them can be judged together.
 
-All that a trial is stands on disk: its runs with their checkpoints, and a record of what it reported. So one that was paused or
-killed goes on where it stood.
+All of a trial is on disk: its runs with their checkpoints, and a record of what it reported. So one that was paused or
+killed goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[di
     """Trains the trial's runs to 1/reports, 2/reports, .. of the budget; after each, the mean score over seeds.
 
     What was reported before is not done again; where nothing is left to do, the last report is given once more, as the search
-    may have been killed before it heard of it. UserError where a run fails, e.g. diverges.
+    may have been killed before it received it. UserError where a run fails, e.g. diverges.
     """
     folder, tune = plan.trial_folder(name), plan.tune
     write_text(folder / SETTINGS, yaml.safe_dump(dict(settings), sort_keys=False))

@@ -57,7 +57,7 @@ def report(tmp_path_factory):
 def test_the_page_says_everything(report):
     text = report.read_text()
     for words in (
-        "3 runs", "diverged", "config.yaml&#x27; is damaged", "there is no run at or below it", "rollout_return_mean.csv",
+        "3 runs", "diverged", "config.yaml&#39; is damaged", "there is no run at or below it", "rollout_return_mean.csv",
         "Training return, actions sampled", "UDRL:", "3 different configs", 'class="differs"',
     ):  # fmt: skip
         assert words in text, words

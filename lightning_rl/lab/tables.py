@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,12 +28,30 @@ def markdown(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in (rows[0], ["---"] * len(rows[0]), *rows[1:]))
 
 
-def put_rows(rows: Sequence[Sequence[str]], title: str = "", caption: str | None = None) -> None:
-    """Prints header and rows."""
-    table = Table(*rows[0], title=title, caption=caption)
-    for row in rows[1:]:
-        table.add_row(*row)
-    put(table)
+def is_number(text: str) -> bool:
+    """Whether a cell is to be aligned as a number: it begins with one."""
+    return text.lstrip("-")[:1].isdigit()
+
+
+def put_rows(
+    rows: Sequence[Sequence[str]], title: str = "", caption: str | None = None, styles: Sequence[str | None] = (), end: str = ""
+) -> None:
+    """Prints header and rows as a table, columns of numbers to the right.
+
+    Args:
+        rows: the header and the rows.
+        title: above the table.
+        caption: below it.
+        styles: of the rows, e.g. ``red``; none are plain.
+        end: a line below the table.
+    """
+    table = Table(title=title, caption=caption)
+    for heading, *cells in zip(*rows, strict=True):
+        right = any(cells) and all(is_number(cell) for cell in cells if cell)
+        table.add_column(heading, justify="right" if right else "left")
+    for row, style in itertools.zip_longest(rows[1:], styles):
+        table.add_row(*row, style=style)
+    put(table, *([end] if end else []))
 
 
 def csv_text(table: pd.DataFrame) -> bytes:
