@@ -22,10 +22,9 @@ from rich.console import Console
 from rich.table import Table
 
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.methods import agents as methods
 from lightning_rl.methods.registry import implementation
+from lightning_rl.run.options import RunOptions, run_config
 from lightning_rl.run.runtime import keep_freed_memory
-from lightning_rl.run.train import RunOptions, load_config
 
 # implementation: gamename, settings, decisions measured at a time
 CASES: dict[str, tuple[str, dict[str, Any], int]] = {
@@ -42,15 +41,14 @@ def config(name: str) -> Any:
     """Members that never end."""
     gamename, settings, _ = CASES[name]
     endless = {**settings, "stop_rule": "none", "train_episodes": 10_000}
-    return load_config(RunOptions(name, gamename, settings=endless))
+    return run_config(RunOptions(name, gamename, settings=endless))
 
 
 def ours(name: str, members: int) -> Callable[[int], object]:
     """What trains ``members`` for some more decisions."""
-    what = {"implementation": name, "gamename": CASES[name][0], "seed": 0, "num_seeds": members}
-    method: Any = implementation(name).method({**what, "config": vars(config(name))})
-    experience, _ = methods.make_loaders(method, 0)
-    return experience.training.run
+    cls: Any = implementation(name)
+    method = cls(CASES[name][0], implementation=name, seed=0, num_seeds=members, config=vars(config(name)))
+    return method.rollouts().training.run
 
 
 def theirs(name: str) -> Callable[[int], object]:

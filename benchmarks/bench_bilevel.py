@@ -37,8 +37,7 @@ def main() -> None:
         "max_train_steps": arguments.steps,
     }  # fmt: skip
     config = build_config(SEConfig, [*merged_values("SE", "cartpole-v0"), ("benchmark", changes)])
-    hparams = {"implementation": "SE", "gamename": "cartpole-v0", "seed": 0, "config": dataclasses.asdict(config)}
-    method = SE(hparams)
+    method = SE("cartpole-v0", seed=0, config=dataclasses.asdict(config))
     for number in range(arguments.generations):
         proposal, items = method.strategy.ask(number)
         started, wall = time.process_time(), time.perf_counter()

@@ -14,6 +14,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from rich.console import Console
@@ -39,11 +40,10 @@ MFLOP = {"ER": 232, "perfect-model": 292, "simple-model": 535, "gaussian-latent"
 
 def make_training(name: str, seeds: int, group: int, gamename: str = "procmaze") -> StepTraining:
     """Seeds that are about to learn."""
-    entry = implementation(name)
+    cls: Any = implementation(name)
     changes = ("benchmark", {"group_size": group, "learning_starts": 100})
-    config = build_config(entry.config, [*merged_values(name, gamename), changes])
-    hparams = {"implementation": name, "gamename": gamename, "seed": 0, "num_seeds": seeds, "config": vars(config)}
-    method = entry.method(hparams)
+    config = build_config(cls.Config, [*merged_values(name, gamename), changes])
+    method = cls(gamename, implementation=name, seed=0, num_seeds=seeds, config=vars(config))
     assert isinstance(method, ModelBased)
     training = StepTraining(method.agent)
     training.run(105)

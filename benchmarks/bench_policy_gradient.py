@@ -27,7 +27,8 @@ from lightning_rl.core import workers
 from lightning_rl.core.config import parse_settings
 from lightning_rl.envs.gym import make_env
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.run.train import RunOptions, train
+from lightning_rl.run.options import RunOptions
+from lightning_rl.run.train import train_and_report
 
 SETTINGS = {"learning_rate": 1e-9, "eval_interval": 10**6, "checkpoint_interval": 10**6}
 SKIP = 3  # first epochs: start of the workers
@@ -60,7 +61,7 @@ def loop_speed(implementation: str, num_workers: int, settings: dict[str, Any]) 
     """(episodes, environment steps) per second from the time stamps of a run's log."""
     with tempfile.TemporaryDirectory() as folder:
         options = RunOptions(implementation, "beresheet", num_workers=num_workers, logdir=Path(folder), settings=settings)
-        train(options)
+        train_and_report(options)
         events = EventAccumulator(str(options.run_dir / "logger" / "version_0"))
         events.Reload()
         points = events.Scalars("time/episodes")[SKIP:]

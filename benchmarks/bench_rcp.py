@@ -26,7 +26,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from lightning_rl.core.config import build_config, merged_values, parse_settings
 from lightning_rl.methods.reward_conditioned import RCPA
 from lightning_rl.methods.reward_conditioned_configs import RCPAConfig
-from lightning_rl.run.train import RunOptions, train
+from lightning_rl.run.options import RunOptions
+from lightning_rl.run.train import train_and_report
 
 SKIP = 10  # first epochs: warm-up, start of the workers
 
@@ -44,7 +45,7 @@ def seconds_per_1000(call: Callable[[], object], repeats: int = 2000) -> float:
 def update_speeds(config: RCPAConfig) -> dict[str, float]:
     """Seconds per 1000 updates of the policy and of the critic, and of the policy's matrix products."""
     torch.set_num_threads(1)
-    method = RCPA({"implementation": "RCP-A", "gamename": "lunarlander", "seed": 0, "config": dataclasses.asdict(config)})
+    method = RCPA("lunarlander", seed=0, config=dataclasses.asdict(config))
     optimisers = method.optimisers()
     method.raw_optimisers = lambda: optimisers  # type: ignore[method-assign]
     batch = config.batch_size
@@ -71,7 +72,7 @@ def loop_speed(settings: dict[str, Any], num_workers: int) -> tuple[float, float
     """(environment steps per second, share of the time that training waited for episodes) of a run."""
     with tempfile.TemporaryDirectory() as folder:
         options = RunOptions("RCP-A", "lunarlander", num_workers=num_workers, logdir=Path(folder), settings=settings)
-        train(options)
+        train_and_report(options)
         events = EventAccumulator(str(options.run_dir / "logger" / "version_0"))
         events.Reload()
         points, waits = (events.Scalars(tag)[SKIP:] for tag in ("train/policy_loss", "time/collection_wait"))

@@ -29,7 +29,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from lightning_rl.core import workers
 from lightning_rl.core.config import parse_settings
 from lightning_rl.core.gamenames import register_env
-from lightning_rl.run.train import RunOptions, train
+from lightning_rl.run.options import RunOptions
+from lightning_rl.run.train import train_and_report
 
 GAMENAME = "lunarlander-chained"
 PUBLISHED = {"num_episodes_per_iter": 20, "num_updates_per_iter": 100, "batch_size": 768, "replay_size": 500,
@@ -76,7 +77,7 @@ def loop_speed(num_workers: int, epochs: int, settings: dict[str, Any]) -> tuple
     """(median seconds per epoch, environment steps per second) from the time stamps of a run's log."""
     with tempfile.TemporaryDirectory() as folder:
         options = RunOptions("UDRL", GAMENAME, num_workers=num_workers, logdir=Path(folder), settings=settings)
-        train(options)
+        train_and_report(options)
         events = EventAccumulator(str(options.run_dir / "logger" / "version_0"))
         events.Reload()
         points = events.Scalars("train/policy_loss")[SKIP:]

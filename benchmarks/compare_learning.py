@@ -25,10 +25,9 @@ from lightning_rl.agents.training import MemberTraining, evaluate_agents
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.proxies import make_envs
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.methods import agents as methods
 from lightning_rl.methods.registry import implementation
+from lightning_rl.run.options import RunOptions, run_config
 from lightning_rl.run.runtime import keep_freed_memory
-from lightning_rl.run.train import RunOptions, load_config
 
 FILE = Path(__file__).resolve().parent.parent / "results" / "members" / "learning.csv"
 COLUMNS = ("task", "agent", "library", "seed", "decisions", "return_mean", "cpu_seconds")
@@ -49,7 +48,7 @@ class Task:
     @property
     def config(self) -> Any:
         whole = {**self.settings, "stop_rule": "none", "train_episodes": 100_000}
-        return load_config(RunOptions(self.implementation, self.gamename, settings=whole))
+        return run_config(RunOptions(self.implementation, self.gamename, settings=whole))
 
 
 TASKS = {
@@ -86,10 +85,9 @@ def test_seeds(seed: int, count: int) -> list[int]:
 def train_ours(task: Task) -> Iterator[tuple[int, Point]]:
     """(seed, point) of all members, trained in one stack."""
     cfg, seeds = task.config, list(range(task.seeds))
-    settings = {"implementation": task.implementation, "gamename": task.gamename, "seed": 0, "num_seeds": task.seeds}
-    method: Any = implementation(task.implementation).method({**settings, "config": vars(cfg)})
-    experience, _ = methods.make_loaders(method, 0)
-    training: MemberTraining = experience.training
+    name, cls = task.implementation, implementation(task.implementation)
+    method: Any = cls(task.gamename, implementation=name, seed=0, num_seeds=task.seeds, config=vars(cfg))
+    training: MemberTraining = method.rollouts().training
     clock = Clock()
     for point in range(task.points):
         training.run(task.decisions * (point + 1) // task.points - training.step)

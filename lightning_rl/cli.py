@@ -41,7 +41,7 @@ from lightning_rl.run.state import checkpoint_at
 from lightning_rl.tools import TOOLS, use
 
 if TYPE_CHECKING:
-    from lightning_rl.run.train import RunOptions
+    from lightning_rl.run.options import RunOptions
 
 
 def _print_help(program: str) -> None:
@@ -106,9 +106,9 @@ def _train(arguments: argparse.Namespace) -> int:
     arguments.num_workers = _num_workers(arguments)
     options = run_options(arguments)
     if arguments.num_processes == 1:
-        from lightning_rl.run.train import train
+        from lightning_rl.run.train import train_and_report
 
-        return train(options)
+        return train_and_report(options)
     from lightning_rl.run.processes import train_groups
 
     return train_groups(options, arguments.num_processes)
@@ -120,7 +120,7 @@ def _search(arguments: argparse.Namespace) -> int:
     from lightning_rl.lab.tuning.search import tune
     from lightning_rl.lab.tuning.space import load_tune_config
     from lightning_rl.lab.tuning.trial import Plan
-    from lightning_rl.run.train import load_config
+    from lightning_rl.run.options import run_config
 
     settings = parse_settings(arguments.tune_settings, "--tune", "trials=20")
     config = load_tune_config(options.implementation, options.gamename, settings)
@@ -128,7 +128,7 @@ def _search(arguments: argparse.Namespace) -> int:
         if key in (*config.budget, *config.settings, *config.search):
             raise UserError(f"--set {key} (or its flag): the search sets it itself; leave it out, or say it with --tune")
     fixed = dataclasses.replace(options, settings={**options.settings, **config.settings})
-    config = load_tune_config(options.implementation, options.gamename, settings, load_config(fixed).unread())
+    config = load_tune_config(options.implementation, options.gamename, settings, run_config(fixed).unread())
     trials = dataclasses.replace(options, logdir=options.logdir.resolve(), ray_address=None)
     return tune(Plan(trials, config, options.ray_address), options.resume)
 
@@ -188,7 +188,7 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
     folder = arguments.logdir / folder_name(arguments.gamename) / arguments.exp_name / method
     helpers = f"{arguments.num_workers} worker{'s' * (arguments.num_workers != 1)}"
     _say(f"{method} on {arguments.gamename}, {seeds}, accelerator {arguments.accelerator}, {helpers}: {folder}")
-    from lightning_rl.run.train import RunOptions
+    from lightning_rl.run.options import RunOptions
 
     return RunOptions(
         implementation=method,

@@ -11,13 +11,14 @@ import pytest
 import torch
 
 from lightning_rl.cli import main
+from lightning_rl.core.catalogue import aliases, canonical
 from lightning_rl.core.gamenames import GAMES as NAMED
 from lightning_rl.core.gamenames import Game
 from lightning_rl.core.types import Episode, Request
 from lightning_rl.envs.grids import GRID_WORLDS
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.functional.distributions import distribution_for
-from lightning_rl.methods.registry import ALIASES, IMPLEMENTATIONS, canonical
+from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.nets.command import GatedNet
 from lightning_rl.nets.policies import Policy
 
@@ -53,7 +54,7 @@ TINY: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("perfect-model", "simple-model", "gaussian-latent"), _IMAGINATION),
     "categorical-latent": {**_IMAGINATION, "variables": 4, "classes": 4},
     "PPO": {**_AGENT, "rollout_steps": 32, "epochs": 2},
-    **dict.fromkeys(ALIASES.values(), _POLICY_GRADIENT),
+    **dict.fromkeys(aliases().values(), _POLICY_GRADIENT),
 }
 """Settings by implementation that make a run take a second."""
 
@@ -65,7 +66,7 @@ def tiny_flags(implementation: str = "UDRL", **extra: Any) -> list[str]:
 
 def tiny_settings(implementation: str) -> dict[str, Any]:
     name = canonical(implementation)
-    known = {field.name for field in dataclasses.fields(IMPLEMENTATIONS[name].config)}
+    known = {field.name for field in dataclasses.fields(IMPLEMENTATIONS[name].Config)}
     return {key: value for key, value in {**_EVERY, **TINY[name]}.items() if key in known}
 
 
@@ -75,7 +76,7 @@ GAMES = [name for name in NAMED if name == "cliff" or name not in GRID_WORLDS]
 
 def fitting(names: Iterable[str] = IMPLEMENTATIONS, games: Iterable[str] = GAMES) -> list[tuple[str, str]]:
     """(implementation, gamename) that go together."""
-    return [(n, g) for n in names for g in games if IMPLEMENTATIONS[n].method.misfit(env_spec(g)) is None]
+    return [(n, g) for n in names for g in games if IMPLEMENTATIONS[n].misfit(env_spec(g)) is None]
 
 
 def covering() -> list[tuple[str, str]]:

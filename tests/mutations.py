@@ -437,14 +437,14 @@ _METHODS = [
         ("if max_grad_norm is not None:", "if max_grad_norm is None:"),
         ("(1 - ramp(progress, start, 1.0))", "ramp(progress, start, 1.0)"),
         ('group.setdefault("initial_lr", group["lr"])', 'group["lr"]'),
+        ("self.num_updates += len(losses)", "self.num_updates += 1"),
+    ),
+    _area(
+        "rollouts/data_module.py", "rollouts/test_rollouts_by_hand.py",
         ("version=epoch + 1", "version=epoch"),
         ("derive_seed(run_seed, purpose, epoch, i), mode", "derive_seed(run_seed, purpose, epoch), mode"),
         ("derive_seed(run_seed, purpose, epoch, i), mode", "derive_seed(run_seed, purpose, 0, i), mode"),
         ("episodes[i * count : (i + 1) * count]", "episodes[:count]"),
-        ("self.num_updates += len(losses)", "self.num_updates += 1"),
-    ),
-    _area(
-        "rollouts/experience.py", "rollouts/test_rollouts_by_hand.py",
         ("version = max(epoch - self.overlap, 0)", "version = epoch"),
         ('derive_seed(run_seed, "rollout", epoch, i)', 'derive_seed(run_seed, "rollout", epoch)'),
         ('derive_seed(run_seed, "rollout", epoch, i)', 'derive_seed(run_seed, "rollout", 0, i)'),

@@ -5,20 +5,20 @@ import dataclasses
 import torch
 from helpers import tiny_settings
 
+from lightning_rl.core.catalogue import aliases
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.types import Episode
-from lightning_rl.methods.policy_gradient import make_loaders
-from lightning_rl.methods.registry import ALIASES, IMPLEMENTATIONS
+from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.rollouts.steps import step_batch
 
-METHODS = list(ALIASES.values())
+METHODS = list(aliases().values())
 
 
 def build(name: str = "AAC", gamename: str = "cartpole", num_workers: int = 0, preset: str | None = None, **settings):
     entry = IMPLEMENTATIONS[name]
-    config = build_config(entry.config, [*merged_values(name, gamename, preset), ("test", {**tiny_settings(name), **settings})])
-    method = entry.method({"implementation": name, "gamename": gamename, "seed": 3, "config": dataclasses.asdict(config)})
-    return method, make_loaders(method, num_workers)[0]
+    config = build_config(entry.Config, [*merged_values(name, gamename, preset), ("test", {**tiny_settings(name), **settings})])
+    method = entry(**{"implementation": name, "gamename": gamename, "seed": 3, "config": dataclasses.asdict(config)})
+    return method, method.rollouts(num_workers)
 
 
 def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:

@@ -32,7 +32,7 @@ def test_a_checkpoint_cannot_name_what_is_removed(tmp_path):
         "kth_best_model_path": hostile, "kth_value": torch.tensor(-1e9), "last_model_path": hostile,
     }  # fmt: skip
     torch.save(content, folder / "last.ckpt")
-    assert run_cli(tmp_path, "--max_epochs", "4", "--resume", eval_interval=1) == 0
+    assert run_cli(tmp_path, "--max_epochs", "4", "--resume", eval_interval=1) == 2
     assert (victim / "below" / "theirs.txt").read_text() == "theirs"
     assert len(best(folder)) == 1
 

@@ -15,11 +15,12 @@ from helpers import ROOT, run_cli, run_dir
 
 import lightning_rl
 from lightning_rl.cli import main, with_flags
+from lightning_rl.core.catalogue import aliases
 from lightning_rl.evolution import executors
 from lightning_rl.flags import EXECUTORS, FLAGS, MODES, build_parser, mode_of, parse
-from lightning_rl.methods.registry import ALIASES, IMPLEMENTATIONS
+from lightning_rl.methods.registry import IMPLEMENTATIONS
+from lightning_rl.run.options import RunOptions, accelerator_of
 from lightning_rl.run.state import checkpoint_at
-from lightning_rl.run.train import RunOptions, accelerator_of
 
 
 def refused(capsys, code: int) -> str:
@@ -145,7 +146,7 @@ def test_help_is_grouped_and_complete(capsys):
     for heading in ("what to run", "where and how", "checkpoints and recordings", "evaluation"):
         assert heading in text
     unwrapped = "".join(text.split())  # argparse also breaks lines at hyphens
-    assert all(name in unwrapped for name in (*IMPLEMENTATIONS, *ALIASES))
+    assert all(name in unwrapped for name in (*IMPLEMENTATIONS, *aliases()))
     design = {
         *("implementation", "gamename", "exp_name", "seed", "num_workers", "logdir", "no_checkpoint", "no_expo_weighting"),
         *("recording_epoch_interval", "reload", "eval_agent", "use_tune", "num_seeds", "max_epochs", "eval_episodes"),
@@ -214,7 +215,7 @@ def test_resume_of_another_method_or_other_settings(trained, capsys, tmp_path):
     assert "learning_rate is 0.5 now but 0.001" in line
     assert "another --exp_name" in line
     checkpoint = torch.load(trained, weights_only=True)
-    checkpoint["hyper_parameters"]["hparams"]["implementation"] = "SE"
+    checkpoint["hyper_parameters"]["implementation"] = "SE"
     other = run_dir(tmp_path)
     other.mkdir(parents=True)
     torch.save(checkpoint, other / "last.ckpt")

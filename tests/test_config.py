@@ -28,13 +28,13 @@ def layers(**values):
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)
 def test_every_config_instantiates_and_builds_its_method(name, gamename):
     entry = IMPLEMENTATIONS[name]
-    config = build_config(entry.config, merged_values(name, gamename))
+    config = build_config(entry.Config, merged_values(name, gamename))
     hparams = {"implementation": name, "gamename": gamename, "seed": 0, "config": dataclasses.asdict(config)}
-    if (reason := entry.method.misfit(env_spec(gamename))) is None:
-        entry.method(hparams)
+    if (reason := entry.misfit(env_spec(gamename))) is None:
+        entry(**hparams)
     else:
         with pytest.raises(UserError, match=f"{name} does not fit gamename '{gamename}': {reason}"):
-            entry.method(hparams)
+            entry(**hparams)
 
 
 PRESETS = [(name, preset) for name, entry in catalogue.entries().items() for preset in presets(entry)]
@@ -44,8 +44,8 @@ PRESETS = [(name, preset) for name, entry in catalogue.entries().items() for pre
 def test_every_preset_instantiates_and_builds_its_method(name, preset):
     entry = IMPLEMENTATIONS[name]
     for _, gamename in fitting([name]):
-        config = build_config(entry.config, merged_values(name, gamename, preset))
-        entry.method({"implementation": name, "gamename": gamename, "seed": 0, "config": dataclasses.asdict(config)})
+        config = build_config(entry.Config, merged_values(name, gamename, preset))
+        entry(**{"implementation": name, "gamename": gamename, "seed": 0, "config": dataclasses.asdict(config)})
 
 
 FILES = {family: catalogue.CONFIGS / f"{family}.yaml" for family in catalogue.FAMILIES}
@@ -57,7 +57,7 @@ def test_blocks_are_of_known_environments_and_default_is_complete(name):
     found = catalogue.entry(name)
     assert {key for block in found.blocks for key in block.values} - GROUP_KEYS <= set(GAMES)
     assert {key for block in found.blocks for key in block.values.get("tune", {})} <= {"default", *GAMES}
-    fields = {field.name for field in dataclasses.fields(IMPLEMENTATIONS[name].config)}
+    fields = {field.name for field in dataclasses.fields(IMPLEMENTATIONS[name].Config)}
     assert {key for _, values in block_layers(found, "default") for key in values} == fields
 
 

@@ -33,7 +33,7 @@ def test_config_tables_have_every_key(name):
     import dataclasses
 
     keys = [row.key for row in config_rows(entry(name))]
-    assert sorted(keys) == sorted(field.name for field in dataclasses.fields(IMPLEMENTATIONS[name].config))
+    assert sorted(keys) == sorted(field.name for field in dataclasses.fields(IMPLEMENTATIONS[name].Config))
 
 
 def test_a_row_has_the_value_that_stands_last_and_the_words_that_stand_first():

@@ -56,7 +56,7 @@ def weights(policy: torch.nn.Module) -> torch.Tensor:
 def moved(implementation: str, folder: Path) -> list[float]:
     """The quantiles of how far each weight of the result has moved, then the sum and the mean square of all these."""
     method = load_method(folder / "last.ckpt")
-    fresh = IMPLEMENTATIONS[implementation].method(method.hparams["hparams"])
+    fresh = IMPLEMENTATIONS[implementation](**method.hparams)
     if (folder / "proxy.pt").exists():
         _, after, _ = read_proxy(proxy_path(str(folder / "proxy.pt")), method.spec.gamename)
         before = fresh.strategy.mean.detach() if hasattr(fresh, "strategy") else torch.zeros_like(after)

@@ -97,7 +97,7 @@ def test_sizes_beyond_the_limits_are_refused_before_a_folder_is_made(implementat
 
 
 def test_seeds_together_take_the_memory_of_each(monkeypatch):
-    config = build_config(IMPLEMENTATIONS["DDQN"].config, [*merged_values("DDQN", "cartpole"), ("", {"replay_size": 10**6})])
+    config = build_config(IMPLEMENTATIONS["DDQN"].Config, [*merged_values("DDQN", "cartpole"), ("", {"replay_size": 10**6})])
     monkeypatch.setattr(footprint, "memory", lambda: 10**8)
     footprint.require_memory(config, env_spec("cartpole"), 2)  # a step takes 4 (2 x 4 + 2 + 2) bytes
     with pytest.raises(UserError, match=r"replay_size 1000000 .* with 4 seed\(s\) .* about 0.2 GB of memory"):
@@ -106,7 +106,7 @@ def test_seeds_together_take_the_memory_of_each(monkeypatch):
 
 def test_the_footprint_of_a_config_by_hand():
     values = {"hidden": [10, 20], "batch_size": 3, "replay_size": 100}
-    config = build_config(IMPLEMENTATIONS["DDQN"].config, [*merged_values("DDQN", "cartpole"), ("", values)])
+    config = build_config(IMPLEMENTATIONS["DDQN"].Config, [*merged_values("DDQN", "cartpole"), ("", values)])
     needed = footprint.footprint(config, env_spec("cartpole"))
     assert needed["replay_size"] == 4 * 100 * 12
     assert needed["hidden"] == 16 * (6 * 10 + 10 * 20 + 20 * 2)
@@ -153,9 +153,9 @@ def test_divergence_names_a_remedy_that_the_method_has():
     for name, rate, kept in (("UDRL", "learning_rate", True), ("SE", "step_size", False)):
         game = "cartpole"
         entry = IMPLEMENTATIONS[name]
-        config = build_config(entry.config, merged_values(name, game)).resolved(game)
+        config = build_config(entry.Config, merged_values(name, game)).resolved(game)
         hparams = {"implementation": name, "gamename": game, "seed": 0, "config": config.__dict__}
-        method = entry.method(hparams)
+        method = entry(**hparams)
         with pytest.raises(UserError, match=f"loss is nan in epoch 0: .* lower --set {rate}=") as error:
             method.check_finite("loss", float(np.nan))
         assert ("--reload" in str(error.value)) is kept
@@ -170,7 +170,7 @@ def test_a_second_signal_leaves_at_once_with_its_sentence(number, tmp_path, caps
         os.kill(os.getpid(), number)
         os.kill(os.getpid(), number)
 
-    monkeypatch.setattr("lightning_rl.methods.upside_down.UDRL.training_step", twice)
+    monkeypatch.setattr("lightning_rl.methods.upside_down.UDRL.train_epoch", twice)
     assert run_cli(tmp_path, "--max_epochs", "3") == 130
     err = capsys.readouterr().err
     assert "finishing this epoch and writing last.ckpt; once more to leave at once" in err

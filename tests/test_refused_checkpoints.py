@@ -36,7 +36,7 @@ def changed(content, path, value):
 
 
 OPTIMISER = ("optimizer_states", 1)
-EXPERIENCE = ("callbacks", "ExperienceState")
+EXPERIENCE = ("UpsideDownRollouts",)
 CHANGES = [
     ((*OPTIMISER, "state", 0, "exp_avg"), torch.zeros(3), "[1].state[0].exp_avg: float32 [3], expected float32 [8, 4]"),
     ((*OPTIMISER, "state", 0, "exp_avg"), None, "optimizer_states[1].state[0]: lacks exp_avg"),
@@ -54,16 +54,16 @@ CHANGES = [
     (("global_step",), 10**30, "global_step: 1000"),
     (("callbacks",), "x", "callbacks: 'x'"),
     (("callbacks",), None, "top level: lacks callbacks"),
-    (EXPERIENCE, None, "callbacks: lacks ExperienceState"),
-    ((*EXPERIENCE, "epoch"), 7, "callbacks.ExperienceState.epoch: 7, expected 2"),
+    (EXPERIENCE, None, "lacks UpsideDownRollouts"),
+    ((*EXPERIENCE, "epoch"), 7, "UpsideDownRollouts.epoch: 7, expected 2"),
     ((*EXPERIENCE, "buffer", "length"), torch.ones(8, dtype=torch.int64), "steps are not those of its 8 episodes"),
-    ((*EXPERIENCE, "buffer", "best"), 99, "callbacks.ExperienceState.buffer.best: 99, expected a whole number from 1 to 10"),
-    ((*EXPERIENCE, "under_way", "requests"), [], "callbacks.ExperienceState.under_way.requests: a list of 0"),
+    ((*EXPERIENCE, "buffer", "best"), 99, "UpsideDownRollouts.buffer.best: 99, expected a whole number from 1 to 10"),
+    ((*EXPERIENCE, "under_way", "requests"), [], "UpsideDownRollouts.under_way.requests: a list of 0"),
     ((*EXPERIENCE, "under_way", "behaviour", "net.body.2.bias"), torch.zeros(9), "behaviour.net.body.2.bias: float32 [9]"),
     (("hyper_parameters",), 3, "hyper_parameters: 3, expected a dict"),
-    (("hyper_parameters", "hparams", "config"), [1], "hyper_parameters.hparams.config: a list of 1, expected a dict"),
-    (("hyper_parameters", "hparams", "config", "batch_size"), torch.ones(2), "hparams.config.batch_size: float32 [2]"),
-    (("hyper_parameters", "hparams", "seed"), 26, "is of seed 26, this run's is 25"),
+    (("hyper_parameters", "config"), [1], "hyper_parameters.config: a list of 1, expected a dict"),
+    (("hyper_parameters", "config", "batch_size"), torch.ones(2), "config.batch_size: float32 [2]"),
+    (("hyper_parameters", "seed"), 26, "is of seed 26, this run's is 25"),
     (("pytorch-lightning_version",), "9.9", "of Lightning 9.9"),
 ]  # fmt: skip
 
@@ -106,6 +106,6 @@ def test_weights_that_are_not_numbers_are_refused_by_name(finished, tmp_path, ca
 def test_a_config_of_larger_networks_than_the_file_can_hold_builds_none(finished, tmp_path, capsys):
     _, content = finished
     bad = tmp_path / "bad.ckpt"
-    torch.save(changed(content, ("hyper_parameters", "hparams", "config", "hidden"), [50_000, 50_000]), bad)
+    torch.save(changed(content, ("hyper_parameters", "config", "hidden"), [50_000, 50_000]), bad)
     assert main(["--eval_agent", str(bad)]) == 2
     assert "hidden [50000, 50000] makes 2,500,000,000 weights, its file has room for" in capsys.readouterr().err

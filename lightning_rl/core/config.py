@@ -12,7 +12,7 @@ import copy
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lightning_rl.core.catalogue import Entry, entry
 from lightning_rl.core.gamenames import base_name
@@ -20,7 +20,11 @@ from lightning_rl.core.limits import WHOLE, nearest, shorten, shown
 from lightning_rl.core.types import UserError
 from lightning_rl.core.yaml_files import parse_yaml, read_yaml
 
+if TYPE_CHECKING:
+    from lightning_rl.core.schema import MethodConfig
+
 C = TypeVar("C")
+M = TypeVar("M", bound="MethodConfig")
 
 BY_GAMENAME = "by_gamename"
 """Key of a preset under which it has blocks for single environments."""
@@ -204,3 +208,24 @@ def refuse_unread(unread: Mapping[str, str], *asked: tuple[str, Iterable[str]]) 
         for key in keys:
             if key in unread:
                 raise UserError(f"{where}: key '{key}': {unread[key]}")
+
+
+def config_layers(
+    implementation: str, gamename: str, preset: str | None, config: Mapping[str, Any]
+) -> list[tuple[str, Mapping[str, Any]]]:
+    """(where, values) of all that lies below the settings: ``default`` < gamename < preset < ``--config``."""
+    return [*merged_values(implementation, gamename, preset), ("--config", config)]
+
+
+def load_config(
+    schema: type[M], implementation: str, gamename: str, preset: str | None, config: Mapping[str, Any],
+    settings: Mapping[str, Any], where: str = "--set",
+) -> M:  # fmt: skip
+    """The checked config with all that it takes from elsewhere; UserError also for a setting that would make no difference.
+
+    A value of ``config`` that the YAML has as well may stay: a run's record holds every key. where: the settings come from.
+    """
+    layers = config_layers(implementation, gamename, preset, config)
+    built = build_config(schema, [*layers, (where, settings)])
+    refuse_unread(built.unread(), ("--config", changes(config, layers[:-1])), (where, settings))
+    return built.resolved(gamename)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import ConfigDict, Field, PositiveInt
 from pydantic.dataclasses import dataclass
@@ -47,7 +47,6 @@ class MethodConfig:
         """How many environment steps a seed keeps in memory, by the key that says so."""
         return {}
 
-    def resolved(self, gamename: str) -> MethodConfig:
+    def resolved(self, gamename: str) -> Self:
         """The config with all that it takes from elsewhere written out, as the run's record shall have it."""
-        del gamename
         return self

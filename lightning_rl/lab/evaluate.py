@@ -23,8 +23,9 @@ from lightning_rl.core.outputs import File, Out, owned_picture
 from lightning_rl.core.types import ActionMode, Episode, Request, UserError
 from lightning_rl.envs.gym import can_film
 from lightning_rl.functional.statistics import summarise
-from lightning_rl.methods.base import Evaluation, Method, evaluation_requests
+from lightning_rl.methods.base import Method
 from lightning_rl.methods.registry import implementation
+from lightning_rl.rollouts.data_module import evaluation_requests
 from lightning_rl.rollouts.player import Player, record_episode
 from lightning_rl.run.checkpoints import read_checkpoint
 from lightning_rl.run.layouts import require_stored, require_weights
@@ -36,12 +37,12 @@ SWEEP_POINTS = 13
 def load_method(path: Path) -> Method:
     """The method of a checkpoint, with its weights and counters."""
     checkpoint = read_checkpoint(path)
-    hparams = checkpoint["hyper_parameters"]["hparams"]
+    hparams = dict(checkpoint["hyper_parameters"])
     require_stored(hparams["config"], path)
     try:
-        method = implementation(hparams["implementation"]).method(hparams)
-    except (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError) as error:
-        reason = shorten(f"{type(error).__name__}: {error}", 200)
+        method = implementation(hparams["implementation"])(**hparams)
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, UserError, ValueError) as error:
+        reason = shorten(str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}", 200)
         raise UserError(f"checkpoint '{path}' does not fit this version's {hparams['implementation']}: {reason}") from error
     require_weights(checkpoint["state_dict"], method, path, "use another checkpoint")
     method.load_state_dict(checkpoint["state_dict"])
@@ -87,18 +88,14 @@ class _Checkpoint:
 
     path: Path
     method: Method
-    evaluation: Evaluation
-
-    @property
-    def hparams(self) -> dict[str, Any]:
-        return dict(self.method.hparams["hparams"])
+    num_workers: int
 
     def requests(self, episodes: int, command: tuple[float, ...] | None, mode: ActionMode) -> list[Request]:
-        return evaluation_requests(self.hparams["seed"], "final evaluation", 0, episodes, command, mode)
+        return evaluation_requests(self.method.seed, "final evaluation", 0, episodes, command, mode)
 
     def play(self, asked: Sequence[tuple[tuple[float, ...] | None, ActionMode]], episodes: int) -> list[list[Episode]]:
         requests = [request for command, mode in asked for request in self.requests(episodes, command, mode)]
-        collector = self.evaluation.collector
+        collector = self.method.collector(self.num_workers)
         with contextlib.closing(collector):
             played = collector.collect(requests, self.method.policy.state_dict(), version=0)
         return [played[i : i + episodes] for i in range(0, len(played), episodes)]
@@ -106,8 +103,8 @@ class _Checkpoint:
     def about(self) -> dict[str, Any]:
         return {
             "checkpoint": str(self.path),
-            "implementation": self.hparams["implementation"],
-            "gamename": self.hparams["gamename"],
+            "implementation": self.method.implementation,
+            "gamename": self.method.gamename,
             "env_steps": int(self.method.env_steps),
         }
 
@@ -117,8 +114,7 @@ def _open(path: Path, num_workers: int) -> _Checkpoint:
     torch.set_num_threads(1)
     method = load_method(path)
     method.prepare_evaluation()
-    _, evaluation = implementation(method.hparams["hparams"]["implementation"]).make_loaders(method, num_workers)
-    return _Checkpoint(path, method, evaluation)
+    return _Checkpoint(path, method, num_workers)
 
 
 def evaluate(path: Path, episodes: int, command_text: str | None, num_workers: int, force: bool = False) -> dict[str, Any]:
@@ -130,12 +126,12 @@ def evaluate(path: Path, episodes: int, command_text: str | None, num_workers: i
     out, film = beside(path, "evaluation.json", force), path.parent / "evaluation.mp4"
     out.check(out.path, _owned_report)
     out.check(film, lambda _: _owned_report(out.path))
-    method, player = checkpoint.method, checkpoint.evaluation.collector.player
+    method = checkpoint.method
     command = parse_command(command_text, method.command_names, method.first_command() or ())
     sampled, greedy = checkpoint.play([(command, "sampled"), (command, "greedy")], episodes)
-    filmed = can_film(player.spec)
+    filmed = can_film(method.spec)
     if filmed:
-        behind = Player(player.spec, method.policy, next_command=player.next_command)
+        behind = Player(method.spec, method.policy, next_command=method.command_rule())
         record_episode(behind, checkpoint.requests(1, command, "sampled")[0], film)
     report = {
         **checkpoint.about(),

@@ -43,7 +43,7 @@ def imagine(path: Path, episodes: int, force: bool = False) -> dict[str, Any]:
     with torch.no_grad():
         pictures, rows = _compare(policy, real, model, episodes, steps, generator)
     report = {
-        "checkpoint": str(path), "implementation": method.hparams["hparams"]["implementation"], "gamename": method.spec.gamename,
+        "checkpoint": str(path), "implementation": method.implementation, "gamename": method.spec.gamename,
         "env_steps": int(method.env_steps), "episodes": episodes, "rows": rows, "picture": str(path.parent / "imagination.png"),
     }  # fmt: skip
     from lightning_rl.lab.figures.imagination import draw_imagination  # matplotlib, which training does without

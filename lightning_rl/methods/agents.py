@@ -7,7 +7,7 @@ seed; what a member does is a function of its own seed, so one seed of many is, 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -22,10 +22,10 @@ from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.deterministic import BestAction, TanhAction
 from lightning_rl.functional.stopping import plateaued, solved
 from lightning_rl.methods.agent_configs import AGENTS, AgentConfig
-from lightning_rl.methods.base import Evaluation
+from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.stacked import StackedMethod, scores_of
 from lightning_rl.nets.policies import Policy
-from lightning_rl.rollouts.collector import Collector
+from lightning_rl.rollouts.data_module import Evaluation, Rollouts
 
 
 def member_policy(agent: Agent, row: int, spec: EnvSpec) -> Policy:
@@ -45,17 +45,14 @@ class AgentMethod(StackedMethod):
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
-        cls.config_class = AGENTS[cls.kind].config
-
-    def __init__(self, hparams: Mapping[str, Any]):
-        super().__init__(hparams)
-        self.spec = replace(self.spec, repeat=self.cfg.action_repeat)
+        cls.Config = AGENTS[cls.kind].config
 
     @classmethod
     def misfit(cls, spec: EnvSpec) -> str | None:
         return AGENTS[cls.kind].misfit(spec)
 
     def build(self) -> Agent:
+        self.spec = replace(self.spec, repeat=self.cfg.action_repeat)
         return AGENTS[self.kind].build(self.cfg, self.spec, self.seeds, None)
 
     def adopt(self, weights: Mapping[str, Tensor]) -> None:
@@ -64,15 +61,18 @@ class AgentMethod(StackedMethod):
         self.agent.adopt(self.policy.net)
         self._take_policies(range(len(self.seeds)))
 
+    def rollouts(self, num_workers: int = 0) -> AgentRollouts:
+        """The training and the evaluation of the agents; num_workers play the evaluation."""
+        return AgentRollouts(self, AgentEvaluation(self, self.collector(num_workers)))
+
     def make_policy(self, row: int) -> Policy:
         return member_policy(self.agent, row, self.spec)
 
-    def training_step(self, batch: MemberTraining, batch_idx: int) -> None:
+    def train_epoch(self, batch: MemberTraining) -> None:
         before, played = batch.results.episodes.clone(), batch.env_steps.sum()
         end, repeat = batch.step + self.decisions(batch.step, 0), self.spec.repeat
         while not batch.done and batch.step < end and (some := self.decisions(batch.step, int(batch.env_steps.max()), repeat)):
             batch.run(some)  # once, but where an episode ended within a repeated action
-        self.tick()
         rows = range(len(self.seeds)) if batch.done else batch.members.tolist()
         self.member_counters[:, 0] = batch.env_steps
         self.member_counters[rows, 1] = self.agent.num_updates
@@ -129,31 +129,29 @@ def _stop_rule(cfg: AgentConfig, spec: EnvSpec) -> StopRule | None:
     return functools.partial(solved, window=cfg.early_out_num, threshold=threshold, faithful=cfg.faithful)
 
 
-class AgentExperience:
+class AgentRollouts(Rollouts):
     """Hands the training to the method once per epoch, and carries it in checkpoints."""
 
-    def __init__(self, method: AgentMethod, collector: Collector):
-        cfg, spec, self.collector = method.cfg, method.spec, collector
+    def __init__(self, method: AgentMethod, evaluation: Evaluation):
+        super().__init__(evaluation)
+        cfg, spec = method.cfg, method.spec
         self.spec, self.steps_per_epoch = spec, cfg.steps_per_epoch
         init, rule = getattr(cfg, "learning_starts", 0), _stop_rule(cfg, spec)
         score = mean_test_return(functools.partial(make_envs, spec), 1) if cfg.judge == "test" and rule else None
         envs = make_envs(spec, method.seeds, cfg.simulator)
         self.training = MemberTraining(method.agent, envs, cfg.train_episodes, cfg.gamma, init, rule, score, cfg.faithful)
 
-    def __len__(self) -> int:
-        return 1
+    def next_batch(self) -> MemberTraining:
+        return self.training
 
-    def __iter__(self) -> Iterator[MemberTraining]:
-        yield self.training
-
-    def snapshot(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, Any]:
         return self.training.snapshot()
 
     def layout(self, done: int) -> Any:
         return self.training.layout(done * self.steps_per_epoch, self.spec.action_size)
 
-    def restore(self, state: dict[str, Any]) -> None:
-        self.training.restore(state)
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.training.restore(state_dict)
 
 
 class AgentEvaluation(Evaluation):
@@ -161,57 +159,57 @@ class AgentEvaluation(Evaluation):
 
     method: AgentMethod
 
-    def __iter__(self) -> Iterator[dict[str, list[Episode]]]:
+    def play(self) -> dict[str, list[Episode]]:
         played: dict[str, list[Episode]] = {}
         for seed, policy in zip(self.method.seeds, self.method.policies, strict=True):
-            for prefix, episodes in self.play(seed, policy).items():
+            for prefix, episodes in self.play_policy(seed, policy).items():
                 played.setdefault(prefix, []).extend(episodes)
-        yield played
+        return played
 
 
-def make_loaders(method: AgentMethod, num_workers: int) -> tuple[AgentExperience, Evaluation]:
-    """The training and the evaluation of an agent's run; num_workers play the evaluation."""
-    collector = Collector(method.spec, method.policy, num_workers, method.cfg.chunk_size)
-    evaluation = AgentEvaluation(collector, method, method.hparams["hparams"]["seed"], method.cfg.eval_episodes)
-    return AgentExperience(method, collector), evaluation
-
-
+@register_method("QL")
 class QL(AgentMethod):
     """Tabular Q-learning."""
 
     kind = "QL"
 
 
+@register_method("SARSA")
 class SARSA(AgentMethod):
     """Tabular SARSA."""
 
     kind = "SARSA"
 
 
+@register_method("DDQN")
 class DDQN(AgentMethod):
     """Double DQN."""
 
     kind = "DDQN"
 
 
+@register_method("DuelingDDQN")
 class DuelingDDQN(AgentMethod):
     """Double DQN with a dueling network."""
 
     kind = "DuelingDDQN"
 
 
+@register_method("TD3")
 class TD3(AgentMethod):
     """Twin delayed deep deterministic policy gradients."""
 
     kind = "TD3"
 
 
+@register_method("TD3-discrete")
 class TD3Discrete(AgentMethod):
     """TD3 with Gumbel-softmax actions."""
 
     kind = "TD3-discrete"
 
 
+@register_method("PPO")
 class PPO(AgentMethod):
     """Proximal policy optimisation."""
 

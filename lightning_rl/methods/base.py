@@ -1,32 +1,55 @@
-"""What every method shares: counters, logging over env_steps, the optimiser clock, evaluation."""
+"""What every method shares: its config, counters, logging over env_steps, the optimiser clock, evaluation."""
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from pytorch_lightning import LightningModule
-from torch import Tensor
+from torch import Tensor, nn
 
-from lightning_rl.core.seeding import derive_seed
-from lightning_rl.core.types import ActionMode, Episode, Request, UserError
-from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.core.config import build_config, load_config
+from lightning_rl.core.schema import MethodConfig
+from lightning_rl.core.types import Episode, UserError
+from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.functional.schedules import ramp
 from lightning_rl.functional.statistics import summarise
 from lightning_rl.nets.policies import Policy
 from lightning_rl.rollouts.collector import Collector
+from lightning_rl.rollouts.data_module import Rollouts
+from lightning_rl.rollouts.player import CommandRule
+
+COUNTERS = ("env_steps", "num_updates", "episodes", "eval_env_steps", "held_out_env_steps")
 
 
 class Method(LightningModule):
-    """A learning method. Environments, buffers and parsing stay outside.
+    """A learning method: networks, optimisers, and what happens in an epoch. Environments and buffers are in ``rollouts()``.
 
-    hparams: plain data ``{implementation, gamename, seed, config}``: all that it takes to build the module again.
+    It is an ordinary LightningModule: ``Trainer(...).fit(method, datamodule=method.rollouts(num_workers=2))``. An epoch is one
+    training batch: a collection and all updates on it. Lightning's ``global_step`` counts the optimiser steps that it sees, and
+    one tick of a clock for each epoch; ``env_steps`` and ``num_updates`` are counted here.
+
+    Args:
+        gamename: the environment, by the project's name, a Gymnasium id, or ``module:Id-v0``.
+        implementation: which of the class's implementations; the first where it has several.
+        seed: all randomness of the run is a function of it.
+        preset: a block under ``presets:`` of the implementation's config.
+        config: values of keys, e.g. those of a run's ``config.yaml``.
+        networks: own networks by the names of ``network_names``; the others are built as the config says.
+        settings: values of single keys, above all others. What nobody gives comes from ``configs/``.
+
+    Raises:
+        UserError: an unknown key, a value out of range, or an environment that the method cannot be used on.
     """
 
+    Config: ClassVar[type[MethodConfig]]
+    implementations: ClassVar[tuple[str, ...]] = ()
     command_names: tuple[str, ...] = ()
+    network_names: ClassVar[tuple[str, ...]] = ()  # of the networks that a user may give
     stackable = False  # whether --num_seeds can train several seeds at once
     policy_name = "policy"  # of the policy that --reload takes, in a checkpoint's weights
     cpu_only = False  # whether --accelerator has no choice
@@ -38,31 +61,85 @@ class Method(LightningModule):
     eval_env_steps: Tensor
     held_out_env_steps: Tensor
 
-    def __init__(self, hparams: Mapping[str, Any]):
+    def __init__(
+        self, gamename: str, *, implementation: str | None = None, seed: int = 25, preset: str | None = None,
+        config: Mapping[str, Any] | None = None, networks: Mapping[str, nn.Module] | None = None, **settings: Any,
+    ):  # fmt: skip
         super().__init__()
         self.automatic_optimization = False
-        self.save_hyperparameters({"hparams": dict(hparams)})
-        for counter in ("env_steps", "num_updates", "episodes", "eval_env_steps", "held_out_env_steps"):
+        self.implementation = self._implementation(implementation)
+        self.gamename, self.seed, self.spec = gamename, seed, env_spec(gamename)
+        if (reason := self.misfit(self.spec)) is not None:
+            raise UserError(f"{self.implementation} does not fit gamename '{gamename}': {reason}")
+        self.cfg: Any = self._config(preset, config or {}, settings)
+        self._networks = dict(networks or {})
+        if unknown := self._networks.keys() - set(self.network_names):
+            known = ", ".join(self.network_names) or "none"
+            raise UserError(f"networks: {self.implementation} takes no '{min(unknown)}'; it takes: {known}")
+        self.save_hyperparameters({
+            "implementation": self.implementation, "gamename": gamename, "seed": seed, "config": dataclasses.asdict(self.cfg),
+        })  # fmt: skip
+        for counter in COUNTERS:
             self.register_buffer(counter, torch.zeros((), dtype=torch.int64))
         self._last_time = time.perf_counter()
-        self._clock_hand = torch.nn.Parameter(torch.zeros(()), requires_grad=True)
+        self._clock_hand = nn.Parameter(torch.zeros(()), requires_grad=True)
+
+    @classmethod
+    def _implementation(cls, name: str | None) -> str:
+        if name is None and cls.implementations:
+            return cls.implementations[0]
+        if name is None or name not in cls.implementations:
+            known = ", ".join(cls.implementations) or "none, it lacks @register_method"
+            raise UserError(f"{cls.__name__} has no implementation '{name}'; it has: {known}")
+        return name
+
+    def _config(self, preset: str | None, config: Mapping[str, Any], settings: Mapping[str, Any]) -> MethodConfig:
+        keys = {field.name for field in dataclasses.fields(self.Config)}
+        if preset is None and not settings and keys <= config.keys():  # a checkpoint's: nothing is left to be looked up
+            return build_config(self.Config, [("config", config)])
+        where = f"{type(self).__name__}(...)"
+        return load_config(self.Config, self.implementation, self.gamename, preset, config, settings, where)
 
     @classmethod
     def misfit(cls, spec: EnvSpec) -> str | None:
         """Why the method cannot be used on an environment, with the remedy; None where it can."""
         return None
 
+    def network(self, name: str, build: Callable[[], nn.Module]) -> nn.Module:
+        """The user's network of that name, or the one that the config asks for."""
+        return self._networks[name] if name in self._networks else build()
+
+    def rollouts(self, num_workers: int = 0) -> Rollouts:
+        """The data that the method learns from and is evaluated on.
+
+        Args:
+            num_workers: processes that play episodes; 0: none besides this one. Results do not depend on it.
+        """
+        raise NotImplementedError
+
+    def collector(self, num_workers: int) -> Collector:
+        """Plays episodes of the method's policy in its environment."""
+        return Collector(self.spec, self.policy, num_workers, self.cfg.chunk_size, self.command_rule())
+
     def optimisers(self) -> list[torch.optim.Optimizer]:
         """The optimisers of the method, in a fixed order."""
         raise NotImplementedError
 
-    def configure_optimizers(self) -> list[torch.optim.Optimizer]:
-        """A clock first: Lightning counts optimiser steps, so one tick per training_step makes global_step count those."""
+    def configure_optimizers(self) -> Any:
+        """A clock first: Lightning counts optimiser steps, and one tick per epoch makes it count those without any, too."""
         return [torch.optim.SGD([self._clock_hand], lr=0.0), *self.optimisers()]
+
+    def train_epoch(self, batch: Any) -> None:
+        """All that is learned from an epoch's batch."""
+        raise NotImplementedError
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        self.train_epoch(batch)
+        optimisers = self.optimizers()  # a list, but where there is only one
+        (optimisers[0] if isinstance(optimisers, list) else optimisers).step()  # ticks the clock
 
     def distribute(self, executor: str, num_workers: int, ray_address: str | None) -> None:
         """Says where a population is evaluated; UserError for methods that have none."""
-        del num_workers
         for flag, used in ((f"--executor {executor}", executor != "serial"), ("--ray_address", ray_address is not None)):
             if used:
                 raise UserError(f"{flag}: {type(self).__name__} evaluates no population; leave it out (SE and RN do)")
@@ -73,10 +150,6 @@ class Method(LightningModule):
     def adopt(self, weights: Mapping[str, Tensor]) -> None:
         """Takes over the weights of another run's policy; RuntimeError if they do not fit."""
         self.policy.load_state_dict(weights)
-
-    def tick(self) -> None:
-        """Advances Lightning's global_step; the other optimisers are stepped without its wrappers."""
-        self.optimizers()[0].step()  # type: ignore[index]
 
     def raw_optimisers(self) -> list[torch.optim.Optimizer]:
         return list(self.optimizers(use_pl_optimizer=False))[1:]  # type: ignore[arg-type]
@@ -123,8 +196,7 @@ class Method(LightningModule):
     def check_finite(self, name: str, value: float) -> None:
         """Stops the run before a diverged network can reach a checkpoint."""
         if not np.isfinite(value):
-            config = self.hparams["hparams"]["config"]
-            rate = next((key for key in ("learning_rate", "step_size") if key in config), "learning_rate")
+            rate = next((key for key in ("learning_rate", "step_size") if hasattr(self.cfg, key)), "learning_rate")
             kept = " (and --reload its last checkpoint, if it has one, to keep those weights)" if self.reloadable else ""
             raise UserError(
                 f"{name} is {value} in epoch {self.current_epoch}: training diverged. Start anew under another --exp_name with a "
@@ -139,12 +211,16 @@ class Method(LightningModule):
         """Lowest and highest value of the first command that training saw."""
         return None
 
+    def command_rule(self) -> CommandRule | None:
+        """How a command goes on after a step; None: it stays as it is."""
+        return None
+
     def probe_commands(self) -> Mapping[str, tuple[float, ...]]:
         """Further commands to evaluate during training, by the prefix of their metrics; actions sampled."""
         return {}
 
     def validation_step(self, evaluated: Mapping[str, list[Any]], batch_idx: int) -> None:
-        """Evaluation during training: the sampled mean return is what the best checkpoint is chosen by."""
+        """Evaluation during training, ``{prefix: episodes}``; the sampled mean return chooses the best checkpoint."""
         self.eval_env_steps += sum(episode.env_steps for episodes in evaluated.values() for episode in episodes)
         scalars = {"time/eval_env_steps": float(self.eval_env_steps)}
         for prefix, episodes in evaluated.items():
@@ -173,58 +249,3 @@ def return_scalars(prefix: str, returns: Sequence[float], lengths: Sequence[int]
         f"{prefix}/return_max": stats["max"],
         f"{prefix}/length_mean": float(np.mean(lengths)),
     }
-
-
-@runtime_checkable
-class Experience(Protocol):
-    """What the trainer iterates over: one item per epoch. It owns environments and buffers, and can be resumed.
-
-    layout: the template (see ``contents``) of a snapshot after ``done`` epochs.
-    snapshot and restore are not called state_dict, or Lightning would store a second copy with its loops.
-    """
-
-    collector: Collector
-
-    def __len__(self) -> int: ...
-    def __iter__(self) -> Iterator[Any]: ...
-    def snapshot(self) -> dict[str, Any]: ...
-    def restore(self, state: dict[str, Any]) -> None: ...
-    def layout(self, done: int) -> Any: ...
-
-
-_MODES: Mapping[str, ActionMode] = {"eval": "sampled", "eval_greedy": "greedy"}
-
-
-def evaluation_requests(
-    run_seed: int, purpose: str, epoch: int, count: int, command: tuple[float, ...] | None, mode: ActionMode
-) -> list[Request]:
-    """``count`` requests; other commands and modes meet the same environment seeds."""
-    return [
-        Request(f"{purpose} after epoch {epoch}, {mode} episode {i}", derive_seed(run_seed, purpose, epoch, i), mode, command)
-        for i in range(count)
-    ]
-
-
-class Evaluation:
-    """The evaluation loader: one batch of episodes, sampled and greedy, under the current policy.
-
-    A batch is ``{prefix: episodes}``: ``eval``, ``eval_greedy`` and the method's probes.
-    """
-
-    def __init__(self, collector: Collector, method: Method, run_seed: int, count: int):
-        self.collector, self.method, self.run_seed, self.count = collector, method, run_seed, count
-
-    def __len__(self) -> int:
-        return 1
-
-    def __iter__(self) -> Iterator[dict[str, list[Episode]]]:
-        yield self.play(self.run_seed, self.method.policy)
-
-    def play(self, run_seed: int, policy: Policy) -> dict[str, list[Episode]]:
-        """The evaluation of one policy."""
-        epoch, count = self.method.current_epoch, self.count
-        asked = [(prefix, self.method.first_command(), mode) for prefix, mode in _MODES.items()]
-        asked += [(prefix, command, "sampled") for prefix, command in self.method.probe_commands().items()]
-        requests = [r for _, c, mode in asked for r in evaluation_requests(run_seed, "evaluation", epoch, count, c, mode)]
-        episodes = self.collector.collect(requests, policy.state_dict(), version=epoch + 1)
-        return {prefix: episodes[i * count : (i + 1) * count] for i, (prefix, _, _) in enumerate(asked)}

@@ -7,7 +7,6 @@ of latents (categorical, Gaussian). An epoch is ``steps_per_epoch`` environment 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
@@ -22,14 +21,14 @@ from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.adapters import func_env
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.methods.base import Evaluation
+from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.stacked import Scores, StackedMethod
 from lightning_rl.nets.latents import CategoricalLatent, GaussianLatent
 from lightning_rl.nets.policies import Policy
 from lightning_rl.nets.trunks import TrunkActivation, TrunkNet
 from lightning_rl.nets.world_models import LatentModel, LossWeights, SimpleModel, WorldModel
 from lightning_rl.nets.world_policy import WorldPolicy
-from lightning_rl.rollouts.collector import Collector
+from lightning_rl.rollouts.data_module import Evaluation, Rollouts
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
 
@@ -130,15 +129,18 @@ class ModelBased(StackedMethod):
         """The value network."""
         return TrunkNet(features, tuple(self.cfg.hidden), self.spec.action_size, self.cfg.activation)
 
+    def rollouts(self, num_workers: int = 0) -> ModelBasedRollouts:
+        """The training and the evaluation of the agents; both play in this process, in batches."""
+        return ModelBasedRollouts(self)
+
     def make_policy(self, row: int) -> Policy:
         agent, rows = self.agent, slice(row, row + 1)
         learned = (agent.model, agent.model_params[rows]) if isinstance(agent, LearnedModelDQN) else None
         return WorldPolicy(agent.net, agent.params[rows], self.cfg.temperature, learned)
 
-    def training_step(self, batch: StepTraining, batch_idx: int) -> None:
+    def train_epoch(self, batch: StepTraining) -> None:
         steps = self.decisions(batch.step, batch.step)
         batch.run(steps, fresh=batch.step % self.cfg.steps_per_epoch == 0)
-        self.tick()
         self.member_counters[:, 0] = batch.step
         self.member_counters[:, 1] = self.agent.num_updates
         self.member_counters[:, 3] += torch.tensor([len(ended) for ended in batch.ended])
@@ -166,19 +168,21 @@ def _rollout_scalars(training: StepTraining, member: int, steps: int) -> dict[st
     return scalars
 
 
+@register_method("ER")
 class ER(ModelBased):
     """Experience replay."""
 
-    config_class: ClassVar[type[MethodConfig]] = ERConfig
+    Config: ClassVar[type[MethodConfig]] = ERConfig
 
     def build(self) -> ModelBasedDQN:
         return ReplayDQN(self.env, self.value_net(self.spec.obs_size), self.settings(1), self.seeds)
 
 
+@register_method("perfect-model")
 class PerfectModel(ModelBased):
     """Imagination with the environment itself."""
 
-    config_class = PerfectConfig
+    Config = PerfectConfig
 
     def build(self) -> ModelBasedDQN:
         settings = self.settings(self.cfg.rollout_length)
@@ -202,10 +206,11 @@ class LearnedModel(ModelBased):
         return self.spec.obs_size, self.spec.action_size, tuple(self.cfg.hidden), self.cfg.activation
 
 
+@register_method("simple-model")
 class SimpleModelMethod(LearnedModel):
     """Imagination with a model of observations."""
 
-    config_class = SimpleConfig
+    Config = SimpleConfig
 
     def world_model(self) -> WorldModel:
         c = self.cfg
@@ -213,19 +218,21 @@ class SimpleModelMethod(LearnedModel):
         return SimpleModel(*self.sizes(), weights, faithful_bits="logit-bits" in c.faithful)
 
 
+@register_method("categorical-latent")
 class CategoricalLatentMethod(LearnedModel):
     """Imagination with a model of categorical latents."""
 
-    config_class = CategoricalConfig
+    Config = CategoricalConfig
 
     def world_model(self) -> WorldModel:
         return LatentModel(*self.sizes(), _latent_weights(self.cfg), CategoricalLatent(self.cfg.variables, self.cfg.classes))
 
 
+@register_method("gaussian-latent")
 class GaussianLatentMethod(LearnedModel):
     """Imagination with a model of Gaussian latents."""
 
-    config_class = GaussianConfig
+    Config = GaussianConfig
 
     def world_model(self) -> WorldModel:
         c = self.cfg
@@ -236,28 +243,25 @@ def _latent_weights(c: Any) -> LossWeights:
     return LossWeights(c.reward_weight, c.continuation_weight, c.obs_weight, c.kl_prior_weight, c.kl_posterior_weight)
 
 
-class ModelBasedExperience:
+class ModelBasedRollouts(Rollouts):
     """Hands the training to the method once per epoch, and carries it in checkpoints."""
 
-    def __init__(self, method: ModelBased, collector: Collector):
-        self.collector = collector
+    def __init__(self, method: ModelBased):
+        super().__init__(ModelBasedEvaluation(method, None))
         self.steps_per_epoch = method.cfg.steps_per_epoch
         self.training = StepTraining(method.agent, "stale-observation" in method.cfg.faithful)
 
-    def __len__(self) -> int:
-        return 1
+    def next_batch(self) -> StepTraining:
+        return self.training
 
-    def __iter__(self) -> Iterator[StepTraining]:
-        yield self.training
-
-    def snapshot(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, Any]:
         return self.training.snapshot()
 
-    def layout(self, done: int) -> Any:
+    def layout(self, done: int) -> dict[str, Any]:
         return self.training.layout(done * self.steps_per_epoch)
 
-    def restore(self, state: dict[str, Any]) -> None:
-        self.training.restore(state)
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.training.restore(state_dict)
 
 
 class ModelBasedEvaluation(Evaluation):
@@ -265,19 +269,12 @@ class ModelBasedEvaluation(Evaluation):
 
     method: ModelBased
 
-    def __iter__(self) -> Iterator[Any]:
+    def play(self) -> list[dict[str, Any]]:
         method, epoch = self.method, self.method.current_epoch
         seeds = [derive_seed(seed, "evaluation", epoch) for seed in method.seeds]
         members: list[dict[str, Any]] = [{} for _ in seeds]
         for prefix, greedy in (("eval", False), ("eval_greedy", True)):
-            returns, lengths = play(method.agent, seeds, self.count, method.spec.horizon, greedy)
-            for scores, mine, steps in zip(members, returns.tolist(), lengths.tolist(), strict=True):
-                scores[prefix] = (mine, steps)
-        yield members
-
-
-def make_loaders(method: ModelBased, num_workers: int) -> tuple[ModelBasedExperience, Evaluation]:
-    """The training and the evaluation of a run; num_workers play the evaluation of ``--eval_agent``."""
-    collector = Collector(method.spec, method.policy, num_workers, method.cfg.chunk_size)
-    evaluation = ModelBasedEvaluation(collector, method, method.hparams["hparams"]["seed"], method.cfg.eval_episodes)
-    return ModelBasedExperience(method, collector), evaluation
+            returns, lengths = play(method.agent, seeds, method.cfg.eval_episodes, method.spec.horizon, greedy)
+            for scores, own, steps in zip(members, returns.tolist(), lengths.tolist(), strict=True):
+                scores[prefix] = (own, steps)
+        return members

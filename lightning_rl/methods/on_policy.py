@@ -13,7 +13,7 @@ from lightning_rl.core.types import Episode, Request
 from lightning_rl.methods.base import episode_scalars
 from lightning_rl.nets.policies import Policy
 from lightning_rl.rollouts.collector import Collector
-from lightning_rl.rollouts.experience import RolloutExperience, training_requests
+from lightning_rl.rollouts.data_module import CollectedRollouts, Evaluation, training_requests
 from lightning_rl.rollouts.steps import StepBatch, step_batch
 
 RUNNING_EPISODES = 100
@@ -23,16 +23,18 @@ STALE_UPDATES = 3
 """Age of stale roll-outs: two free-running workers with a batch each under way, and one that is fetched ahead."""
 
 
-class OnPolicyExperience(RolloutExperience):
+class OnPolicyRollouts(CollectedRollouts):
     """``n_episodes`` whole episodes per epoch, by the current policy; or, if ``stale``, by that of three updates ago.
 
     Stale roll-outs stand for free-running workers that are never told to wait, which no run could repeat; here all
     batches but the first few have the same age, so that seeds, workers and resuming keep their promises.
     """
 
-    def __init__(self, collector: Collector, policy: Policy, run_seed: int, n_episodes: int, stale: bool):
-        super().__init__(collector, policy, overlap=False)
-        self.run_seed, self.n_episodes = run_seed, n_episodes
+    def __init__(
+        self, collector: Collector, evaluation: Evaluation, policy: Policy, run_seed: int, n_episodes: int, stale: bool
+    ):
+        super().__init__(collector, evaluation, policy, run_seed, overlap=False)
+        self.n_episodes = n_episodes
         self.recent_returns: deque[float] = deque(maxlen=RUNNING_EPISODES)
         self.past: deque[tuple[int, dict[str, Tensor]]] = deque(maxlen=STALE_UPDATES if stale else 0)
 

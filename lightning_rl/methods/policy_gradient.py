@@ -22,7 +22,6 @@ from torch import Tensor
 
 from lightning_rl.core.schema import STRICT, Episodes, MethodConfig, Share, Sizes
 from lightning_rl.core.seeding import seed_torch
-from lightning_rl.envs.spec import env_spec
 from lightning_rl.functional.distributions import Distribution, distribution_for
 from lightning_rl.functional.policy_gradient import (
     BASELINES,
@@ -33,11 +32,12 @@ from lightning_rl.functional.policy_gradient import (
     value_loss,
 )
 from lightning_rl.functional.returns import discounted_returns, lambda_returns
-from lightning_rl.methods.base import Evaluation, Method
-from lightning_rl.methods.on_policy import RUNNING_EPISODES, OnPolicyExperience
+from lightning_rl.methods.base import Method
+from lightning_rl.methods.on_policy import RUNNING_EPISODES, OnPolicyRollouts
+from lightning_rl.methods.registry import register_method
 from lightning_rl.nets.actor_critic import ACTOR_CRITICS, ValueNet, actor
 from lightning_rl.nets.policies import Policy
-from lightning_rl.rollouts.collector import Collector
+from lightning_rl.rollouts.data_module import Evaluation
 from lightning_rl.rollouts.steps import StepBatch
 
 
@@ -119,16 +119,15 @@ class Loss:
 class PolicyGradient(Method):
     """What the five methods share: the policy, one optimiser step per batch, stop rule and logs. They add a ``loss``."""
 
-    config_class: ClassVar[type[REINFORCEConfig]] = REINFORCEConfig
+    Config: ClassVar[type[REINFORCEConfig]] = REINFORCEConfig
     cfg: REINFORCEConfig
 
-    def __init__(self, hparams: Mapping[str, Any]):
-        super().__init__(hparams)
-        self.cfg = self.config_class(**hparams["config"])
-        spec = env_spec(hparams["gamename"])
+    def __init__(self, gamename: str, **options: Any):
+        super().__init__(gamename, **options)
+        spec = self.spec
         distribution = distribution_for(spec.continuous)
         self.max_entropy = distribution.max_entropy(spec.action_size)
-        seed_torch(hparams["seed"], "initialisation")
+        seed_torch(self.seed, "initialisation")
         net = self.build(spec.obs_size, distribution.output_size(spec.action_size))
         self.policy = Policy(net, distribution, spec.action_size)
 
@@ -140,19 +139,23 @@ class PolicyGradient(Method):
         """What is minimised; distribution: of the current policy at ``batch.obs``."""
         raise NotImplementedError
 
+    def rollouts(self, num_workers: int = 0) -> OnPolicyRollouts:
+        cfg = self.cfg
+        training, evaluation = self.collector(num_workers), Evaluation(self, self.collector(num_workers))
+        return OnPolicyRollouts(training, evaluation, self.policy, self.seed, cfg.num_episodes_per_iter, cfg.stale_rollouts)
+
     def learned(self) -> list[torch.nn.Parameter]:
         return [parameter for parameter in self.parameters() if parameter is not self._clock_hand]
 
     def optimisers(self) -> list[torch.optim.Optimizer]:
         return [torch.optim.Adam(self.learned(), lr=self.cfg.learning_rate)]
 
-    def training_step(self, batch: StepBatch, batch_idx: int) -> None:
+    def train_epoch(self, batch: StepBatch) -> None:
         if self.cfg.anneal_from < 1 and self.cfg.max_episodes is not None:
             self.anneal(int(self.episodes) / self.cfg.max_episodes, self.cfg.anneal_from)
         loss = self.update(batch)
         for name, value in loss.items():
             self.check_finite(name, value)
-        self.tick()
         self.num_updates += 1
         self.env_steps += len(batch.reward)
         self.episodes += len(batch.final_obs)
@@ -189,6 +192,7 @@ class PolicyGradient(Method):
         return discounted_returns(batch.reward, self.cfg.gamma, batch.last)
 
 
+@register_method("REINFORCE")
 class REINFORCE(PolicyGradient):
     """Every step is weighted by its discounted return-to-go."""
 
@@ -196,10 +200,11 @@ class REINFORCE(PolicyGradient):
         return self.policy_term(distribution, batch, self.returns(batch))
 
 
+@register_method("REINFORCE-baseline")
 class REINFORCEBaseline(PolicyGradient):
     """... less a mean return-to-go of the batch, which keeps the expected gradient and lowers its variance."""
 
-    config_class: ClassVar[type[BaselineConfig]] = BaselineConfig
+    Config: ClassVar[type[BaselineConfig]] = BaselineConfig
     cfg: BaselineConfig
 
     def loss(self, batch: StepBatch, distribution: Distribution) -> Loss:
@@ -211,7 +216,7 @@ class REINFORCEBaseline(PolicyGradient):
 class EntropyBonus(PolicyGradient):
     """Adds to any of them a reward for acting at random, so that the policy does not become deterministic too soon."""
 
-    config_class: ClassVar[type[EntropyConfig]] = EntropyConfig
+    Config: ClassVar[type[EntropyConfig]] = EntropyConfig
     cfg: EntropyConfig
 
     def loss(self, batch: StepBatch, distribution: Distribution) -> Loss:
@@ -219,14 +224,16 @@ class EntropyBonus(PolicyGradient):
         return super().loss(batch, distribution) + Loss({"entropy_loss": bonus})
 
 
+@register_method("REINFORCE-entropy")
 class REINFORCEEntropy(EntropyBonus, REINFORCE):
     """Returns-to-go and the entropy bonus."""
 
 
+@register_method("REINFORCE-combined")
 class REINFORCECombined(EntropyBonus, REINFORCEBaseline):
     """Baseline and entropy bonus."""
 
-    config_class: ClassVar[type[CombinedConfig]] = CombinedConfig
+    Config: ClassVar[type[CombinedConfig]] = CombinedConfig
     cfg: CombinedConfig
 
 
@@ -237,7 +244,7 @@ class ActorCritic(PolicyGradient):
     TD(lambda) return, and the weight is the generalised advantage estimate (Schulman et al. 2016, arXiv 1506.02438).
     """
 
-    config_class: ClassVar[type[AACConfig]] = AACConfig
+    Config: ClassVar[type[AACConfig]] = AACConfig
     cfg: AACConfig
     critic: ValueNet
 
@@ -271,17 +278,10 @@ class ActorCritic(PolicyGradient):
         return lambda_returns(batch.reward, discount, following, batch.last, self.cfg.gae_lambda)
 
 
+@register_method("AAC")
 class AAC(EntropyBonus, ActorCritic):
     """Advantage actor-critic with the entropy bonus."""
 
-    config_class: ClassVar[type[AACConfig]] = AACConfig
+    Config: ClassVar[type[AACConfig]] = AACConfig
     cfg: AACConfig
 
-
-def make_loaders(method: PolicyGradient, num_workers: int) -> tuple[OnPolicyExperience, Evaluation]:
-    """The training experience and the evaluation of a policy-gradient run."""
-    cfg, outer = method.cfg, method.hparams["hparams"]
-    spec, seed = env_spec(outer["gamename"]), outer["seed"]
-    collectors = [Collector(spec, method.policy, num_workers, cfg.chunk_size) for _ in range(2)]
-    experience = OnPolicyExperience(collectors[0], method.policy, seed, cfg.num_episodes_per_iter, cfg.stale_rollouts)
-    return experience, Evaluation(collectors[1], method, seed, cfg.eval_episodes)

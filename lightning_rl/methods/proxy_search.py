@@ -10,7 +10,7 @@ agents are tested without exploration noise; equal scores share their weights; e
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,17 +21,17 @@ from torch import Tensor
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, proxy_path, read_proxy, save_proxy
-from lightning_rl.envs.spec import env_spec
 from lightning_rl.evolution.callback import Evolution, Generation
 from lightning_rl.evolution.executors import EXECUTORS, Executor, SerialExecutor
 from lightning_rl.evolution.strategies import CMAES, STRATEGIES, StrategySettings
 from lightning_rl.methods.agent_configs import AGENTS
 from lightning_rl.methods.agents import member_policy
-from lightning_rl.methods.base import Evaluation, Method
+from lightning_rl.methods.base import Method
 from lightning_rl.methods.inner_loop import InnerLoop, Outcome
 from lightning_rl.methods.proxy_search_configs import BilevelConfig, RNConfig, SEConfig, agent_configs
+from lightning_rl.methods.registry import register_method
 from lightning_rl.nets.policies import Policy
-from lightning_rl.rollouts.collector import Collector
+from lightning_rl.rollouts.data_module import Evaluation, Rollouts
 
 PROXY_FILE = "proxy.pt"
 
@@ -46,11 +46,6 @@ class ProxyMethod(Method):
     inner_loop: InnerLoop
     cfg: Any
 
-    def __init__(self, hparams: Mapping[str, Any]):
-        super().__init__(hparams)
-        self.spec = env_spec(hparams["gamename"])
-        self.seed = int(hparams["seed"])
-
     def proxy_params(self) -> Tensor:
         """The proxy to be evaluated ``[D]``."""
         raise NotImplementedError
@@ -64,7 +59,7 @@ class ProxyMethod(Method):
         """Writes ``proxy.pt`` into the run's folder: the proxy, and how it came about."""
         about = {
             "gamename": self.spec.gamename, "seed": self.seed, "score": score,
-            "curve": list(curve), "config": self.hparams["hparams"]["config"],
+            "curve": list(curve), "config": dict(self.hparams["config"]),
         }  # fmt: skip
         folder = Path(self.trainer.log_dir or ".").parents[1]
         save_proxy(folder / PROXY_FILE, self.inner_loop.proxy, self.proxy_params(), about)
@@ -87,11 +82,10 @@ class ProxyMethod(Method):
 class Bilevel(ProxyMethod):
     """Evolves a proxy; ``strategy.best`` is the best so far."""
 
-    config_class: ClassVar[type[BilevelConfig]]
+    Config: ClassVar[type[BilevelConfig]]
 
-    def __init__(self, hparams: Mapping[str, Any]):
-        super().__init__(hparams)
-        self.cfg = self.config_class(**hparams["config"])
+    def __init__(self, gamename: str, **options: Any):
+        super().__init__(gamename, **options)
         self.inner_loop = InnerLoop(
             self.make_proxy(), agent_configs(self.cfg.agent, self.spec.gamename), self.cfg.vary, self.cfg.stop_rule,
             self.objective, self.solved_return, self.cfg.unsolved_penalty, self.cfg.test_episodes, self.cfg.judge_episodes,
@@ -133,6 +127,10 @@ class Bilevel(ProxyMethod):
     def solved_return(self) -> float | None:
         return self.spec.solved_return if self.cfg.solved_return is None else self.cfg.solved_return
 
+    def rollouts(self, num_workers: int = 0) -> Generations:
+        """The clock of the generations, and the evaluation by fresh agents; for processes, see ``distribute``."""
+        return Generations(ProxyEvaluation(self, None))
+
     def distribute(self, executor: str, num_workers: int, ray_address: str | None) -> None:
         self.executor = EXECUTORS[executor].make(num_workers, ray_address)
 
@@ -147,14 +145,13 @@ class Bilevel(ProxyMethod):
     def optimisers(self) -> list[torch.optim.Optimizer]:
         return [self.strategy.optimiser()]
 
-    def training_step(self, batch: int, batch_idx: int) -> None:
+    def train_epoch(self, batch: int) -> None:
         """The step of a generation, whose gradient the callback has written."""
         assert self.evolution is not None
         assert self.evolution.generation is not None
         before, generation = self.strategy.mean.detach().clone(), self.evolution.generation
         for optimiser in self.raw_optimisers():
             optimiser.step()
-        self.tick()
         moved = float((self.strategy.mean.detach() - before).norm())
         self.check_finite("the proxy's parameters", moved)
         outcomes = list(generation.results)
@@ -200,10 +197,11 @@ def outcome_scalars(outcomes: Sequence[Outcome]) -> dict[str, float]:
     }
 
 
+@register_method("SE")
 class SE(Bilevel):
     """Synthetic environments."""
 
-    config_class = SEConfig
+    Config = SEConfig
 
     @property
     def objective(self) -> str:
@@ -221,10 +219,11 @@ class SE(Bilevel):
         return self.cfg.stop_when_solved and self.solved_return is not None and mean > self.solved_return
 
 
+@register_method("RN")
 class RN(Bilevel):
     """Reward networks."""
 
-    config_class = RNConfig
+    Config = RNConfig
 
     @property
     def objective(self) -> str:
@@ -235,26 +234,11 @@ class RN(Bilevel):
         return RewardProxy(self.spec.gamename, tuple(cfg.hidden), cfg.activation, cfg.reward, agent.gamma)
 
 
-class Generations:
-    """The experience of bi-level learning: nothing but the number of the epoch; the callback makes the rest."""
+class Generations(Rollouts):
+    """An epoch is a generation; the callback makes all of it."""
 
-    def __init__(self, collector: Collector):
-        self.collector = collector
-
-    def __len__(self) -> int:
-        return 1
-
-    def __iter__(self) -> Iterator[int]:
-        yield 0
-
-    def snapshot(self) -> dict[str, Any]:
-        return {}
-
-    def layout(self, done: int) -> dict[str, Any]:
-        return {}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        pass
+    def next_batch(self) -> int:
+        return 0
 
 
 class ProxyEvaluation(Evaluation):
@@ -262,17 +246,9 @@ class ProxyEvaluation(Evaluation):
 
     method: ProxyMethod
 
-    def __iter__(self) -> Iterator[dict[str, list[Outcome]]]:  # type: ignore[override]
+    def play(self) -> dict[str, list[Outcome]]:
         method, count = self.method, self.method.cfg.eval_agents
-        seeds = [derive_seed(self.run_seed, "evaluation", method.current_epoch, n) for n in range(count)]
-        loop = dataclasses.replace(method.inner_loop, test_episodes=self.count)
+        seeds = [derive_seed(method.seed, "evaluation", method.current_epoch, n) for n in range(count)]
+        loop = dataclasses.replace(method.inner_loop, test_episodes=method.cfg.eval_episodes)
         with torch.enable_grad():
-            yield {"eval": loop.evaluate(method.proxy_params().expand(count, -1), seeds, range(count))}
-
-
-def make_loaders(method: Bilevel, num_workers: int) -> tuple[Generations, Evaluation]:
-    """The clock of the generations, and the evaluation."""
-    collector = Collector(method.spec, method.policy, 0, method.cfg.chunk_size)
-    return Generations(collector), ProxyEvaluation(collector, method, method.seed, method.cfg.eval_episodes)
-
-
+            return {"eval": loop.evaluate(method.proxy_params().expand(count, -1), seeds, range(count))}

@@ -1,146 +1,64 @@
-"""Implementations by name. Adding a method of an existing family is one line here."""
+"""Implementations by name: a method registers its own, and its module is imported when it is first asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
 
-from lightning_rl.core.schema import MethodConfig
+from lightning_rl.core import catalogue
 from lightning_rl.core.types import UserError
-from lightning_rl.methods import (
-    agent_configs,
-    model_based,
-    policy_gradient,
-    reward_conditioned,
-    reward_conditioned_configs,
-    upside_down,
-)
-from lightning_rl.methods import agents as agent
-from lightning_rl.methods import proxy_search as bilevel
-from lightning_rl.methods import proxy_search_configs as bilevel_configs
-from lightning_rl.methods import supervised_model as mbrl
-from lightning_rl.methods.base import Evaluation, Experience, Method
+from lightning_rl.methods.base import Method
+
+M = TypeVar("M", bound=type[Method])
+
+_REGISTERED: dict[str, type[Method]] = {}
 
 
-@dataclass(frozen=True)
-class Implementation:
-    """A method, the schema of its YAML, and what makes its training and evaluation data."""
+def register_method(*names: str, configs: Path | str | Mapping[str, Any] | None = None) -> Callable[[M], M]:
+    """A decorator that makes a ``Method`` known: training, evaluation, search and the command line then find it.
 
-    method: type[Method]
-    config: type[MethodConfig]
-    make_loaders: Callable[[Any, int], tuple[Experience, Evaluation]]
-    summary: str
+    Args:
+        names: the implementations of the class; all of ``configs`` if none is given.
+        configs: a file of configs like those of this package, or its content: keys and values by implementation, see
+            ``core.catalogue``. Without it, the names are of a file that is known already.
 
+    Raises:
+        UserError: a name that is taken, or that no file of configs has.
+    """
+    source = Path(configs) if isinstance(configs, str) else configs
+    added = [] if source is None else catalogue.add(source)
+    found = names or tuple(added)
 
-IMPLEMENTATIONS: dict[str, Implementation] = {
-    "UDRL": Implementation(
-        upside_down.UDRL,
-        upside_down.UDRLConfig,
-        upside_down.make_loaders,
-        "Upside-Down RL: supervised learning of commanded returns",
-    ),
-    "RCP-R": Implementation(
-        reward_conditioned.RCPR,
-        reward_conditioned_configs.RCPRConfig,
-        reward_conditioned.make_loaders,
-        "Reward-Conditioned Policies, conditioned on the return-to-go",
-    ),
-    "RCP-A": Implementation(
-        reward_conditioned.RCPA,
-        reward_conditioned_configs.RCPAConfig,
-        reward_conditioned.make_loaders,
-        "Reward-Conditioned Policies, conditioned on the advantage",
-    ),
-    "REINFORCE": Implementation(
-        policy_gradient.REINFORCE,
-        policy_gradient.REINFORCEConfig,
-        policy_gradient.make_loaders,
-        "Policy gradient: every step weighted by its return-to-go",
-    ),
-    "REINFORCE-baseline": Implementation(
-        policy_gradient.REINFORCEBaseline,
-        policy_gradient.BaselineConfig,
-        policy_gradient.make_loaders,
-        "REINFORCE with the batch mean as baseline",
-    ),
-    "REINFORCE-entropy": Implementation(
-        policy_gradient.REINFORCEEntropy,
-        policy_gradient.EntropyConfig,
-        policy_gradient.make_loaders,
-        "REINFORCE with an entropy bonus",
-    ),
-    "REINFORCE-combined": Implementation(
-        policy_gradient.REINFORCECombined,
-        policy_gradient.CombinedConfig,
-        policy_gradient.make_loaders,
-        "REINFORCE with baseline and entropy bonus",
-    ),
-    "AAC": Implementation(
-        policy_gradient.AAC,
-        policy_gradient.AACConfig,
-        policy_gradient.make_loaders,
-        "Advantage actor-critic with an entropy bonus",
-    ),
-    "QL": Implementation(agent.QL, agent_configs.TabularConfig, agent.make_loaders, "tabular Q-learning"),
-    "SARSA": Implementation(agent.SARSA, agent_configs.TabularConfig, agent.make_loaders, "tabular SARSA"),
-    "DDQN": Implementation(agent.DDQN, agent_configs.DDQNConfig, agent.make_loaders, "double DQN"),
-    "DuelingDDQN": Implementation(
-        agent.DuelingDDQN, agent_configs.DuelingDDQNConfig, agent.make_loaders, "double DQN with a dueling network"
-    ),
-    "TD3": Implementation(agent.TD3, agent_configs.TD3Config, agent.make_loaders, "TD3"),
-    "TD3-discrete": Implementation(
-        agent.TD3Discrete, agent_configs.TD3DiscreteConfig, agent.make_loaders, "TD3 with Gumbel-softmax actions"
-    ),
-    "SE": Implementation(bilevel.SE, bilevel_configs.SEConfig, bilevel.make_loaders, "Evolved synthetic environments"),
-    "RN": Implementation(bilevel.RN, bilevel_configs.RNConfig, bilevel.make_loaders, "Evolved reward networks"),
-    "MBRL": Implementation(mbrl.MBRL, mbrl.MBRLConfig, mbrl.make_loaders, "Supervised model, the baseline of SE"),
-    "PPO": Implementation(agent.PPO, agent_configs.PPOConfig, agent.make_loaders, "proximal policy optimisation"),
-    "ER": Implementation(model_based.ER, model_based.ERConfig, model_based.make_loaders, "DQN on replayed experience"),
-    "perfect-model": Implementation(
-        model_based.PerfectModel,
-        model_based.PerfectConfig,
-        model_based.make_loaders,
-        "DQN on roll-outs of the environment itself",
-    ),
-    "simple-model": Implementation(
-        model_based.SimpleModelMethod,
-        model_based.SimpleConfig,
-        model_based.make_loaders,
-        "DQN on roll-outs of a learned model of observations",
-    ),
-    "categorical-latent": Implementation(
-        model_based.CategoricalLatentMethod,
-        model_based.CategoricalConfig,
-        model_based.make_loaders,
-        "DQN on roll-outs of a learned model of categorical latents",
-    ),
-    "gaussian-latent": Implementation(
-        model_based.GaussianLatentMethod,
-        model_based.GaussianConfig,
-        model_based.make_loaders,
-        "DQN on roll-outs of a learned model of Gaussian latents",
-    ),
-}
+    def register(cls: M) -> M:
+        for name in found:
+            if name not in catalogue.entries():
+                raise UserError(f"register_method: no file of configs has a block '{name}' with a line about it; give configs=")
+        cls.implementations = found
+        _REGISTERED.update(dict.fromkeys(found, cls))
+        return cls
 
-ALIASES = {
-    "vpg": "REINFORCE",
-    "bpg": "REINFORCE-baseline",
-    "epg": "REINFORCE-entropy",
-    "cpg": "REINFORCE-combined",
-    "aac": "AAC",
-}
-"""Short names; paths, configs and checkpoints carry the long ones."""
+    return register
 
 
-def canonical(name: str) -> str:
-    """The name that an alias stands for; any other name as it is."""
-    return ALIASES.get(name, name)
+class _Implementations(Mapping[str, type[Method]]):
+    def __getitem__(self, name: str) -> type[Method]:
+        if name not in _REGISTERED:
+            importlib.import_module(f"lightning_rl.methods.{catalogue.entries()[name].module}")
+        return _REGISTERED[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(catalogue.entries())
+
+    def __len__(self) -> int:
+        return len(catalogue.entries())
 
 
-def implementation(name: str) -> Implementation:
-    """The implementation called ``name``; UserError for an unknown one."""
-    if name in IMPLEMENTATIONS:
-        return IMPLEMENTATIONS[name]
-    choice = f"choose one of: {', '.join(IMPLEMENTATIONS)}"
-    raise UserError(f"implementation '{name}' is unknown; {choice}")
+IMPLEMENTATIONS: Mapping[str, type[Method]] = _Implementations()
+"""All implementations by name."""
+
+
+def implementation(name: str) -> type[Method]:
+    """The class that has the implementation of this name or alias, in any case; UserError for an unknown one."""
+    return IMPLEMENTATIONS[catalogue.entry(name).name]

@@ -21,7 +21,6 @@ import torch
 from torch import Tensor
 
 from lightning_rl.core.seeding import seed_torch
-from lightning_rl.envs.spec import env_spec
 from lightning_rl.functional.distributions import distribution_for
 from lightning_rl.functional.returns import discounted_returns, lambda_returns
 from lightning_rl.functional.reward_conditioned import (
@@ -35,13 +34,14 @@ from lightning_rl.functional.reward_conditioned import (
     exponential_weights,
     standardise,
 )  # fmt: skip
-from lightning_rl.methods.base import Evaluation, Method
+from lightning_rl.methods.base import Method
+from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.reward_conditioned_configs import RCPAConfig, RCPConfig, RCPRConfig
-from lightning_rl.methods.window import WindowEpoch, WindowExperience
+from lightning_rl.methods.window import WindowEpoch, WindowRollouts
 from lightning_rl.nets.command import GatedLayersNet
 from lightning_rl.nets.mlp import relu_mlp
 from lightning_rl.nets.policies import Policy, UnsteadyPolicy
-from lightning_rl.rollouts.collector import Collector
+from lightning_rl.rollouts.data_module import Evaluation
 from lightning_rl.rollouts.episode_buffer import FlatEpisodes
 from lightning_rl.rollouts.player import CommandRule
 
@@ -53,11 +53,10 @@ class RCP(Method):
     target: Tensor
     probes: Tensor
 
-    def __init__(self, hparams: Mapping[str, Any], schema: type[RCPConfig]):
-        super().__init__(hparams)
-        self.cfg = cfg = schema(**hparams["config"])
-        spec = env_spec(hparams["gamename"])
-        seed_torch(hparams["seed"], "initialisation")
+    def __init__(self, gamename: str, **options: Any):
+        super().__init__(gamename, **options)
+        cfg, spec = self.cfg, self.spec
+        seed_torch(self.seed, "initialisation")
         distribution = distribution_for(spec.continuous)
         self.net = GatedLayersNet(
             spec.obs_size,
@@ -86,6 +85,10 @@ class RCP(Method):
     def updates_per_iter(self) -> Mapping[str, int]:
         return {"policy": self.cfg.num_updates_per_iter}
 
+    def rollouts(self, num_workers: int = 0) -> WindowRollouts:
+        training, evaluation = (self.collector(num_workers) for _ in range(2))
+        return WindowRollouts(self.cfg, self, training, Evaluation(self, evaluation), self.policy, self.seed)
+
     def optimisers(self) -> list[torch.optim.Optimizer]:
         return [torch.optim.Adam(self.learner.parameters(), lr=self.cfg.learning_rate, fused=True)]
 
@@ -113,7 +116,7 @@ class RCP(Method):
         """Those of the commands ``[M]`` that the target of the next ones is made of."""
         raise NotImplementedError
 
-    def training_step(self, batch: WindowEpoch, batch_idx: int) -> None:
+    def train_epoch(self, batch: WindowEpoch) -> None:
         cfg, window = self.cfg, batch.window
         if cfg.anneal_from < 1:
             self.anneal(cfg.progress(int(self.env_steps)), cfg.anneal_from)
@@ -126,7 +129,6 @@ class RCP(Method):
         index = batch.index["policy"]
         examples = (window.obs[window.row], command.unsqueeze(-1), window.action, weight)
         policy_loss = self.fit("train/policy_loss", self.update, zip(*(x[index] for x in examples), strict=True))
-        self.tick()
         self.env_steps += batch.env_steps
         self.episodes += batch.episodes
         self._aim(self.target_labels(command, batch))
@@ -182,14 +184,13 @@ class RCP(Method):
         }
 
 
+@register_method("RCP-R")
 class RCPR(RCP):
     """Conditioned on the return-to-go. Commands and labels are returns; the network standardises them."""
 
+    Config = RCPRConfig
     command_names = ("return",)
     cfg: RCPRConfig
-
-    def __init__(self, hparams: Mapping[str, Any]):
-        super().__init__(hparams, RCPRConfig)
 
     def label(self, batch: WindowEpoch) -> tuple[Tensor, dict[str, float]]:
         window = batch.window
@@ -216,30 +217,27 @@ class RCPR(RCP):
         index = {"step": batch.index["policy"].flatten(), "episode": newest}[self.cfg.target_labels]
         return command[index]
 
-    def next_command(self) -> CommandRule | None:
-        """How the command goes on after a step."""
+    def command_rule(self) -> CommandRule | None:
         return {"hold": None, "anneal": functools.partial(annealed, discount=self.cfg.gamma)}[self.cfg.command]
 
 
+@register_method("RCP-A")
 class RCPA(RCP):
     """Conditioned on the advantage, in standard deviations of the window's advantages."""
 
+    Config = RCPAConfig
     command_names = ("advantage",)
     cfg: RCPAConfig
 
-    def __init__(self, hparams: Mapping[str, Any]):
-        super().__init__(hparams, RCPAConfig)
-        self.critic = relu_mlp(env_spec(hparams["gamename"]).obs_size, self.cfg.critic_hidden, 1)
+    def __init__(self, gamename: str, **options: Any):
+        super().__init__(gamename, **options)
+        self.critic = relu_mlp(self.spec.obs_size, self.cfg.critic_hidden, 1)
 
     def as_commands(self, label: Tensor) -> Tensor:
         return standardise(label, self.cfg.command_limit) if self.cfg.standardise else label
 
     def target_labels(self, command: Tensor, batch: WindowEpoch) -> Tensor:
         return {"window": command, "minibatch": command[batch.index["policy"]]}[self.cfg.target_labels]
-
-    def next_command(self) -> CommandRule | None:
-        """The same advantage is asked for at every step."""
-        return None
 
     def updates_per_iter(self) -> Mapping[str, int]:
         return {**super().updates_per_iter(), "critic": self.cfg.num_critic_updates_per_iter}
@@ -278,11 +276,3 @@ class RCPA(RCP):
         loss = torch.nn.functional.mse_loss(self.critic(obs).squeeze(-1), target)
         return self.descend(self.raw_optimisers()[1], loss, self.cfg.critic_max_grad_norm)
 
-
-def make_loaders(method: RCPR | RCPA, num_workers: int) -> tuple[WindowExperience, Evaluation]:
-    """The training experience and the evaluation of an RCP run."""
-    spec, seed = env_spec(method.hparams["hparams"]["gamename"]), method.hparams["hparams"]["seed"]
-    rule = method.next_command()
-    training, evaluation = (Collector(spec, method.policy, num_workers, method.cfg.chunk_size, rule) for _ in range(2))
-    experience = WindowExperience(method.cfg, method, training, method.policy, seed)
-    return experience, Evaluation(evaluation, method, seed, method.cfg.eval_episodes)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from lightning_rl.core.schema import MethodConfig
-from lightning_rl.core.types import Episode, UserError
-from lightning_rl.envs.spec import env_spec
+from lightning_rl.core.types import Episode
 from lightning_rl.methods.base import Method, return_scalars
 from lightning_rl.nets.policies import Policy
 
@@ -24,21 +22,18 @@ Scores = Mapping[str, tuple[Sequence[float], Sequence[int]]]
 class StackedMethod(Method):
     """A stack of members; ``policies[n]`` is member n as a plain network.
 
-    hparams may say ``num_seeds``: members with the seeds seed, seed + 1, ..
+    num_seeds: members with the seeds seed, seed + 1, ..
     """
 
-    config_class: ClassVar[type[MethodConfig]]
     stackable, reloadable, policy_name = True, False, "policies.0"
     cpu_only = True
     member_counters: Tensor
 
-    def __init__(self, hparams: Mapping[str, Any]):
-        super().__init__(hparams)
-        self.cfg: Any = self.config_class(**hparams["config"])
-        self.spec = env_spec(hparams["gamename"])
-        if (reason := self.misfit(self.spec)) is not None:
-            raise UserError(f"{hparams['implementation']} does not fit gamename '{self.spec.gamename}': {reason}")
-        self.seeds = [hparams["seed"] + n for n in range(hparams.get("num_seeds", 1))]
+    def __init__(self, gamename: str, *, num_seeds: int = 1, **options: Any):
+        super().__init__(gamename, **options)
+        if num_seeds > 1:
+            self.save_hyperparameters({"num_seeds": num_seeds})
+        self.seeds = [self.seed + n for n in range(num_seeds)]
         self.agent = self.build()
         members = [self.make_policy(n) for n in range(len(self.seeds))]
         self.policies = cast(list[Policy], nn.ModuleList(members))
@@ -58,9 +53,6 @@ class StackedMethod(Method):
 
     def optimisers(self) -> list[torch.optim.Optimizer]:
         return []
-
-    def tick(self) -> None:
-        self.optimizers().step()  # type: ignore[union-attr]  # Lightning gives the clock alone, not in a list
 
     def decisions(self, taken: int, env_steps: int, repeat: int = 1) -> int:
         """How many decisions the epoch still has after ``taken`` in all, or fewer: no more than lead to ``max_env_steps``.

@@ -8,7 +8,7 @@ squared error, the end of episodes by a log loss. ``published`` is the form of t
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -25,12 +25,12 @@ from lightning_rl.envs.proxies import SyntheticProxy, make_envs
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.envs.synthetic import DoneKind, SyntheticNet
 from lightning_rl.methods.agent_configs import AGENTS
-from lightning_rl.methods.base import Evaluation
 from lightning_rl.methods.inner_loop import InnerLoop
 from lightning_rl.methods.proxy_search import ProxyEvaluation, ProxyMethod
 from lightning_rl.methods.proxy_search_configs import agent_configs
+from lightning_rl.methods.registry import register_method
 from lightning_rl.nets.activations import ActivationName
-from lightning_rl.rollouts.collector import Collector
+from lightning_rl.rollouts.data_module import Rollouts
 
 _KEEP_TRANSITIONS = ("DDQN", "DuelingDDQN", "TD3")
 _HELD_OUT = 10  # every tenth transition judges the model
@@ -102,12 +102,14 @@ def model_losses(net: SyntheticNet, params: Tensor, data: Data, published: bool)
     }
 
 
+@register_method("MBRL")
 class MBRL(ProxyMethod):
     """A learned model of the task; an epoch is one pass over the data."""
 
-    def __init__(self, hparams: Mapping[str, Any]):
-        super().__init__(hparams)
-        self.cfg = MBRLConfig(**hparams["config"])
+    Config = MBRLConfig
+
+    def __init__(self, gamename: str, **options: Any):
+        super().__init__(gamename, **options)
         cfg = self.cfg
         done: DoneKind = "raw" if cfg.published else "classifier"
         proxy = SyntheticProxy(self.spec.gamename, tuple(cfg.hidden), cfg.activation, 0, self.spec.horizon, False, False, done)
@@ -122,9 +124,9 @@ class MBRL(ProxyMethod):
         self.params = nn.Parameter(start)
         self.policy = self.untrained_policy()
 
-    @classmethod
-    def misfit(cls, spec: EnvSpec) -> str | None:
-        return None
+    def rollouts(self, num_workers: int = 0) -> Transitions:
+        """The transitions of the task, collected in this process, and the evaluation by fresh agents on the model."""
+        return Transitions(self)
 
     def proxy_params(self) -> Tensor:
         return self.params.detach()[0]
@@ -137,7 +139,7 @@ class MBRL(ProxyMethod):
         for logger in self.loggers:
             logger.log_metrics(dict(values), step=int(self.num_updates))
 
-    def training_step(self, data: Data, batch_idx: int) -> None:
+    def train_epoch(self, data: Data) -> None:
         """One pass over the training data in shuffled minibatches."""
         cfg, net = self.cfg, self.inner_loop.proxy.net
         assert isinstance(net, SyntheticNet)
@@ -153,7 +155,6 @@ class MBRL(ProxyMethod):
             return self.descend(optimiser, sum(losses.values(), torch.zeros(())), None)
 
         self.fit("the model's loss", update, ((index,) for index in shuffled.split(cfg.batch_size)))
-        self.tick()
         with torch.no_grad():
             judged = model_losses(net, self.params, data.rows(held_out.nonzero().squeeze(1)), cfg.published)
         self.env_steps.fill_(len(data.reward))
@@ -161,33 +162,16 @@ class MBRL(ProxyMethod):
         self.write_proxy(-float(sum(judged.values())), [])
 
 
-class Transitions:
+class Transitions(Rollouts):
     """The data of a run, collected when it is first needed; it depends on the run's seed alone, so nothing is saved."""
 
-    def __init__(self, method: MBRL, collector: Collector):
-        self.method, self.collector = method, collector
+    def __init__(self, method: MBRL):
+        super().__init__(ProxyEvaluation(method, None))
+        self.method = method
         self.data: Data | None = None
 
-    def __len__(self) -> int:
-        return 1
-
-    def __iter__(self) -> Iterator[Data]:
+    def next_batch(self) -> Data:
         if self.data is None:
             with torch.enable_grad():
                 self.data = collect(self.method.cfg, self.method.spec, self.method.seed)
-        yield self.data
-
-    def snapshot(self) -> dict[str, Any]:
-        return {}
-
-    def layout(self, done: int) -> dict[str, Any]:
-        return {}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        pass
-
-
-def make_loaders(method: MBRL, num_workers: int) -> tuple[Transitions, Evaluation]:
-    """The data, and the evaluation by fresh agents on the model."""
-    collector = Collector(method.spec, method.policy, 0, method.cfg.chunk_size)
-    return Transitions(method, collector), ProxyEvaluation(collector, method, method.seed, method.cfg.eval_episodes)
+        return self.data

@@ -27,16 +27,17 @@ from lightning_rl.core.limits import EPISODES
 from lightning_rl.core.schema import STRICT, Batch, Episodes, MethodConfig, Sizes
 from lightning_rl.core.seeding import generator, seed_torch
 from lightning_rl.core.types import Episode, Request
-from lightning_rl.envs.spec import EnvSpec, env_spec
+from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import distribution_for
 from lightning_rl.functional.returns import returns_to_go
 from lightning_rl.functional.upside_down import SEGMENTS, CommandRange, command_range, draw_commands, next_command
-from lightning_rl.methods.base import Evaluation, Method, episode_scalars
+from lightning_rl.methods.base import Method, episode_scalars
+from lightning_rl.methods.registry import register_method
 from lightning_rl.nets.command import COMMAND_NETS
 from lightning_rl.nets.policies import Policy
-from lightning_rl.rollouts.collector import Collector
+from lightning_rl.rollouts.data_module import CollectedRollouts, Evaluation, training_requests, warm_up_requests
 from lightning_rl.rollouts.episode_buffer import SortedEpisodeBuffer
-from lightning_rl.rollouts.experience import RolloutExperience, training_requests, warm_up_requests
+from lightning_rl.rollouts.player import CommandRule
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -98,7 +99,7 @@ class UpsideDownEpoch:
         return dataclasses.replace(self, steps=self.steps.to(device), held_out=held_out)
 
 
-class UpsideDownExperience(RolloutExperience):
+class UpsideDownRollouts(CollectedRollouts):
     """Asks for a little more than the best episodes so far, keeps the best, draws the epoch's minibatches.
 
     Epoch 0 plays uniformly random actions.
@@ -106,12 +107,11 @@ class UpsideDownExperience(RolloutExperience):
 
     command = (Number(), Number())
 
-    def __init__(self, cfg: UDRLConfig, spec: EnvSpec, policy: Policy, run_seed: int, num_workers: int):
-        self.cfg, self.spec, self.run_seed = cfg, spec, run_seed
-        self.max_return = spec.max_return if cfg.max_return is None else cfg.max_return
-        rule = functools.partial(next_command, max_return=self.max_return)
-        super().__init__(Collector(spec, policy, num_workers, cfg.chunk_size, rule), policy, cfg.overlap)
-        self.buffer = SortedEpisodeBuffer(cfg.replay_size, spec, cfg.recent_episodes)
+    def __init__(self, method: UDRL, num_workers: int):
+        self.cfg, self.spec, self.max_return = method.cfg, method.spec, method.max_return
+        evaluation = Evaluation(method, method.collector(num_workers))
+        super().__init__(method.collector(num_workers), evaluation, method.policy, method.seed, self.cfg.overlap)
+        self.buffer = SortedEpisodeBuffer(self.cfg.replay_size, self.spec, self.cfg.recent_episodes)
 
     def requests(self, epoch: int) -> list[Request]:
         if epoch == 0:
@@ -193,18 +193,20 @@ def commanded_steps(episodes: list[Episode]) -> CommandedSteps:
     return CommandedSteps(torch.from_numpy(obs), torch.from_numpy(command), torch.from_numpy(action))
 
 
+@register_method("UDRL")
 class UDRL(Method):
     """The behaviour function and its supervised training."""
 
+    Config = UDRLConfig
     command_names = ("return", "horizon")
     eval_command: Tensor
     observed_returns: Tensor
 
-    def __init__(self, hparams: Mapping[str, Any]):
-        super().__init__(hparams)
-        self.cfg = cfg = UDRLConfig(**hparams["config"])
-        spec = env_spec(hparams["gamename"])
-        seed_torch(hparams["seed"], "initialisation")
+    def __init__(self, gamename: str, **options: Any):
+        super().__init__(gamename, **options)
+        cfg, spec = self.cfg, self.spec
+        self.max_return = spec.max_return if cfg.max_return is None else cfg.max_return
+        seed_torch(self.seed, "initialisation")
         distribution = distribution_for(spec.continuous)
         self.net = COMMAND_NETS[cfg.network](
             spec.obs_size,
@@ -219,16 +221,21 @@ class UDRL(Method):
     def first_command(self) -> tuple[float, ...]:
         return tuple(self.eval_command.tolist())
 
+    def command_rule(self) -> CommandRule:
+        return functools.partial(next_command, max_return=self.max_return)
+
     def command_limits(self) -> tuple[float, float]:
         low, high = self.observed_returns.tolist()
         return low, high
 
+    def rollouts(self, num_workers: int = 0) -> UpsideDownRollouts:
+        return UpsideDownRollouts(self, num_workers)
+
     def optimisers(self) -> list[torch.optim.Optimizer]:
         return [torch.optim.Adam(self.policy.parameters(), lr=self.cfg.learning_rate, fused=True)]
 
-    def training_step(self, batch: UpsideDownEpoch, batch_idx: int) -> None:
+    def train_epoch(self, batch: UpsideDownEpoch) -> None:
         policy_loss = self.fit("train/policy_loss", self.update, batch.steps.minibatches())
-        self.tick()
         self.env_steps += batch.env_steps
         self.episodes += batch.episodes
         self.held_out_env_steps += batch.held_out_env_steps
@@ -257,11 +264,3 @@ class UDRL(Method):
         scalars["time/held_out_env_steps"] = float(self.held_out_env_steps)
         return {**scalars, **self.speed_scalars(batch.env_steps)}
 
-
-def make_loaders(method: UDRL, num_workers: int) -> tuple[UpsideDownExperience, Evaluation]:
-    """The training experience and the evaluation of a UDRL run."""
-    spec, seed = env_spec(method.hparams["hparams"]["gamename"]), method.hparams["hparams"]["seed"]
-    experience = UpsideDownExperience(method.cfg, spec, method.policy, seed, num_workers)
-    collector = Collector(spec, method.policy, num_workers, method.cfg.chunk_size, experience.collector.player.next_command)
-    evaluation = Evaluation(collector, method, seed, method.cfg.eval_episodes)
-    return experience, evaluation

@@ -22,8 +22,8 @@ from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.methods.base import episode_scalars
 from lightning_rl.nets.policies import Policy
 from lightning_rl.rollouts.collector import Collector
+from lightning_rl.rollouts.data_module import CollectedRollouts, Evaluation, training_requests, warm_up_requests
 from lightning_rl.rollouts.episode_buffer import EpisodeWindow, FlatEpisodes
-from lightning_rl.rollouts.experience import RolloutExperience, training_requests, warm_up_requests
 
 _NEWEST = 20  # episodes that the length of the next ones is guessed from
 _MAX_CATCH_UP = 4.0  # a single epoch trains at most for this many times steps_per_iter
@@ -72,7 +72,7 @@ class WindowEpoch:
         return dataclasses.replace(self, window=self.window.to(device), index=index)
 
 
-class WindowExperience(RolloutExperience):
+class WindowRollouts(CollectedRollouts):
     """Asks for draws of the target, keeps the newest episodes, and says which steps the updates see.
 
     Epoch 0 plays uniformly random actions. Later epochs play as many whole episodes as make about ``steps_per_iter``
@@ -81,9 +81,11 @@ class WindowExperience(RolloutExperience):
 
     command = (Number(),)
 
-    def __init__(self, cfg: WindowConfig, aim: Aim, collector: Collector, policy: Policy, run_seed: int):
-        super().__init__(collector, policy, cfg.overlap)
-        self.cfg, self.aim, self.run_seed = cfg, aim, run_seed
+    def __init__(
+        self, cfg: WindowConfig, aim: Aim, collector: Collector, evaluation: Evaluation, policy: Policy, run_seed: int
+    ):
+        super().__init__(collector, evaluation, policy, run_seed, cfg.overlap)
+        self.cfg, self.aim = cfg, aim
         self.window = EpisodeWindow(cfg.window_steps)
 
     def requests(self, epoch: int) -> list[Request]:

@@ -72,21 +72,25 @@ class Collector:
             self.version.share_memory_()
         self.chunk_size = chunk_size
         self.player = Player(spec, self.behaviour, self.version, next_command)
+        self.num_workers = num_workers
         self._sampler = _ChunkSampler()
-        self._loader: DataLoader[object] | None = DataLoader(
-            _ChunkDataset(self.player),
-            sampler=self._sampler,
-            batch_size=None,
-            num_workers=num_workers,
-            persistent_workers=num_workers > 0,
-            prefetch_factor=_MAX_OUTSTANDING if num_workers else None,
-            worker_init_fn=begin_worker,
-            generator=torch.Generator(),  # or each collection would draw from torch's global generator
-        )
+        self._loader: DataLoader[object] | None = None
         self._results: Iterator[object] | None = None
         self._waiting: list[Chunk] = []
         # Before multiprocessing's own exit handler, which sends SIGTERM and waits.
         atexit.register(self.close)
+
+    def _open(self) -> DataLoader[object]:
+        return DataLoader(
+            _ChunkDataset(self.player),
+            sampler=self._sampler,
+            batch_size=None,
+            num_workers=self.num_workers,
+            persistent_workers=self.num_workers > 0,
+            prefetch_factor=_MAX_OUTSTANDING if self.num_workers else None,
+            worker_init_fn=begin_worker,
+            generator=torch.Generator(),  # or each collection would draw from torch's global generator
+        )
 
     @property
     def busy(self) -> bool:
@@ -94,12 +98,13 @@ class Collector:
 
     def start(self, requests: Sequence[Request], policy: dict[str, torch.Tensor], version: int) -> None:
         """Begins to play ``requests`` under the parameters ``policy`` (a state dict), stamped ``version``."""
-        if self.busy or self._loader is None:
-            raise RuntimeError("the collector is closed, or a collection is already under way")
+        if self.busy:
+            raise RuntimeError("a collection is already under way")
         self.behaviour.load_state_dict(policy)
         self.version.fill_(version)
         size = self.chunk_size
         self._sampler.chunks = self._waiting = [list(requests[i : i + size]) for i in range(0, len(requests), size)]
+        self._loader = self._loader or self._open()
         self._results = iter(self._loader)
 
     def finish(self) -> list[Episode]:
@@ -122,7 +127,7 @@ class Collector:
         return self.finish()
 
     def close(self) -> None:
-        """Stops the workers; a collection under way is thrown away."""
+        """Stops the workers until the next ``start``; a collection under way is thrown away."""
         self._results = None
         iterator = getattr(self._loader, "_iterator", None)
         if iterator is not None:

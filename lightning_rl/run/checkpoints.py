@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from lightning_rl.core.contents import Count, Optional
 from lightning_rl.core.files import read_plain, remove, write_plain
 from lightning_rl.core.limits import shorten
 from lightning_rl.core.types import UserError
-from lightning_rl.methods.base import Experience, Method
-from lightning_rl.run.layouts import EXPERIENCE, HPARAMS, require, require_weights, resume_layout
+from lightning_rl.methods.base import Method
+from lightning_rl.rollouts.data_module import Rollouts
+from lightning_rl.run.layouts import HPARAMS, data_key, require, require_weights, resume_layout
 
 LAST = "last.ckpt"
 ANOTHER = "use another checkpoint, or start anew under another --exp_name"
@@ -35,21 +36,19 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         """The checkpoint of a run."""
         return read_checkpoint(path)
 
-    def resume(self, path: Path, method: Method, experience: Experience) -> None:
-        """Restores the experience from the checkpoint at ``path`` and keeps the rest for Lightning to load.
+    def resume(self, path: Path, method: Method, data: Rollouts, callbacks: Sequence[Callback] = ()) -> None:
+        """Restores the data from the checkpoint at ``path`` and keeps the rest for Lightning to load.
 
-        UserError, before any of it is used, where it is not whole or not of this method.
+        Raises:
+            UserError: before any of it is used, where it is not whole or not of this method.
         """
         content = self.read(path)
-        if isinstance(callbacks := content.get("callbacks"), dict):  # of earlier versions; nothing of it is used
-            ours = {name: state for name, state in callbacks.items() if not str(name).startswith("ModelCheckpoint")}
-            content["callbacks"] = ours
-        require(content, resume_layout(method, experience, content.get("epoch", 0)), path, ANOTHER)
+        require(content, resume_layout(method, data, content.get("epoch", 0), callbacks), path, ANOTHER)
         try:
-            experience.restore(content["callbacks"].pop(EXPERIENCE, {}))
+            data.load_state_dict(content.pop(data_key(data), {}))
         except (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError) as error:
             reason = shorten(str(error) or type(error).__name__, 200)
-            raise UserError(f"checkpoint '{path}': its experience cannot be gone on from ({reason}); {ANOTHER}") from error
+            raise UserError(f"checkpoint '{path}': its data cannot be gone on from ({reason}); {ANOTHER}") from error
         self._checked = content
 
     def load_checkpoint(
@@ -70,7 +69,9 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     checkpoint = read_plain(path, "checkpoint", "give the path of a last.ckpt or epoch=<k>.ckpt")
     if not isinstance(checkpoint, dict) or not {"hyper_parameters", "state_dict"} <= checkpoint.keys():
         raise UserError(f"checkpoint '{path}' was not written by lightning_rl: it lacks hyper_parameters; use another")
-    require(checkpoint["hyper_parameters"], {"hparams": HPARAMS}, path, ANOTHER, "hyper_parameters")
+    if isinstance(checkpoint["hyper_parameters"], dict) and "hparams" in checkpoint["hyper_parameters"]:
+        raise UserError(f"checkpoint '{path}' is of a version before 0.2, whose runs cannot be gone on from; {ANOTHER}")
+    require(checkpoint["hyper_parameters"], HPARAMS, path, ANOTHER, "hyper_parameters")
     require({key: checkpoint[key] for key in ("epoch",) if key in checkpoint}, {"epoch": Optional(Count())}, path, ANOTHER)
     return dict(checkpoint)
 
@@ -80,7 +81,7 @@ def load_weights(method: Method, path: Path) -> None:
     if not method.reloadable:
         raise UserError(f"--reload: a {type(method).__name__} cannot start from weights alone; leave it out")
     checkpoint = read_checkpoint(path)
-    theirs, ours = checkpoint["hyper_parameters"]["hparams"], method.hparams["hparams"]
+    theirs, ours = checkpoint["hyper_parameters"], method.hparams
     for key in ("implementation", "gamename"):
         if theirs[key] != ours[key]:
             raise UserError(f"--reload '{path}': its {key} is '{theirs[key]}', this run's is '{ours[key]}'; they must match")
@@ -88,16 +89,6 @@ def load_weights(method: Method, path: Path) -> None:
     require_weights(checkpoint["state_dict"], method, path, "use another, or the config that it was trained with", prefix)
     weights = checkpoint["state_dict"]
     method.adopt({name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)})
-
-
-class ExperienceState(Callback):
-    """Puts the experience (buffer, epoch, policy that collects) into the checkpoint; see ``AtomicCheckpointIO.resume``."""
-
-    def __init__(self, experience: Experience):
-        self.experience = experience
-
-    def state_dict(self) -> dict[str, Any]:
-        return self.experience.snapshot()
 
 
 class LastCheckpoint(Checkpoint):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,8 @@ from lightning_rl.core.contents import (
 )  # fmt: skip
 from lightning_rl.core.limits import NAME_BYTES, SEED, SHOWN, shorten, shown
 from lightning_rl.core.types import UserError
-from lightning_rl.methods.base import Experience, Method
-
-EXPERIENCE = "ExperienceState"
-"""Where a checkpoint's callbacks keep the experience."""
+from lightning_rl.methods.base import Method
+from lightning_rl.rollouts.data_module import Rollouts
 
 _NAME = Text(NAME_BYTES)
 HPARAMS = {"implementation": _NAME, "gamename": _NAME, "seed": Count(0, SEED), "config": Plain(mapping=True)}
@@ -78,8 +76,16 @@ def _extra(method: Method, name: str) -> Any:
     return method.get_submodule(name.rpartition(".")[0]).extra_layout()  # type: ignore[operator]
 
 
-def resume_layout(method: Method, experience: Experience, epoch: int) -> Any:
-    """What a whole checkpoint after the epochs 0 to ``epoch`` may look like; one training step is an epoch."""
+def data_key(data: Rollouts) -> str:
+    """Where Lightning keeps a data module's state in a checkpoint."""
+    return type(data).__qualname__
+
+
+def resume_layout(method: Method, data: Rollouts, epoch: int, callbacks: Sequence[Callback] = ()) -> Any:
+    """What a whole checkpoint after the epochs 0 to ``epoch`` may look like; one training step is an epoch.
+
+    callbacks: the user's own, whose state may be any plain data.
+    """
     done = epoch + 1
     return {
         "epoch": epoch,
@@ -87,20 +93,19 @@ def resume_layout(method: Method, experience: Experience, epoch: int) -> Any:
         "pytorch-lightning_version": Also(Text(SHOWN), _foreign_version),
         "state_dict": weights_layout(method),
         "loops": Also(_loops(), lambda loops: _wrong_counts(loops, epoch)),
-        "callbacks": {name: layout for name, layout in _callbacks(method, experience, done).items() if layout},
+        "callbacks": {**_callbacks(method, done), **{each.state_key: Optional(Plain()) for each in callbacks}},
         "optimizer_states": [optimiser_layout(optimiser) for optimiser in method.configure_optimizers()],
         "lr_schedulers": [],
         "hparams_name": OneOf((Text(NAME_BYTES), None)),
         "hyper_parameters": Plain(),
+        **({data_key(data): layout} if (layout := data.layout(done)) else {}),
     }
 
 
-def _callbacks(method: Method, experience: Experience, done: int) -> dict[str, Any]:
+def _callbacks(method: Method, done: int) -> dict[str, Any]:
     given = method.configure_callbacks()
     own = [given] if isinstance(given, Callback) else given
-    return {EXPERIENCE: experience.layout(done)} | {
-        callback.state_key: callback.layout(done) for callback in own if hasattr(callback, "layout")
-    }
+    return {callback.state_key: callback.layout(done) for callback in own if hasattr(callback, "layout")}
 
 
 def optimiser_layout(optimiser: torch.optim.Optimizer) -> dict[str, Any]:

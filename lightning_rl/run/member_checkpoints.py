@@ -14,25 +14,24 @@ from lightning_rl.core.types import UserError
 from lightning_rl.methods.stacked import COUNTERS
 from lightning_rl.run.checkpoints import ANOTHER, AtomicCheckpointIO, read_checkpoint
 from lightning_rl.run.commits import write_together
-from lightning_rl.run.layouts import EXPERIENCE
 
 
 class MemberCheckpointIO(AtomicCheckpointIO):
     """Splits what Lightning saves into one file per seed, each as of the seed trained alone, and joins them again."""
 
-    def __init__(self, run_dirs: Sequence[Path]):
+    def __init__(self, run_dirs: Sequence[Path], data_key: str):
         super().__init__()
-        self.run_dirs = list(run_dirs)
+        self.run_dirs, self.data_key = list(run_dirs), data_key
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
         more = storage_options or {}
-        parts = ({**member_checkpoint(checkpoint, member), **more} for member in range(len(self.run_dirs)))
+        parts = ({**member_checkpoint(checkpoint, member, self.data_key), **more} for member in range(len(self.run_dirs)))
         write_together([folder / Path(path).name for folder in self.run_dirs], parts)
 
     def read(self, path: Path) -> dict[str, Any]:
         parts = [read_checkpoint(folder / path.name) for folder in self.run_dirs]
         try:
-            return join_checkpoints(parts)
+            return join_checkpoints(parts, self.data_key)
         except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
             raise UserError(f"'{path}' and its other seeds do not go together ({shorten(str(error), 200)}); {ANOTHER}") from error
 
@@ -41,9 +40,9 @@ class MemberCheckpointIO(AtomicCheckpointIO):
             super().remove_checkpoint(folder / Path(path).name)
 
 
-def member_checkpoint(checkpoint: dict[str, Any], member: int) -> dict[str, Any]:
-    """The checkpoint of one seed out of that of the stack."""
-    hparams = dict(checkpoint["hyper_parameters"]["hparams"])
+def member_checkpoint(checkpoint: dict[str, Any], member: int, data_key: str) -> dict[str, Any]:
+    """The checkpoint of one seed out of that of the stack. data_key: where the data module's state is."""
+    hparams = dict(checkpoint["hyper_parameters"])
     hparams["seed"] += member
     del hparams["num_seeds"]
     state, mine = checkpoint["state_dict"], f"policies.{member}."
@@ -51,21 +50,20 @@ def member_checkpoint(checkpoint: dict[str, Any], member: int) -> dict[str, Any]
     weights |= {f"policies.0.{name.removeprefix(mine)}": value for name, value in state.items() if name.startswith(mine)}
     weights["member_counters"] = state["member_counters"][member : member + 1].clone()
     weights |= dict(zip(COUNTERS, weights["member_counters"][0].clone(), strict=True))
-    callbacks = dict(checkpoint.get("callbacks", {}))
-    if EXPERIENCE in callbacks:
-        callbacks[EXPERIENCE] = member_snapshot(callbacks[EXPERIENCE], member)
-    changed = {"hyper_parameters": {"hparams": hparams}, "state_dict": weights}
-    return {**checkpoint, **changed, **({"callbacks": callbacks} if "callbacks" in checkpoint else {})}
+    changed = {"hyper_parameters": hparams, "state_dict": weights}
+    if data_key in checkpoint:
+        changed[data_key] = member_snapshot(checkpoint[data_key], member)
+    return {**checkpoint, **changed}
 
 
-def join_checkpoints(checkpoints: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def join_checkpoints(checkpoints: Sequence[dict[str, Any]], data_key: str) -> dict[str, Any]:
     """The checkpoint of the stack out of those of its seeds; UserError where they are not at the same point."""
     epochs = {checkpoint["epoch"] for checkpoint in checkpoints}
     if len(epochs) > 1:
         groups = "resume them one by one, or in the groups that they were trained in"
         raise UserError(f"--resume: the seeds' checkpoints are of different epochs {sorted(epochs)}; {groups}")
     first = checkpoints[0]
-    hparams = {**first["hyper_parameters"]["hparams"], "num_seeds": len(checkpoints)}
+    hparams = {**first["hyper_parameters"], "num_seeds": len(checkpoints)}
     weights = {name: value for name, value in first["state_dict"].items() if not name.startswith("policies.")}
     for member, checkpoint in enumerate(checkpoints):
         for name, value in checkpoint["state_dict"].items():
@@ -73,6 +71,5 @@ def join_checkpoints(checkpoints: Sequence[dict[str, Any]]) -> dict[str, Any]:
                 weights[f"policies.{member}.{name.removeprefix('policies.0.')}"] = value
     weights["member_counters"] = torch.cat([checkpoint["state_dict"]["member_counters"] for checkpoint in checkpoints])
     weights |= dict(zip(COUNTERS, weights["member_counters"].amax(0), strict=True))
-    callbacks = dict(first["callbacks"])
-    callbacks[EXPERIENCE] = join_snapshots([checkpoint["callbacks"][EXPERIENCE] for checkpoint in checkpoints])
-    return {**first, "hyper_parameters": {"hparams": hparams}, "state_dict": weights, "callbacks": callbacks}
+    data = join_snapshots([checkpoint[data_key] for checkpoint in checkpoints])
+    return {**first, "hyper_parameters": hparams, "state_dict": weights, data_key: data}

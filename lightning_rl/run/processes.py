@@ -11,7 +11,8 @@ from types import FrameType
 
 from lightning_rl.core.types import UserError
 from lightning_rl.core.workers import finish_epoch, leave_with_parent
-from lightning_rl.run.train import RunOptions, accelerator_of, train
+from lightning_rl.run.options import RunOptions, accelerator_of
+from lightning_rl.run.train import train_and_report
 
 
 def split_seeds(options: RunOptions, count: int) -> list[RunOptions]:
@@ -27,7 +28,7 @@ def split_seeds(options: RunOptions, count: int) -> list[RunOptions]:
 
 
 def train_groups(options: RunOptions, count: int) -> int:
-    """``train`` for each group of seeds in a process of its own; the highest exit code.
+    """``train_and_report`` for each group of seeds in a process of its own; the highest exit code.
 
     A seed's run is a function of its seed, so the groups change nothing but the time. Ctrl-C reaches all processes from
     the terminal; SIGTERM is passed on. Where this process is killed, each group finishes its epoch and leaves.
@@ -58,7 +59,7 @@ def _train_one(options: RunOptions) -> None:
     leave_with_parent(finish_epoch)
     os.environ["TTY_COMPATIBLE"] = "0"  # lines instead of progress bars, which would write over each other
     try:
-        code = train(options)
+        code = train_and_report(options)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         code = 2

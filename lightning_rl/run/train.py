@@ -12,27 +12,25 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import torch
 import yaml
 from pytorch_lightning import Callback, Trainer
-from pytorch_lightning.loggers import TensorBoardLogger
+from pytorch_lightning.loggers import Logger, TensorBoardLogger
+from torch import nn
 from torch.utils.tensorboard.summary import hparams as hparams_summary
 
-from lightning_rl.core.config import build_config, changes, merged_values, refuse_unread
 from lightning_rl.core.files import write_text
-from lightning_rl.core.gamenames import folder_name
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.methods.base import Evaluation, Experience, Method
-from lightning_rl.methods.registry import IMPLEMENTATIONS, implementation
-from lightning_rl.rollouts.collector import Collector, worker_died
+from lightning_rl.methods.base import Method
+from lightning_rl.methods.registry import implementation
+from lightning_rl.rollouts.collector import worker_died
+from lightning_rl.rollouts.data_module import Rollouts
 from lightning_rl.run.best import BestCheckpoint
 from lightning_rl.run.checkpoints import (
     LAST,
     AtomicCheckpointIO,
-    ExperienceState,
     LastCheckpoint,
     load_weights,
     read_checkpoint,
@@ -40,7 +38,9 @@ from lightning_rl.run.checkpoints import (
 from lightning_rl.run.commits import committed, settle
 from lightning_rl.run.footprint import require_memory
 from lightning_rl.run.interrupt import StopAtEnvSteps, StopOnSignal
+from lightning_rl.run.layouts import data_key
 from lightning_rl.run.member_checkpoints import MemberCheckpointIO
+from lightning_rl.run.options import RunOptions, accelerator_of, run_config
 from lightning_rl.run.progress import RunProgress
 from lightning_rl.run.recorder import Recorder
 from lightning_rl.run.runtime import prepare_process
@@ -54,131 +54,108 @@ _MAY_CHANGE_ON_RESUME = frozenset(
 
 
 @dataclasses.dataclass(frozen=True)
-class RunOptions:
-    """What the command line says about a run.
+class Run:
+    """What training gives: the trained method, its Trainer, the folder of its files, the last evaluation.
 
-    settings: ``--set`` keys and values, and flags that mean the same; config: keys and values of ``--config``.
-    log_version: the logger's folder; None: a new one each time that the run is started.
+    received: the signal that ended it, or 0.
     """
 
-    implementation: str
-    gamename: str
-    exp_name: str = "default"
-    seed: int = 25
-    num_seeds: int = 1
-    preset: str | None = None
-    num_workers: int = 1
-    logdir: Path = Path("exp_dir")
-    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    accelerator: str = "cpu"
-    checkpoint: bool = True
-    executor: str = "serial"
-    ray_address: str | None = None
-    recording_epoch_interval: int = -1
-    reload: Path | None = None
-    resume: bool = False
-    config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    log_version: int | None = None
-
-    @property
-    def run_dir(self) -> Path:
-        return self.logdir / folder_name(self.gamename) / self.exp_name / self.implementation / f"seed_{self.seed}"
-
-    def seeds(self) -> list[RunOptions]:
-        """The run of each seed: seed, seed + 1, .."""
-        return [dataclasses.replace(self, seed=self.seed + n, num_seeds=1) for n in range(self.num_seeds)]
+    method: Method
+    trainer: Trainer
+    path: Path
+    metrics: Mapping[str, float]
+    received: int = 0
 
 
-def config_layers(options: RunOptions) -> list[tuple[str, Mapping[str, Any]]]:
-    """(where, values) of all that lies below the settings: ``default`` < gamename < preset < ``--config``."""
-    env_spec(options.gamename)
-    return [*merged_values(options.implementation, options.gamename, options.preset), ("--config", options.config)]
-
-
-def merged_config(options: RunOptions, where: str = "--set") -> MethodConfig:
-    """The checked config: ``config_layers`` < settings, which come from ``where``."""
-    schema = implementation(options.implementation).config
-    return build_config(schema, [*config_layers(options), (where, options.settings)])
-
-
-def load_config(options: RunOptions, where: str = "--set") -> MethodConfig:
-    """``merged_config`` with all that it takes from elsewhere; UserError also for a setting that would make no difference.
-
-    A value of ``--config`` that the YAML has as well may stay: a run's record holds every key.
-    """
-    config = merged_config(options, where)
-    refuse_unread(config.unread(), ("--config", changes(options.config, config_layers(options)[:-1])), (where, options.settings))
-    return config.resolved(options.gamename)
-
-
-def check_accelerator(options: RunOptions) -> None:
-    """UserError where the method cannot train on what ``--accelerator`` asks for, whatever the machine has."""
-    if options.accelerator == "gpu" and implementation(options.implementation).method.cpu_only:
-        able = ", ".join(name for name, entry in IMPLEMENTATIONS.items() if not entry.method.cpu_only)
-        raise UserError(f"--accelerator gpu: {options.implementation} trains on the CPU only, use cpu or auto; on a GPU: {able}")
-
-
-def accelerator_of(options: RunOptions) -> str:
-    """``cpu`` or ``gpu``: what ``--accelerator`` means for the method on this machine; UserError where it cannot be had."""
-    check_accelerator(options)
-    there = torch.cuda.is_available()
-    if options.accelerator == "gpu" and not there:
-        raise UserError("--accelerator gpu: no GPU that torch can use was found; use --accelerator cpu")
-    may = options.accelerator != "cpu" and not implementation(options.implementation).method.cpu_only
-    return "gpu" if there and may else "cpu"
-
-
-def train(options: RunOptions) -> int:
-    """Trains until the budget is spent or a signal arrives; the exit code (0, or 128 + signal)."""
-    config = load_config(options)
+def run_training(
+    options: RunOptions, callbacks: Sequence[Callback] = (), logger: Logger | Sequence[Logger] | bool = True,
+    networks: Mapping[str, nn.Module] | None = None,
+) -> Run:  # fmt: skip
+    """Trains until the budget is spent or a signal arrives. callbacks: besides the run's own; logger: True for TensorBoard."""
+    config = run_config(options)
     options = dataclasses.replace(options, accelerator=accelerator_of(options))
-    hparams = {
-        "implementation": options.implementation,
-        "gamename": options.gamename,
-        "seed": options.seed,
-        "config": dataclasses.asdict(config),
-    }
-    each = options.seeds()
-    if len(each) > 1:
-        hparams["num_seeds"] = len(each)
-        if not implementation(options.implementation).method.stackable:
-            raise UserError(f"--num_seeds {len(each)}: {options.implementation} trains one seed at a time; use bash_train.sh")
+    cls, each = implementation(options.implementation), options.seeds()
+    if len(each) > 1 and not cls.stackable:
+        raise UserError(f"--num_seeds {len(each)}: {options.implementation} trains one seed at a time; use bash_train.sh")
     require_memory(config, env_spec(options.gamename), len(each))
     lasts = committed([run.run_dir / LAST for run in each])
-    found = [_resume_from(run, last, hparams, config) for run, last in zip(each, lasts, strict=True)]
+    found = [_resume_from(run, last, config) for run, last in zip(each, lasts, strict=True)]
     resume_from = None if found[0] is None else each[0].run_dir / LAST
     if None in found and any(found):
         missing = each[found.index(None)].run_dir
         raise UserError(f"--resume: '{missing}' has no {LAST} but another seed has; resume those seeds that have one")
     if options.recording_epoch_interval > 0 and not can_film(env_spec(options.gamename)):
         raise UserError(f"gamename '{options.gamename}' cannot render; leave out --recording_epoch_interval")
-    prepare_process()
-    entry = implementation(options.implementation)
-    method = entry.method(hparams)
+    several: dict[str, Any] = {"num_seeds": len(each)} if len(each) > 1 else {}
+    method = cls(
+        options.gamename, implementation=options.implementation, seed=options.seed, config=dataclasses.asdict(config),
+        networks=networks, **several,
+    )  # fmt: skip
     if options.reload is not None:
         load_weights(method, options.reload)
     method.distribute(options.executor, options.num_workers, options.ray_address)
-    storage = AtomicCheckpointIO() if len(each) == 1 else MemberCheckpointIO([run.run_dir for run in each])
     with contextlib.ExitStack() as ours:
         begins = [ours.enter_context(owned(run.run_dir)) for run in each]
         settle([run.run_dir for run in each])
-        experience, evaluation = entry.make_loaders(method, options.num_workers)
-        with _collecting(experience.collector, evaluation.collector):
+        data = method.rollouts(options.num_workers)
+        folders = [run.run_dir for run in each]
+        storage = AtomicCheckpointIO() if len(each) == 1 else MemberCheckpointIO(folders, data_key(data))
+        with _collecting(data):
             if resume_from is not None:
-                storage.resume(resume_from, method, experience)
+                storage.resume(resume_from, method, data, callbacks)
             for begin, run in zip(begins, each, strict=True):
                 begin()
                 _write_config(run, config)
             stop = StopOnSignal()
-            trainer = _trainer(options, config, method, experience, evaluation, stop, storage)
-            _fit(trainer, method, experience, evaluation, resume_from)
+            loggers = _loggers(options, method) if logger is True else logger
+            trainer = _trainer(options, config, [stop, *callbacks], loggers, storage)
+            _fit(trainer, method, data, resume_from)
         for run in each:
             write_state(run.run_dir, "interrupted" if stop.received else "finished")
-    print(_summary(options, method, trainer, bool(stop.received)))
-    return 128 + stop.received if stop.received else 0
+    metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
+    return Run(method, trainer, options.run_dir, metrics, stop.received)
 
 
-def _resume_from(options: RunOptions, last: Path, hparams: dict[str, Any], config: MethodConfig) -> Path | None:
+def train(
+    implementation: str, gamename: str, *, callbacks: Sequence[Callback] = (),
+    logger: Logger | Sequence[Logger] | bool = True, networks: Mapping[str, nn.Module] | None = None, **options: Any,
+) -> Run:  # fmt: skip
+    """Trains a method on an environment, as ``trainer.py`` does.
+
+    Checkpoints, logs and ``config.yaml`` are written to ``exp_dir/<gamename>/<exp_name>/<implementation>/seed_<seed>/``.
+
+    Args:
+        implementation: e.g. ``"RCP-A"``.
+        gamename: the environment, e.g. ``"lunarlander"``.
+        callbacks: Lightning callbacks besides the run's own.
+        logger: loggers in place of TensorBoard's; False for none.
+        networks: own networks, by the names that the method takes (``network_names``).
+        options: fields of ``RunOptions``, e.g. ``seed``, ``preset``, ``logdir``, ``num_workers``, ``resume``; any other
+            name is a key of the method's config.
+
+    Returns:
+        The run: ``.method``, ``.trainer``, ``.path`` (its folder), ``.metrics`` (of the last evaluation).
+
+    Raises:
+        UserError: what is asked for cannot be done, in one line.
+    """
+    fields = {field.name for field in dataclasses.fields(RunOptions)} - {"settings"}
+    own = {name: value for name, value in options.items() if name in fields}
+    if "logdir" in own:
+        own["logdir"] = Path(own["logdir"])
+    settings = {name: value for name, value in options.items() if name not in fields}
+    return run_training(RunOptions(implementation, gamename, settings=settings, **own), callbacks, logger, networks)
+
+
+def train_and_report(options: RunOptions) -> int:
+    """``run_training`` as a command: sets up the process, prints what came out; the exit code (0, or 128 + signal)."""
+    prepare_process()
+    run = run_training(options)
+    print(_summary(run))
+    return 128 + run.received if run.received else 0
+
+
+def _resume_from(options: RunOptions, last: Path, config: MethodConfig) -> Path | None:
     """``last`` if it is to be gone on from; UserError where going on, or starting, would mix or overwrite runs."""
     if not options.resume:
         refuse_second(options.run_dir)
@@ -186,15 +163,15 @@ def _resume_from(options: RunOptions, last: Path, hparams: dict[str, Any], confi
     if not last.exists():
         return None
     checkpoint = read_checkpoint(last)
-    before = checkpoint["hyper_parameters"]["hparams"]
-    if before["implementation"] != hparams["implementation"] or before["gamename"] != hparams["gamename"]:
+    before = checkpoint["hyper_parameters"]
+    if before["implementation"] != options.implementation or before["gamename"] != options.gamename:
         raise UserError(f"'{last}' is of {before['implementation']} on {before['gamename']}; choose another --exp_name")
     if before["seed"] != options.seed:
         raise UserError(
             f"--resume: '{last}' is of seed {before['seed']}, this run's is {options.seed}; move it back to "
             f"seed_{before['seed']}, or start anew from its weights with --reload"
         )
-    for key, value in hparams["config"].items():
+    for key, value in dataclasses.asdict(config).items():
         if key not in _MAY_CHANGE_ON_RESUME and before["config"].get(key) != value:
             raise UserError(
                 f"--resume: {key} is {value!r} now but {before['config'].get(key)!r} in '{last}'; "
@@ -208,53 +185,47 @@ def _resume_from(options: RunOptions, last: Path, hparams: dict[str, Any], confi
     return last
 
 
-def _fit(trainer: Trainer, method: Method, experience: Experience, evaluation: Evaluation, resume_from: Path | None) -> None:
+def _fit(trainer: Trainer, method: Method, data: Rollouts, resume_from: Path | None) -> None:
     try:
-        trainer.fit(method, experience, evaluation, ckpt_path=resume_from, weights_only=True)
+        trainer.fit(method, datamodule=data, ckpt_path=resume_from, weights_only=True)
     except SystemExit as leaving:  # what Lightning makes of a KeyboardInterrupt
         raise KeyboardInterrupt from leaving
 
 
 @contextlib.contextmanager
-def _collecting(*collectors: Collector) -> Iterator[None]:
+def _collecting(data: Rollouts) -> Iterator[None]:
     """Stops the workers at the end, and names the requests if one of them died."""
     try:
         yield
     except RuntimeError as error:
-        if (death := worker_died(error, collectors)) is not None:
+        if (death := worker_died(error, data.collectors())) is not None:
             raise death from error
         raise
     finally:
-        for collector in collectors:
-            collector.close()
+        data.teardown("fit")
 
 
 def _trainer(
-    options: RunOptions, config: MethodConfig, method: Method, experience: Experience, evaluation: Evaluation,
-    stop: StopOnSignal, storage: AtomicCheckpointIO,
-) -> Trainer:  # fmt: skip
+    options: RunOptions, config: MethodConfig, callbacks: Sequence[Callback], loggers: Any, storage: AtomicCheckpointIO
+) -> Trainer:
     last = f" to {options.seed + options.num_seeds - 1}" if options.num_seeds > 1 else ""
     name = f"{options.implementation} {options.gamename} seed {options.seed}{last}"
-    callbacks: list[Callback] = [ExperienceState(experience), stop]
+    every = list(callbacks)
     if config.max_env_steps is not None:
-        callbacks.append(StopAtEnvSteps(config.max_env_steps))
+        every.append(StopAtEnvSteps(config.max_env_steps))
     if options.recording_epoch_interval > 0:
-        callbacks.append(Recorder(options.run_dir, options.recording_epoch_interval, evaluation))
+        every.append(Recorder(options.run_dir, options.recording_epoch_interval))
     if options.checkpoint:
-        callbacks += [BestCheckpoint([run.run_dir for run in options.seeds()])]
-        callbacks += [LastCheckpoint(options.run_dir, config.checkpoint_interval)]
-    callbacks.append(RunProgress(name, config.epoch_budget, config.max_env_steps))
-    each = options.seeds()
-    loggers = [TensorBoardLogger(run.run_dir, "logger", options.log_version, default_hp_metric=False) for run in each]
-    for logger, run in zip(loggers, each, strict=True):
-        _log_hparams(logger, method, run.seed)
+        every += [BestCheckpoint([run.run_dir for run in options.seeds()])]
+        every += [LastCheckpoint(options.run_dir, config.checkpoint_interval)]
+    every.append(RunProgress(name, config.epoch_budget, config.max_env_steps))
     return Trainer(
         accelerator=options.accelerator,
         devices=1,
         max_epochs=config.epoch_budget,
         check_val_every_n_epoch=config.eval_interval,
         num_sanity_val_steps=0,
-        callbacks=callbacks,
+        callbacks=every,
         logger=loggers,
         plugins=[storage],
         enable_checkpointing=options.checkpoint,
@@ -263,9 +234,18 @@ def _trainer(
     )
 
 
+def _loggers(options: RunOptions, method: Method) -> list[TensorBoardLogger]:
+    """One for each seed, in its folder."""
+    each, version = options.seeds(), options.log_version
+    loggers = [TensorBoardLogger(run.run_dir, name="logger", version=version, default_hp_metric=False) for run in each]
+    for logger, run in zip(loggers, each, strict=True):
+        _log_hparams(logger, method, run.seed)
+    return loggers
+
+
 def _log_hparams(logger: TensorBoardLogger, method: Method, seed: int) -> None:
     """Fills TensorBoard's hparams tab, with the evaluation returns as its metrics."""
-    outer = {**method.hparams["hparams"], "seed": seed}
+    outer: dict[str, Any] = {**method.hparams, "seed": seed}
     flat = {**outer.pop("config"), **outer}
     plain = {k: v if isinstance(v, bool | int | float | str) else str(v) for k, v in flat.items()}
     logger.hparams.update(plain)  # hparams.yaml
@@ -310,11 +290,10 @@ def _git_commit() -> str | None:
         return None
 
 
-def _summary(options: RunOptions, method: Method, trainer: Trainer, interrupted: bool) -> str:
-    state = "interrupted" if interrupted else "finished"
-    line = f"{state} at {int(method.env_steps):,} training steps, {int(method.eval_env_steps):,} evaluation steps"
-    found = {name: trainer.callback_metrics.get(f"{p}/return_mean") for name, p in _EVALUATIONS.items()}
-    told = ", ".join(f"{name} {float(value):.1f}" for name, value in found.items() if value is not None)
-    line += f"; last evaluation: {told}" if told else ""
-    hint = f"\ngo on with --resume; run directory: {options.run_dir}" if interrupted else f"\nrun directory: {options.run_dir}"
-    return line + hint
+def _summary(run: Run) -> str:
+    state = "interrupted" if run.received else "finished"
+    line = f"{state} at {int(run.method.env_steps):,} training steps, {int(run.method.eval_env_steps):,} evaluation steps"
+    found = {name: run.metrics.get(f"{prefix}/return_mean") for name, prefix in _EVALUATIONS.items()}
+    returns = ", ".join(f"{name} {value:.1f}" for name, value in found.items() if value is not None)
+    line += f"; last evaluation: {returns}" if returns else ""
+    return line + (f"\ngo on with --resume; run directory: {run.path}" if run.received else f"\nrun directory: {run.path}")

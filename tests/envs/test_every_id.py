@@ -22,7 +22,7 @@ FAMILIES = (("UDRL",), ("AAC",), ("DDQN", "TD3"), ("SE",))
 
 
 def fits(name, gamename):
-    return IMPLEMENTATIONS[name].method.misfit(env_spec(gamename)) is None
+    return IMPLEMENTATIONS[name].misfit(env_spec(gamename)) is None
 
 
 with warnings.catch_warnings(action="ignore"):  # of environments without a time limit

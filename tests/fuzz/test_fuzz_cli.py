@@ -16,13 +16,14 @@ from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from lightning_rl.cli import main
+from lightning_rl.core.catalogue import aliases
 from lightning_rl.core.gamenames import GAMES
 from lightning_rl.core.types import UserError
 from lightning_rl.flags import MODES, build_parser
 from lightning_rl.lab.figures.registry import FIGURES
 from lightning_rl.lab.protocols.registry import PROTOCOLS
 from lightning_rl.lab.tuning.space import FORMS, TuneConfig
-from lightning_rl.methods.registry import ALIASES, IMPLEMENTATIONS
+from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.run import footprint
 
 CPU_S, WALL_S = 30.0, 60.0
@@ -55,14 +56,14 @@ FILES = (
 
 texts = st.one_of(st.sampled_from(TEXTS), st.text(max_size=12), st.sampled_from(FILES))
 values = st.one_of(st.sampled_from(NUMBERS), st.sampled_from(YAMLS), texts, st.integers().map(str), st.floats().map(str))
-names = st.sampled_from((*IMPLEMENTATIONS, *ALIASES, "SE", "DDQN", "UDRL"))
+names = st.sampled_from((*IMPLEMENTATIONS, *aliases(), "SE", "DDQN", "UDRL"))
 _GIVEN = {"--figure", "--eval_agent", "--imagine", "--implementation", "--gamename", "--preset", "--ray_address"}
 FITTING = [(name, game) for name, game in fitting() if name != "UDRL"] + [("UDRL", "cartpole")] * 9
 games = st.sampled_from((*GAMES, "panflute-3", "procmaze-2", "cartpole", "cartpole"))
 
 
 def keys_of(name):
-    return [field.name for field in dataclasses.fields(IMPLEMENTATIONS[ALIASES.get(name, name)].config)]
+    return [field.name for field in dataclasses.fields(IMPLEMENTATIONS[aliases().get(name, name)].Config)]
 
 
 def mostly(ordinary, hostile, draw):

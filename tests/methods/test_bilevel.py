@@ -8,7 +8,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from lightning_rl.cli import main
 from lightning_rl.envs.proxies import read_proxy
 from lightning_rl.lab.evaluate import evaluate
-from lightning_rl.run.train import RunOptions, load_config
+from lightning_rl.run.options import RunOptions, run_config
 
 STRATEGIES = [
     ("SE", "published", {"step_decay": 0.9, "noise_decay": 0.8}), ("SE", "openai", {"shared_agents": True}), ("SE", "snes", {}),
@@ -117,9 +117,9 @@ def test_mistakes_are_told_in_one_line(tmp_path, capsys, implementation, setting
 def test_a_dead_key_in_a_file_is_refused_and_a_runs_own_record_is_not(tmp_path, capsys):
     """The YAML's block of pendulum has a score_transform, which preset bandit (snes) does not read: no mistake of a user."""
     options = RunOptions("SE", "pendulum", preset="bandit")
-    config = load_config(options)
+    config = run_config(options)
     assert (config.strategy, config.score_transform) == ("snes", "all_better_sum")
-    assert load_config(dataclasses.replace(options, config=dataclasses.asdict(config))) == config
+    assert run_config(dataclasses.replace(options, config=dataclasses.asdict(config))) == config
     file = tmp_path / "own.yaml"
     file.write_text("{strategy: snes, score_transform: rank}")
     assert run_cli(tmp_path, "--config", str(file), implementation="SE", strategy="snes") == 2

@@ -24,9 +24,8 @@ from lightning_rl.methods.supervised_model import Data, collect
 
 def build(name, gamename="cartpole", **settings):
     entry = implementation(name)
-    config = build_config(entry.config, [*merged_values(name, gamename), ("test", {**tiny_settings(name), **settings})])
-    method = entry.method({"implementation": name, "gamename": gamename, "seed": 3, "config": dataclasses.asdict(config)})
-    method.tick = lambda: None
+    config = build_config(entry.Config, [*merged_values(name, gamename), ("test", {**tiny_settings(name), **settings})])
+    method = entry(**{"implementation": name, "gamename": gamename, "seed": 3, "config": dataclasses.asdict(config)})
     method.logged = {}
     method.log_scalars = method.logged.update
     return method
@@ -53,7 +52,7 @@ def test_a_generation_is_counted_and_stepped():
     before = method.strategy.mean.detach().clone()
     descent = torch.optim.SGD([method.strategy.mean], 0.1)
     method.raw_optimisers, method.write_proxy = lambda: [descent], lambda *about: written.append(about)
-    method.training_step(0, 0)
+    method.train_epoch(0)
     torch.testing.assert_close(method.strategy.mean.detach(), before - 0.2)
     counters = (method.env_steps, method.eval_env_steps, method.num_updates, method.episodes)
     assert [int(counter) for counter in counters] == [50 + 60 + 70 + 80, 50, 1, 12]
@@ -62,7 +61,7 @@ def test_a_generation_is_counted_and_stepped():
     assert method.logged["es/step_norm"] == pytest.approx(0.2 * len(before) ** 0.5)
     assert written == [(float("-inf"), [190.0])]  # the best score so far, which nobody has told here
     generation(method, RESULTS)
-    method.training_step(0, 0)
+    method.train_epoch(0)
     assert len(written) == 1
 
 
@@ -131,7 +130,7 @@ def test_a_pass_over_the_data_by_hand(published):
             descend(head, loss, 0.05)
     descent = torch.optim.SGD([method.params], 0.05)
     method.raw_optimisers, method.write_proxy = lambda: [descent], lambda *about: written.append(about)
-    method.training_step(data, 0)
+    method.train_epoch(data)
     expected = [float(loss.detach()) for loss in losses(torch.tensor([0, 10, 20]))]
     assert [method.logged[f"model/{name}_loss"] for name in ("state", "reward", "done")] == pytest.approx(expected, rel=1e-4)
     assert written == [(pytest.approx(-sum(expected), rel=1e-4), [])]
@@ -164,8 +163,8 @@ class Logger:
 def test_each_member_of_a_stack_logs_its_own_evaluation(monkeypatch):
     """Two members, two episodes each; what the checkpoint is chosen by is the mean over both."""
     entry = implementation("QL")
-    config = dataclasses.asdict(build_config(entry.config, [*merged_values("QL", "cliff"), ("test", tiny_settings("QL"))]))
-    method = entry.method({"implementation": "QL", "gamename": "cliff", "seed": 3, "num_seeds": 2, "config": config})
+    config = dataclasses.asdict(build_config(entry.Config, [*merged_values("QL", "cliff"), ("test", tiny_settings("QL"))]))
+    method = entry(**{"implementation": "QL", "gamename": "cliff", "seed": 3, "num_seeds": 2, "config": config})
     assert isinstance(method, AgentMethod)
     loggers, monitored = [Logger(), Logger()], {}
     monkeypatch.setattr(StackedMethod, "loggers", loggers)

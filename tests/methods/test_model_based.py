@@ -10,8 +10,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from lightning_rl.cli import main
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.methods.registry import IMPLEMENTATIONS
+from lightning_rl.run.options import RunOptions
 from lightning_rl.run.processes import split_seeds
-from lightning_rl.run.train import RunOptions
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ TUNED = {
 
 @pytest.mark.parametrize(("implementation", "gamename"), TUNED)
 def test_regimes_and_tuned_values(implementation, gamename):
-    schema = IMPLEMENTATIONS[implementation].config
+    schema = IMPLEMENTATIONS[implementation].Config
     high, low = (build_config(schema, merged_values(implementation, f"{gamename}-3", preset)) for preset in (None, "low-data"))
     rates = TUNED[implementation, gamename]
     assert (high.learning_rate, high.temperature, low.learning_rate, low.temperature) == rates

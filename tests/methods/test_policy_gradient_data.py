@@ -40,7 +40,7 @@ def test_batches_that_cannot_be_learned_from_are_named():
 
 def test_a_batch_has_exactly_the_asked_number_of_whole_episodes():
     _, experience = build("REINFORCE", "beresheet", num_episodes_per_iter=5)
-    batch = next(iter(experience))
+    batch = experience.next_batch()
     assert int(batch.last.sum()) == len(batch.final_obs) == 5
     assert batch.last[-1]
     assert batch.scalars["rollout/length_mean"] <= 300
@@ -63,7 +63,7 @@ def test_staleness_is_zero_or_what_was_asked_for(stale, num_workers):
         seen: list[Episode] = []
         experience.collector.finish = lambda seen=seen: seen.extend(finish()) or list(seen)
         past.append({k: v.clone() for k, v in method.policy.state_dict().items()})
-        batch = next(iter(experience))
+        batch = experience.next_batch()
         played_by = max(epoch - STALE_UPDATES, 0) if stale else epoch
         assert {e.policy_version for e in seen} == {played_by}
         assert batch.scalars["rollout/policy_age"] == epoch - played_by
@@ -76,12 +76,12 @@ def test_staleness_is_zero_or_what_was_asked_for(stale, num_workers):
 def test_snapshot_resumes_the_running_mean_and_the_age(stale):
     method, experience = build("REINFORCE", stale_rollouts=stale)
     for _ in range(3):
-        next(iter(experience))
+        experience.next_batch()
         drift(method)
     other_method, other = build("REINFORCE", stale_rollouts=stale)
     other_method.policy.load_state_dict(method.policy.state_dict())
-    other.restore(experience.snapshot())
-    a, b = next(iter(experience)), next(iter(other))
+    other.load_state_dict(experience.state_dict())
+    a, b = experience.next_batch(), other.next_batch()
     assert torch.equal(a.obs, b.obs)
     for name in ("rollout/return_running_mean", "rollout/policy_age"):
         assert a.scalars[name] == b.scalars[name]

@@ -118,7 +118,7 @@ EXACT_AAC = {
 def test_exact_presets_are_the_assignment_and_are_what_default_says(name):
     assert presets(entry(name)) == ["exact", "tuned"]
     assert merged_values(name, "beresheet", "exact") == merged_values(name, "beresheet")
-    config = dataclasses.asdict(build_config(IMPLEMENTATIONS[name].config, merged_values(name, "beresheet", "exact")))
+    config = dataclasses.asdict(build_config(IMPLEMENTATIONS[name].Config, merged_values(name, "beresheet", "exact")))
     expected = {**EXACT, **(EXACT_AAC if name == "AAC" else EXACT_PG)}
     if name in ("REINFORCE-entropy", "REINFORCE-combined"):
         expected["entropy_coef"] = 0.7
@@ -132,8 +132,8 @@ def test_exact_presets_are_the_assignment_and_are_what_default_says(name):
 @pytest.mark.parametrize("name", METHODS)
 def test_every_preset_builds_and_learns_from_a_batch(name, preset, gamename):
     found = IMPLEMENTATIONS[name]
-    config = build_config(found.config, merged_values(name, gamename, preset))
-    method = found.method({"implementation": name, "gamename": gamename, "seed": 0, "config": dataclasses.asdict(config)})
+    config = build_config(found.Config, merged_values(name, gamename, preset))
+    method = found(**{"implementation": name, "gamename": gamename, "seed": 0, "config": dataclasses.asdict(config)})
     optimisers = method.optimisers()
     method.raw_optimisers = lambda: optimisers
     assert all(np.isfinite(value) for value in method.update(some_batch(gamename)).values())

@@ -12,10 +12,10 @@ from policy_gradient_helpers import METHODS, build, same
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lightning_rl.cli import main
+from lightning_rl.core.catalogue import aliases
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.functional.distributions import Categorical
 from lightning_rl.lab.scalars import read_scalar
-from lightning_rl.methods.registry import ALIASES
 from lightning_rl.rollouts.steps import step_batch
 
 run_aac = functools.partial(run_cli, implementation="AAC")
@@ -36,11 +36,11 @@ def test_runs_are_equal_over_workers_and_when_resumed(tmp_path, name):
     assert whole["global_step"] == 5
 
 
-@pytest.mark.parametrize(("alias", "name"), ALIASES.items())
+@pytest.mark.parametrize(("alias", "name"), aliases().items())
 def test_aliases_stand_for_the_long_names_everywhere(tmp_path, alias, name):
     assert run_cli(tmp_path, "--max_epochs", "2", implementation=alias) == 0
     checkpoint = run_dir(tmp_path, implementation=name) / "last.ckpt"
-    assert torch.load(checkpoint, weights_only=True)["hyper_parameters"]["hparams"]["implementation"] == name
+    assert torch.load(checkpoint, weights_only=True)["hyper_parameters"]["implementation"] == name
     assert main(["--eval_agent", str(checkpoint), "--eval_episodes", "1", "--num_workers", "0"]) == 0
     assert checkpoint.with_name("evaluation.mp4").exists()
 

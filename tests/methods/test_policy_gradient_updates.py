@@ -24,7 +24,7 @@ def make(name, gamename="cartpole", **settings):
     own |= {"value_delta": DELTA, "network": "separate", "num_critic_updates": 1} if name == "AAC" else {}
     method, _ = build(name, gamename, **{**SETTINGS, **own, **settings})
     descent = torch.optim.SGD(method.learned(), RATE)
-    method.raw_optimisers, method.tick = lambda: [descent], lambda: None
+    method.raw_optimisers = lambda: [descent]
     return method
 
 
@@ -122,7 +122,7 @@ def test_a_training_step_counts_and_uses_adam_with_the_rate_of_the_config(name):
     assert (type(adam), adam.param_groups[0]["lr"]) == (torch.optim.Adam, 0.02)
     assert len(adam.param_groups[0]["params"]) == (12 if name == "AAC" else 6)
     for _ in range(2):
-        method.training_step(batch_of(), 0)
+        method.train_epoch(batch_of())
     assert [int(counter) for counter in (method.env_steps, method.episodes, method.num_updates)] == [10, 4, 2]
 
 
@@ -140,5 +140,5 @@ def test_the_rate_falls_with_the_episodes_that_were_played():
     method = make("REINFORCE", max_episodes=100, anneal_from=0.5)
     for episodes, rate in ((0, RATE), (50, RATE), (75, RATE / 2), (80, 0.4 * RATE), (100, 0.0)):
         method.episodes.fill_(episodes)
-        method.training_step(batch_of(), 0)
+        method.train_epoch(batch_of())
         assert method.raw_optimisers()[0].param_groups[0]["lr"] == pytest.approx(rate)

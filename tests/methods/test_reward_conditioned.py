@@ -11,7 +11,6 @@ from lightning_rl.core.types import Request, UserError
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.evaluate import evaluate
 from lightning_rl.methods.registry import implementation
-from lightning_rl.methods.reward_conditioned import make_loaders
 from lightning_rl.methods.reward_conditioned_configs import RCPAConfig
 from lightning_rl.methods.window import WindowEpoch
 from lightning_rl.rollouts.episode_buffer import EpisodeWindow
@@ -20,9 +19,9 @@ from lightning_rl.rollouts.player import Player
 
 def build(name: str, gamename: str = "cartpole", layers=(), **settings):
     entry = implementation(name)
-    config = build_config(entry.config, [*merged_values(name, gamename), *layers, ("test", {**tiny_settings(name), **settings})])
+    config = build_config(entry.Config, [*merged_values(name, gamename), *layers, ("test", {**tiny_settings(name), **settings})])
     hparams = {"implementation": name, "gamename": gamename, "seed": 3, "config": dataclasses.asdict(config)}
-    method = entry.method(hparams)
+    method = entry(**hparams)
     adams = method.optimisers()
     method.raw_optimisers = lambda: adams
     return method
@@ -126,8 +125,8 @@ def test_without_conditioning_the_command_is_not_heard(name):
 @pytest.mark.parametrize("name", ["RCP-R", "RCP-A"])
 def test_one_command_per_episode_within_what_was_seen(name):
     method = build(name, target_spread=5.0, **({"command": "hold"} if name == "RCP-R" else {}))
-    experience, _ = make_loaders(method, 0)
-    next(iter(experience))
+    experience = method.rollouts()
+    experience.next_batch()
     method.target.copy_(torch.tensor([1.0, 1.0, -0.5, 1.5]))
     requests = experience.requests(7)
     commands = [r.command[0] for r in requests]
@@ -204,8 +203,8 @@ def test_the_earlier_recipe_runs_stops_and_goes_on(tmp_path, name):
 
 def test_annealed_commands_tell_what_is_left_to_collect():
     method = build("RCP-R", command="anneal", target_labels="episode", gamma=1.0)
-    experience, _ = make_loaders(method, 0)
-    next(iter(experience))
+    experience = method.rollouts()
+    experience.next_batch()
     experience.collector.finish()
     (episode, *_) = experience.collector.collect(experience.requests(1), method.policy.state_dict(), 1)
     assert (np.diff(episode.command[:, 0]) == -1).all()  # CartPole pays 1 a step
@@ -216,7 +215,7 @@ def test_what_is_not_finite_is_named_and_stops_training(name):
     method = build(name)
     batch = window_epoch([1.0, float("nan")], [2.0])
     with pytest.raises(UserError, match=r"(label|value target) is nan in epoch 0: training diverged"):
-        method.training_step(batch, 0)
+        method.train_epoch(batch)
 
 
 @pytest.mark.parametrize("name", ["RCP-R", "RCP-A"])

@@ -15,7 +15,7 @@ from update_helpers import assert_close, descend, leaves, log_softmax_of, relu_n
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.functional.reward_conditioned import draw_targets
 from lightning_rl.methods.registry import implementation
-from lightning_rl.methods.window import WindowEpoch, WindowExperience
+from lightning_rl.methods.window import WindowEpoch, WindowRollouts
 from lightning_rl.rollouts.episode_buffer import EpisodeWindow
 
 RATE, CRITIC_RATE, AVERAGING, GATE_SCALE = 0.05, 0.02, 0.8, 2.0
@@ -30,12 +30,12 @@ def build(name, gamename="cartpole", **settings):
     """A method whose optimisers are plain gradient descent, and whose average is not the learner."""
     entry = implementation(name)
     test = {**tiny_settings(name), **SHARED, **settings}
-    config = build_config(entry.config, [*merged_values(name, gamename), ("test", test)])
-    method = entry.method({"implementation": name, "gamename": gamename, "seed": 3, "config": dataclasses.asdict(config)})
+    config = build_config(entry.Config, [*merged_values(name, gamename), ("test", test)])
+    method = entry(**{"implementation": name, "gamename": gamename, "seed": 3, "config": dataclasses.asdict(config)})
     descents = [torch.optim.SGD(method.learner.parameters(), RATE)]
     if name == "RCP-A":
         descents.append(torch.optim.SGD(method.critic.parameters(), CRITIC_RATE))
-    method.raw_optimisers, method.tick = lambda: descents, lambda: None
+    method.raw_optimisers = lambda: descents
     with torch.no_grad():
         for parameter in method.policy.parameters():
             parameter.add_(0.1)
@@ -102,7 +102,7 @@ def test_an_epoch_of_rcp_r_by_hand(weight_by, merit, target_labels):
     assert weight.max() > 2 * weight.min()
     scaled = (label - 4.75) / (float(np.sqrt(3.6875)) + 1e-5)
     learner, average, loss = written_out_policy_steps(method, epoch.window, epoch.index["policy"], scaled, weight)
-    method.training_step(epoch, 0)
+    method.train_epoch(epoch)
     assert_close(method.learner, learner)
     assert_close(method.policy, average)
     assert logged["train/policy_loss"] == pytest.approx(loss, rel=1e-5)
@@ -161,7 +161,7 @@ def test_an_epoch_of_rcp_a_by_hand(bootstrap, label_max):
     command = ((label - label.mean()) / (label.std(correction=0) + 1e-5)).clamp(-1.2, 1.2)
     weight = exponential(label, 0.5)
     learner, average, loss = written_out_policy_steps(method, window, epoch.index["policy"], command, weight)
-    method.training_step(epoch, 0)
+    method.train_epoch(epoch)
     assert_close(method.critic, critic)
     assert_close(method.learner, learner)
     assert_close(method.policy, average)
@@ -178,7 +178,7 @@ def test_without_exponential_weights_all_steps_count_alike():
     epoch = epoch_of([[1.0, 2.0, 4.0], [8.0]], [False, True], [[3, 0, 1]])
     scaled = (torch.tensor([3.0, 4.0, 4.0, 8.0]) - 4.75) / (float(np.sqrt(3.6875)) + 1e-5)
     learner, average, _ = written_out_policy_steps(method, epoch.window, epoch.index["policy"], scaled, torch.ones(4))
-    method.training_step(epoch, 0)
+    method.train_epoch(epoch)
     assert_close(method.learner, learner)
     assert_close(method.policy, average)
 
@@ -221,7 +221,7 @@ def test_the_next_commands_are_draws_of_the_target():
 
 def experience_of(method, episodes):
     """A window of ``episodes`` without a collector to play any."""
-    experience = WindowExperience(method.cfg, method, None, method.policy, run_seed=3)
+    experience = WindowRollouts(method.cfg, method, None, None, method.policy, run_seed=3)
     experience.absorb(0, episodes)
     return experience
 

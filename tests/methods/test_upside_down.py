@@ -7,18 +7,18 @@ from helpers import same_episodes, tiny_settings
 
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.types import Episode
-from lightning_rl.methods.upside_down import UDRL, UDRLConfig, UpsideDownExperience, commanded_steps, make_loaders
+from lightning_rl.methods.upside_down import UDRL, UDRLConfig, UpsideDownRollouts, commanded_steps
 
 
 def build(gamename: str = "cartpole", num_workers: int = 0, **settings):
     config = build_config(UDRLConfig, [*merged_values("UDRL", gamename), ("test", {**tiny_settings("UDRL"), **settings})])
     hparams = {"implementation": "UDRL", "gamename": gamename, "seed": 3, "config": dataclasses.asdict(config)}
-    method = UDRL(hparams)
-    experience, _ = make_loaders(method, num_workers)
+    method = UDRL(**hparams)
+    experience = method.rollouts(num_workers)
     return method, experience
 
 
-def recorded(experience: UpsideDownExperience) -> list[Episode]:
+def recorded(experience: UpsideDownRollouts) -> list[Episode]:
     """Lets the episodes of the next epochs be seen."""
     seen: list[Episode] = []
     finish = experience.collector.finish
@@ -43,7 +43,7 @@ def test_staleness_is_exactly_one_epoch_with_overlap_and_zero_without(overlap, n
     method, experience = build(overlap=overlap, num_workers=num_workers)
     seen, versions, past = recorded(experience), [], []
     for epoch in range(4):
-        next(iter(experience))
+        experience.next_batch()
         versions.append({e.policy_version for e in seen})
         if epoch:  # replay under the parameters that the stamp names
             check = build(overlap=overlap)[1].collector
@@ -59,8 +59,8 @@ def test_staleness_is_exactly_one_epoch_with_overlap_and_zero_without(overlap, n
 def test_held_out_episodes_are_counted_apart_and_never_stored():
     _, experience = build(num_held_out_episodes_per_iter=2, replay_size=1000)
     seen = recorded(experience)
-    next(iter(experience))
-    batch = next(iter(experience))
+    experience.next_batch()
+    batch = experience.next_batch()
     assert len(seen) == 6
     assert batch.env_steps == sum(e.length for e in seen[:4])
     assert batch.held_out_env_steps == sum(e.length for e in seen[4:])
@@ -81,21 +81,21 @@ def test_two_methods_in_one_process_are_equal_and_configs_are_not_modified():
     (a, ea), (b, eb) = build(), build()
     assert all(torch.equal(p, q) for p, q in zip(a.policy.parameters(), b.policy.parameters(), strict=True))
     assert a.cfg.hidden == [8, 8]
-    batches = [next(iter(e)) for e in (ea, eb)]
+    batches = [e.next_batch() for e in (ea, eb)]
     assert torch.equal(batches[0].steps.obs, batches[1].steps.obs)
 
 
 def test_snapshot_resumes_the_collection_that_was_under_way():
     method, experience = build()
     for _ in range(2):
-        next(iter(experience))
+        experience.next_batch()
         drift(method)
-    state = experience.snapshot()
-    expected = next(iter(experience))
+    state = experience.state_dict()
+    expected = experience.next_batch()
     other_method, other = build()
     other_method.policy.load_state_dict(method.policy.state_dict())
-    other.restore(state)
-    resumed = next(iter(other))
+    other.load_state_dict(state)
+    resumed = other.next_batch()
     assert torch.equal(expected.steps.obs, resumed.steps.obs)
     assert torch.equal(expected.steps.command, resumed.steps.command)
     assert expected.scalars["rollout/return_mean"] == resumed.scalars["rollout/return_mean"]
@@ -118,8 +118,8 @@ def test_loss_falls_on_fixed_examples(gamename, network):
 
 def test_scalars_are_named_as_promised():
     _, experience = build()
-    next(iter(experience))
-    scalars = next(iter(experience)).scalars
+    experience.next_batch()
+    scalars = experience.next_batch().scalars
     expected = {"rollout/return_mean", "rollout/return_std", "rollout/return_min", "rollout/return_max"}
     assert expected | {"rollout/length_mean", "command/return", "command/horizon"} <= scalars.keys()
     assert all(np.isfinite(v) for v in scalars.values())

@@ -11,7 +11,7 @@ from update_helpers import assert_close, descend, leaves, log_softmax_of, relu_n
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.upside_down import CommandRange
-from lightning_rl.methods.upside_down import UDRL, CommandedSteps, UDRLConfig, UpsideDownEpoch, UpsideDownExperience
+from lightning_rl.methods.upside_down import UDRL, CommandedSteps, UDRLConfig, UpsideDownEpoch, UpsideDownRollouts
 from lightning_rl.rollouts.episode_buffer import SortedEpisodeBuffer
 
 RATE = 0.05
@@ -20,15 +20,15 @@ RATE = 0.05
 def build(gamename="cartpole", **settings):
     test = {**tiny_settings("UDRL"), "network": "gated", "hidden": [6, 5], "return_scale": 0.02, "horizon_scale": 0.1, **settings}
     config = build_config(UDRLConfig, [*merged_values("UDRL", gamename), ("test", test)])
-    method = UDRL({"implementation": "UDRL", "gamename": gamename, "seed": 3, "config": dataclasses.asdict(config)})
+    method = UDRL(gamename, seed=3, config=dataclasses.asdict(config))
     descent = torch.optim.SGD(method.policy.parameters(), RATE)
-    method.raw_optimisers, method.tick = lambda: [descent], lambda: None
+    method.raw_optimisers = lambda: [descent]
     return method
 
 
 def experience_of(episodes, **settings):
     """An experience whose buffer holds these episodes, without environments."""
-    experience = UpsideDownExperience.__new__(UpsideDownExperience)
+    experience = UpsideDownRollouts.__new__(UpsideDownRollouts)
     experience.cfg, experience.run_seed, experience.max_return = build(**settings).cfg, 3, 100.0
     spec = EnvSpec("toy", "Toy-v0", 4, 2, False, 20, 100.0, None)
     experience.buffer = SortedEpisodeBuffer(experience.cfg.replay_size, spec, experience.cfg.recent_episodes)
@@ -68,7 +68,7 @@ def test_an_epoch_by_hand(gamename, clip):
         losses.append(float(-log_prob.detach().sum() / 8))
         descend(parameters, -log_prob.sum() / 8, RATE, clip)
     method.log_scalars = logged.update
-    method.training_step(epoch_of(obs, command, action), 0)
+    method.train_epoch(epoch_of(obs, command, action))
     assert_close(method.policy, parameters)
     assert logged["train/policy_loss"] == pytest.approx(sum(losses) / 3, rel=1e-5)
     counters = (method.env_steps, method.episodes, method.held_out_env_steps, method.num_updates)
@@ -77,7 +77,7 @@ def test_an_epoch_by_hand(gamename, clip):
 
 def test_evaluation_asks_for_the_lower_end_of_the_commands():
     method, obs, command = build(), torch.zeros(1, 2, 4), torch.ones(1, 2, 2)
-    method.training_step(epoch_of(obs, command, torch.zeros(1, 2, dtype=torch.int64)), 0)
+    method.train_epoch(epoch_of(obs, command, torch.zeros(1, 2, dtype=torch.int64)))
     assert method.first_command() == (40.0, 25.0)
     assert method.command_limits() == (-3.0, 9.0)
 
@@ -87,8 +87,8 @@ def test_held_out_steps_are_judged_and_not_trained_on():
     obs, command, action = torch.ones(1, 2, 4), torch.ones(1, 2, 2), torch.zeros(1, 2, dtype=torch.int64)
     held = CommandedSteps(-torch.ones(3, 4), torch.full((3, 2), 30.0), torch.tensor([1, 1, 0]))
     method.log_scalars = logged.update
-    method.training_step(epoch_of(obs, command, action, held), 0)
-    other.training_step(epoch_of(obs, command, action), 0)
+    method.train_epoch(epoch_of(obs, command, action, held))
+    other.train_epoch(epoch_of(obs, command, action))
     assert_close(method.policy, list(other.policy.parameters()))
     expected = -log_softmax_of(gated(list(method.policy.parameters()), held.obs, held.command), held.action).mean()
     assert logged["held_out/policy_loss"] == pytest.approx(float(expected.detach()), rel=1e-5)

@@ -51,8 +51,8 @@ def test_the_critic_of_reward_conditioned_policies_finds_the_values_of_a_random_
     settings = {"gamma": GAMMA, "critic_learning_rate": 0.02, "critic_hidden": [16], "bootstrap_truncated": True}
     settings |= {"value_scale": 1.0, "critic_max_grad_norm": 100.0, "gae_lambda": 0.7}
     entry = implementation("RCP-A")
-    config = build_config(entry.config, [*merged_values("RCP-A", "chain"), ("test", {**tiny_settings("RCP-A"), **settings})])
-    method = entry.method({"implementation": "RCP-A", "gamename": "chain", "seed": 3, "config": dataclasses.asdict(config)})
+    config = build_config(entry.Config, [*merged_values("RCP-A", "chain"), ("test", {**tiny_settings("RCP-A"), **settings})])
+    method = entry(**{"implementation": "RCP-A", "gamename": "chain", "seed": 3, "config": dataclasses.asdict(config)})
     adams = method.optimisers()
     method.raw_optimisers = lambda: adams
     window = EpisodeWindow(10_000)

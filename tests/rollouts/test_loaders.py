@@ -71,7 +71,7 @@ def test_what_has_no_episode_yet_is_outstanding():
     assert c.outstanding == []
 
 
-def test_one_collection_at_a_time_and_none_after_closing():
+def test_one_collection_at_a_time_and_a_closed_collector_begins_anew():
     c = collector(0)
     parameters = c.behaviour.state_dict()
     with pytest.raises(RuntimeError, match="no collection"):
@@ -80,8 +80,7 @@ def test_one_collection_at_a_time_and_none_after_closing():
     with pytest.raises(RuntimeError, match="under way"):
         c.start(requests(2), parameters, 0)
     c.close()
-    with pytest.raises(RuntimeError, match="closed"):
-        c.start(requests(2), parameters, 0)
+    assert len(c.collect(requests(2), parameters, 0)) == 2
 
 
 def test_collections_leave_the_global_generator_alone():

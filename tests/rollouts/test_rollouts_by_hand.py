@@ -1,6 +1,7 @@
 """Roll-outs in scripted environments under a policy that writes down what it is asked: every entry of the episodes by hand."""
 
 import functools
+import types
 
 import numpy as np
 import pytest
@@ -11,8 +12,13 @@ from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import Request
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.upside_down import next_command
-from lightning_rl.methods.base import Evaluation, evaluation_requests
-from lightning_rl.rollouts.experience import RolloutExperience, training_requests, warm_up_requests
+from lightning_rl.rollouts.data_module import (
+    CollectedRollouts,
+    Evaluation,
+    evaluation_requests,
+    training_requests,
+    warm_up_requests,
+)
 from lightning_rl.rollouts.player import ActionNoise, Player, uniform_actions
 
 SPEC = EnvSpec("toy", "Toy-v0", 1, 2, False, 150, 100.0, None)
@@ -175,11 +181,11 @@ class Echo:
         return self.finish()
 
 
-class Asking(RolloutExperience):
+class Asking(CollectedRollouts):
     """One request a epoch, named by it; writes down what is done in which order."""
 
     def __init__(self, policy, overlap):
-        super().__init__(Echo(), policy, overlap)
+        super().__init__(Echo(), None, policy, 0, overlap)
         self.order = []
 
     def requests(self, epoch):
@@ -201,7 +207,7 @@ def test_a_collection_is_played_by_the_policy_of_its_version(overlap, versions):
     experience = Asking(policy, overlap)
     for epoch in range(3):
         policy.weight.data.fill_(float(epoch))
-        assert list(experience) == [epoch]
+        assert experience.next_batch() == epoch
     calls = experience.collector.calls
     assert [version for _, _, version in calls] == versions
     assert [float(weight) for _, weight, _ in calls] == versions
@@ -214,7 +220,8 @@ def test_a_collection_is_played_by_the_policy_of_its_version(overlap, versions):
 class Judged:
     """What an evaluation asks of a method."""
 
-    current_epoch, policy = 4, torch.nn.Linear(1, 1)
+    current_epoch, policy, seed = 4, torch.nn.Linear(1, 1), 9
+    cfg = types.SimpleNamespace(eval_episodes=2)
 
     def first_command(self):
         return (1.0,)
@@ -225,7 +232,7 @@ class Judged:
 
 def test_an_evaluation_plays_each_mode_and_each_probe_on_the_same_seeds():
     collector = Echo()
-    (batch,) = Evaluation(collector, Judged(), 9, 2)
+    batch = Evaluation(Judged(), collector).play()
     assert {prefix: [e.ret for e in episodes] for prefix, episodes in batch.items()} == {
         "eval": [0, 1], "eval_greedy": [2, 3], "eval_low": [4, 5], "eval_high": [6, 7],
     }  # fmt: skip

@@ -37,9 +37,9 @@ def evolve(
 ) -> list[dict[str, Any]]:  # fmt: skip
     """A row for each generation of one run, counted from 0. base: layers of the YAML, asked: the user's above them."""
     cls, layers = METHODS[implementation], [*base, *asked]
-    config = build_config(cls.config_class, layers)
+    config = build_config(cls.Config, layers)
     refuse_unread(config.unread(), *asked)
-    method = cls({"implementation": implementation, "gamename": gamename, "seed": seed, "config": dataclasses.asdict(config)})
+    method = cls(gamename, implementation=implementation, seed=seed, config=dataclasses.asdict(config))
     outer, optimisers, rows = method.outer_loop(), method.optimisers(), []
     shown = {key: getattr(config, key) for key in SHOWN}
     for number in range(config.max_epochs):

@@ -7,7 +7,7 @@ from typing import Any
 
 from lightning_rl.core.types import UserError
 from lightning_rl.evolution.executors import EXECUTORS
-from lightning_rl.run.train import RunOptions
+from lightning_rl.run.options import RunOptions
 
 
 def trial_bundles(options: RunOptions) -> list[dict[str, float]]:

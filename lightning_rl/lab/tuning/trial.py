@@ -17,12 +17,15 @@ from typing import Any
 import numpy as np
 import yaml
 
+from lightning_rl.core.config import build_config, config_layers
 from lightning_rl.core.files import appending, read_lines, write_text
 from lightning_rl.core.types import UserError
 from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.lab.tuning.space import TuneConfig, spaces
 from lightning_rl.methods.registry import implementation
-from lightning_rl.run.train import RunOptions, check_accelerator, load_config, merged_config, train
+from lightning_rl.run.options import RunOptions, check_accelerator, run_config
+from lightning_rl.run.runtime import prepare_process
+from lightning_rl.run.train import run_training
 
 COLUMNS = ("report", "budget", "score", "seed_scores")
 SETTINGS, REPORTS, FAILED = "settings.yaml", "reports.csv", "failed.txt"
@@ -58,7 +61,9 @@ class Plan:
 
     def _unread(self, settings: Mapping[str, Any]) -> Mapping[str, str]:
         every = {**self.options.settings, **self.tune.settings, **settings}
-        return merged_config(dataclasses.replace(self.options, settings=every)).unread()
+        o = self.options
+        layers = config_layers(o.implementation, o.gamename, o.preset, o.config)
+        return build_config(implementation(o.implementation).Config, [*layers, ("--set", every)]).unread()
 
     def runs(self, name: str, settings: Mapping[str, Any]) -> list[RunOptions]:
         """The runs of a trial: one of all seeds where the method stacks them, else one for each."""
@@ -66,7 +71,7 @@ class Plan:
         exp_name = f"{base.exp_name}/{base.implementation}/tune/{name}"
         every = {**base.settings, **tune.settings, **settings}
         run = dataclasses.replace(base, exp_name=exp_name, settings=every, num_seeds=tune.seeds, log_version=0)
-        return [run] if implementation(base.implementation).method.stackable else run.seeds()
+        return [run] if implementation(base.implementation).stackable else run.seeds()
 
     def check(self) -> None:
         """UserError for a search that cannot run, e.g. a space beyond what a key may be."""
@@ -74,7 +79,7 @@ class Plan:
         for space in spaces(self.tune.search):
             for value in space.bounds():
                 (run, *_) = self.runs("check", {space.key: value})
-                load_config(dataclasses.replace(run, settings={**run.settings, **self.tune.budget}), "tune search")
+                run_config(dataclasses.replace(run, settings={**run.settings, **self.tune.budget}), "tune search")
 
 
 def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[dict[str, float]]:
@@ -83,6 +88,7 @@ def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[di
     What was reported before is not done again; where nothing is left to do, the last report is given once more, as the search
     may have been killed before it received it. UserError where a run fails, e.g. diverges.
     """
+    prepare_process()
     folder, tune = plan.trial_folder(name), plan.tune
     write_text(folder / SETTINGS, yaml.safe_dump(dict(settings), sort_keys=False))
     ((key, total),) = tune.budget.items()
@@ -93,7 +99,7 @@ def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[di
         before, budget = (round(total * n / tune.reports) for n in (number - 1, number))
         for run in plan.runs(name, settings):
             longer = {**run.settings, key: budget}
-            if train(dataclasses.replace(run, settings=longer, resume=True)):
+            if run_training(dataclasses.replace(run, settings=longer, resume=True)).received:
                 raise KeyboardInterrupt
         folders = [run.run_dir for whole in plan.runs(name, settings) for run in whole.seeds()]
         scores = [stretch_score(each, tune.metric, before if key == "max_env_steps" else None) for each in folders]

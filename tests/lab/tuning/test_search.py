@@ -15,7 +15,8 @@ from lightning_rl.lab.tuning.results import Trial, best_trial, read_search, read
 from lightning_rl.lab.tuning.search import NEEDS
 from lightning_rl.lab.tuning.space import load_tune_config
 from lightning_rl.lab.tuning.trial import Plan, read_reports, run_trial
-from lightning_rl.run.train import RunOptions, train
+from lightning_rl.run.options import RunOptions
+from lightning_rl.run.train import run_training
 
 SEARCH = {"learning_rate": {"log": [1e-4, 1e-2]}, "hidden": {"choice": [[8, 8], [8, 16]]}}
 
@@ -55,7 +56,8 @@ def test_a_trial_killed_on_its_way_goes_on_to_the_same_result(tmp_path):
     half.close()
     # as if the first seed had just finished the second stretch when the machine went down
     (first, _) = broken.runs("one", settings)
-    assert train(dataclasses.replace(first, settings={**first.settings, "max_env_steps": 400}, resume=True)) == 0
+    longer = dataclasses.replace(first, settings={**first.settings, "max_env_steps": 400}, resume=True)
+    assert run_training(longer).received == 0
     assert list(run_trial(broken, "one", settings)) == expected[1:]
 
 

@@ -7,7 +7,7 @@ from lightning_rl.core.types import UserError
 from lightning_rl.lab.tuning.space import load_tune_config, spaces
 from lightning_rl.lab.tuning.trial import Plan
 from lightning_rl.methods.registry import IMPLEMENTATIONS
-from lightning_rl.run.train import RunOptions, load_config
+from lightning_rl.run.options import RunOptions, run_config
 
 
 def test_what_is_drawn_becomes_what_the_config_takes():
@@ -69,7 +69,7 @@ def test_a_search_that_cannot_run_is_refused_before_it_starts(tmp_path):
 
 def test_a_search_leaves_out_what_the_strategy_does_not_read(tmp_path):
     options = RunOptions("SE", "cartpole", preset="bandit", logdir=tmp_path)  # snes
-    unread = load_config(options).unread()
+    unread = run_config(options).unread()
     tune = load_tune_config("SE", "cartpole", {}, unread)
     assert "score_transform" not in tune.search
     assert "step_size" in tune.search

@@ -17,7 +17,7 @@ from lightning_rl.core.types import UserError
 from lightning_rl.lab.tuning.placement import check_room, trial_bundles
 from lightning_rl.lab.tuning.space import load_tune_config
 from lightning_rl.lab.tuning.trial import Plan, run_trial
-from lightning_rl.run.train import RunOptions
+from lightning_rl.run.options import RunOptions
 
 SETTINGS = {
     "population": 4, "center_agents": 2, "hidden": [8], "eval_agents": 1, "eval_episodes": 1, "stop_rule": "none",

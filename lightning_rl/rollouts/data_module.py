@@ -1,35 +1,118 @@
-"""The training data of a roll-out method: one collection of episodes per epoch."""
+"""The data of a run as a LightningDataModule: each epoch one training batch, and one evaluation when it is due."""
 
 from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
+from pytorch_lightning import LightningDataModule
 from torch import Tensor
 
 from lightning_rl.core.contents import Also, Count, ListOf, Text
 from lightning_rl.core.limits import NAME_BYTES
 from lightning_rl.core.seeding import derive_seed
-from lightning_rl.core.types import Episode, Request
+from lightning_rl.core.types import ActionMode, Episode, Request
 from lightning_rl.nets.policies import Policy
 from lightning_rl.rollouts.collector import Collector
 
+if TYPE_CHECKING:
+    from lightning_rl.methods.base import Method
 
-class RolloutExperience:
-    """Collects episodes, hands them over for training, and can be resumed to the bit.
+
+class OneBatch:
+    """A loader of length 1: Lightning would prefetch from one without a length, and train on stale data."""
+
+    def __init__(self, make: Callable[[], Any]):
+        self._make = make
+
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[Any]:
+        yield self._make()
+
+
+class Rollouts(LightningDataModule):
+    """What a method learns from and is evaluated on. It owns environments and buffers.
+
+    ``state_dict`` is all that the next epoch depends on; Lightning saves and restores it with the rest of a checkpoint.
+    """
+
+    def __init__(self, evaluation: Evaluation):
+        super().__init__()
+        self.evaluation = evaluation
+
+    def next_batch(self) -> Any:
+        """The training batch of the next epoch."""
+        raise NotImplementedError
+
+    def layout(self, done: int) -> dict[str, Any]:
+        """What ``state_dict`` may look like after ``done`` epochs: a template of ``core.contents``."""
+        return {}
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        pass
+
+    def collectors(self) -> list[Collector]:
+        """All that may have worker processes."""
+        return [] if self.evaluation.collector is None else [self.evaluation.collector]
+
+    def train_dataloader(self) -> OneBatch:
+        return OneBatch(self.next_batch)
+
+    def val_dataloader(self) -> OneBatch:
+        return OneBatch(self.evaluation.play)
+
+    def teardown(self, stage: str) -> None:
+        for collector in self.collectors():
+            collector.close()
+
+
+class Evaluation:
+    """Plays the current policy, sampled and greedy, and under the method's probing commands, on the same environment seeds.
+
+    collector: None for methods that evaluate without a policy of their own.
+    """
+
+    def __init__(self, method: Method, collector: Collector | None):
+        self.method, self.collector = method, collector
+
+    def play(self) -> Any:
+        """What ``validation_step`` takes: here ``{prefix: episodes}``, prefixes ``eval``, ``eval_greedy`` and the probes'."""
+        return self.play_policy(self.method.seed, self.method.policy)
+
+    def play_policy(self, seed: int, policy: Policy) -> dict[str, list[Episode]]:
+        """The evaluation of one policy of a run of this seed."""
+        assert self.collector is not None
+        method = self.method
+        epoch, count = method.current_epoch, method.cfg.eval_episodes
+        asked: list[tuple[str, tuple[float, ...] | None, ActionMode]] = [
+            ("eval", method.first_command(), "sampled"), ("eval_greedy", method.first_command(), "greedy"),
+        ]  # fmt: skip
+        asked += [(prefix, command, "sampled") for prefix, command in method.probe_commands().items()]
+        requests = [r for _, c, mode in asked for r in evaluation_requests(seed, "evaluation", epoch, count, c, mode)]
+        episodes = self.collector.collect(requests, policy.state_dict(), version=epoch + 1)
+        return {prefix: episodes[i * count : (i + 1) * count] for i, (prefix, _, _) in enumerate(asked)}
+
+
+class CollectedRollouts(Rollouts):
+    """Data of a method that learns from episodes of its own policy.
 
     With ``overlap`` the episodes of epoch k + 1 are played during the training of epoch k, under the
     parameters that it started from: exactly one epoch of staleness. Without, they are never stale.
     A family says what to ask for (``requests``), what to keep (``absorb``) and what to train on (``prepare``).
     """
 
-    run_seed: int
     command: Any = None  # template of a request's command
 
-    def __init__(self, collector: Collector, policy: Policy, overlap: bool):
-        self.collector, self.policy, self.overlap = collector, policy, overlap
+    def __init__(self, collector: Collector, evaluation: Evaluation, policy: Policy, run_seed: int, overlap: bool):
+        super().__init__(evaluation)
+        self.collector, self.policy, self.run_seed, self.overlap = collector, policy, run_seed, overlap
         self.epoch = 0
         self._under_way: list[Request] = []
 
@@ -59,10 +142,10 @@ class RolloutExperience:
         """The most episodes that a collection of training can have."""
         raise NotImplementedError
 
-    def __len__(self) -> int:
-        return 1
+    def collectors(self) -> list[Collector]:
+        return [self.collector, *super().collectors()]
 
-    def __iter__(self) -> Iterator[Any]:
+    def next_batch(self) -> Any:
         epoch, started = self.epoch, time.perf_counter()
         if not self.collector.busy:
             self._start(epoch)
@@ -72,7 +155,7 @@ class RolloutExperience:
         self.epoch += 1
         if self.overlap:
             self._start(self.epoch)
-        yield self.prepare(epoch, episodes, waited)
+        return self.prepare(epoch, episodes, waited)
 
     def _start(self, epoch: int) -> None:
         # The policy has been trained for as many epochs as were begun, less the one that begins now.
@@ -83,8 +166,8 @@ class RolloutExperience:
         self._under_way = requests
         self.collector.start(requests, parameters, version)
 
-    def snapshot(self) -> dict[str, Any]:
-        """All that the next epoch depends on; a collection under way is described by what is played and by whom."""
+    def state_dict(self) -> dict[str, Any]:
+        """A collection under way is described by what is played and by whom."""
         state: dict[str, Any] = {"epoch": self.epoch, **self.contents()}
         if self.overlap:
             state["under_way"] = {
@@ -95,7 +178,6 @@ class RolloutExperience:
         return state
 
     def layout(self, done: int) -> dict[str, Any]:
-        """What ``snapshot`` may look like after ``done`` epochs."""
         template = {"epoch": done, **self.contents_layout(done)}
         if self.overlap:
             request = (Text(NAME_BYTES), Count(0, 2**63 - 1), "sampled", self.command)
@@ -112,11 +194,11 @@ class RolloutExperience:
         own = training_requests(self.run_seed, done, [request.command for request in given])
         return None if given == own else f"its episodes are not those of epoch {done} of seed {self.run_seed}"
 
-    def restore(self, state: dict[str, Any]) -> None:
-        self.epoch = state["epoch"]
-        self.refill(state)
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.epoch = state_dict["epoch"]
+        self.refill(state_dict)
         if self.overlap:
-            under_way = state["under_way"]
+            under_way = state_dict["under_way"]
             requests = [Request(name, seed, mode, command) for name, seed, mode, command in under_way["requests"]]
             self._play(requests, under_way["behaviour"], under_way["version"])
 
@@ -132,4 +214,14 @@ def training_requests(run_seed: int, epoch: int, commands: Sequence[tuple[float,
     return [
         Request(f"epoch {epoch}, episode {i}", derive_seed(run_seed, "rollout", epoch, i), "sampled", command)
         for i, command in enumerate(commands)
+    ]
+
+
+def evaluation_requests(
+    run_seed: int, purpose: str, epoch: int, count: int, command: tuple[float, ...] | None, mode: ActionMode
+) -> list[Request]:
+    """``count`` requests; other commands and modes meet the same environment seeds."""
+    return [
+        Request(f"{purpose} after epoch {epoch}, {mode} episode {i}", derive_seed(run_seed, purpose, epoch, i), mode, command)
+        for i in range(count)
     ]

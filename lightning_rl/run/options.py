@@ -1,0 +1,75 @@
+"""What is asked of a run, and the checked config that follows from it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lightning_rl.core.config import load_config
+from lightning_rl.core.gamenames import folder_name
+from lightning_rl.core.schema import MethodConfig
+from lightning_rl.core.types import UserError
+from lightning_rl.methods.registry import IMPLEMENTATIONS, implementation
+
+
+@dataclasses.dataclass(frozen=True)
+class RunOptions:
+    """What the command line says about a run.
+
+    settings: ``--set`` keys and values, and flags that mean the same; config: keys and values of ``--config``.
+    log_version: the logger's folder; None: a new one each time that the run is started.
+    """
+
+    implementation: str
+    gamename: str
+    exp_name: str = "default"
+    seed: int = 25
+    num_seeds: int = 1
+    preset: str | None = None
+    num_workers: int = 1
+    logdir: Path = Path("exp_dir")
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    accelerator: str = "cpu"
+    checkpoint: bool = True
+    executor: str = "serial"
+    ray_address: str | None = None
+    recording_epoch_interval: int = -1
+    reload: Path | None = None
+    resume: bool = False
+    config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    log_version: int | None = None
+
+    @property
+    def run_dir(self) -> Path:
+        return self.logdir / folder_name(self.gamename) / self.exp_name / self.implementation / f"seed_{self.seed}"
+
+    def seeds(self) -> list[RunOptions]:
+        """The run of each seed: seed, seed + 1, .."""
+        return [dataclasses.replace(self, seed=self.seed + n, num_seeds=1) for n in range(self.num_seeds)]
+
+
+def run_config(options: RunOptions, where: str = "--set") -> MethodConfig:
+    """The checked config of a run; where: its settings come from."""
+    schema, o = implementation(options.implementation).Config, options
+    return load_config(schema, o.implementation, o.gamename, o.preset, o.config, o.settings, where)
+
+
+def check_accelerator(options: RunOptions) -> None:
+    """UserError where the method cannot train on what ``--accelerator`` asks for, whatever the machine has."""
+    if options.accelerator == "gpu" and implementation(options.implementation).cpu_only:
+        able = ", ".join(name for name, entry in IMPLEMENTATIONS.items() if not entry.cpu_only)
+        raise UserError(f"--accelerator gpu: {options.implementation} trains on the CPU only, use cpu or auto; on a GPU: {able}")
+
+
+def accelerator_of(options: RunOptions) -> str:
+    """``cpu`` or ``gpu``: what ``--accelerator`` means for the method on this machine; UserError where it cannot be had."""
+    check_accelerator(options)
+    there = torch.cuda.is_available()
+    if options.accelerator == "gpu" and not there:
+        raise UserError("--accelerator gpu: no GPU that torch can use was found; use --accelerator cpu")
+    may = options.accelerator != "cpu" and not implementation(options.implementation).cpu_only
+    return "gpu" if there and may else "cpu"
