@@ -130,7 +130,7 @@ def register_env(
         UserError: The name is that of an environment of this package, or the horizon is no number of steps.
     """
     if gamename in _BUILT_IN:
-        raise UserError(f"gamename '{gamename}' is taken by the environment of this package; register yours under another name")
+        raise UserError(f"gamename '{gamename}' is that of an environment of this package; register yours under another name")
     if horizon is not None and not 1 <= horizon <= WHOLE:
         raise UserError(f"register_env('{shorten(gamename)}'): horizon {horizon} is no time limit; give 1 step or more")
     given = tuple((kwargs or {}).items())
@@ -154,10 +154,10 @@ def base_name(gamename: str) -> str:
 
 def named_game(gamename: str) -> Game | None:
     """What is known of a gamename, which may say a size where ``SIZED`` has it, or None. UserError for a wrong size."""
-    name = base_name(gamename)
-    if name == gamename or name not in SIZED:
-        return GAMES.get(name)
-    sizes, known, asked = gamename.split("-")[1:], GAMES[name].kwargs, shorten(gamename)
+    name, *sizes = gamename.split("-")
+    if gamename in GAMES or name not in SIZED:
+        return GAMES.get(base_name(gamename))
+    known, asked = GAMES[name].kwargs, shorten(gamename)
     if not all(size.isdecimal() and size.isascii() for size in sizes) or len(sizes) > len(known):
         example = "-".join([name, *(str(value) for _, value in known)])
         meaning = " and ".join(key for key, _ in known)
@@ -171,8 +171,8 @@ def unknown_gamename(gamename: str, ids: Iterable[str] = ()) -> UserError:
     """The error for a gamename that is neither here nor in Gymnasium, with the nearest name, in any case. ids: Gymnasium's."""
     names = {name.casefold(): name for name in (*ids, *GAMES)}
     near = difflib.get_close_matches(gamename.casefold(), names, n=1, cutoff=0.75)
-    every = f"choose one of: {', '.join(GAMES)}; or a Gymnasium id, e.g. MountainCar-v0 or my_package:MyEnv-v0"
-    remedy = f"did you mean '{names[near[0]]}'?" if near else every
+    ids_too = "or a Gymnasium id, e.g. MountainCar-v0 or my_package:MyEnv-v0; register_env adds names"
+    remedy = f"did you mean '{names[near[0]]}'?" if near else f"choose one of: {', '.join(GAMES)}; {ids_too}"
     return UserError(f"unknown gamename '{shorten(gamename)}'; {remedy}")
 
 

@@ -69,7 +69,7 @@ def make_env(game: str | EnvSpec, render: bool = False) -> Env:
         The environment. What its code does wrong is raised as a ``UserError`` with the file and line of that code.
 
     Raises:
-        UserError: Nobody knows the gamename, or the environment cannot be made.
+        UserError: The gamename is unknown, or the environment cannot be made.
     """
     spec = env_spec(game) if isinstance(game, str) else game
     env = plain_env(spec, **({"render_mode": "rgb_array"} if render else {}))

@@ -25,7 +25,7 @@ from lightning_rl.envs.func_env import FuncGymEnv, is_func_env
 from lightning_rl.envs.spaces import check_actions, check_observations
 
 DEFAULT_HORIZON = 1000
-"""Time limit of environments for which nobody states one; that of most of Gymnasium's robots."""
+"""Time limit where none is known; that of Gymnasium's robots."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def env_spec(gamename: str) -> EnvSpec:
         The facts; of a raw id that is the environment of a name of this package, e.g. ``CartPole-v1``, those of the name.
 
     Raises:
-        UserError: Nobody knows the name, the environment cannot be made, or nothing here can see or act in it.
+        UserError: The name is unknown, the environment cannot be made, or its spaces do not fit any network here.
     """
     game, entry = _lookup(gamename)
     sources = (GAMES.get(base_name(gamename)), None if callable(game.env) else entry)
@@ -106,26 +106,29 @@ def _solved(game: Game, entry: GymSpec) -> float | None:
 
 
 def _lookup(gamename: str) -> tuple[Game, GymSpec]:
-    """What is known of a gamename here, and Gymnasium's registry entry; UserError for an unknown one."""
+    """What this package knows of a gamename, and Gymnasium's registry entry; UserError for an unknown one."""
     _import(gamename)  # may call register_env
     game = named_game(gamename) or Game(gamename)
     return game, _entry(gamename, game.env)
 
 
 def _import(name: str) -> None:
-    """Imports the module of a ``module:Id-v0``; UserError where that is none that could have environments, or cannot be done."""
-    module, said = name.rpartition(":")[0], f"gamename '{shorten(name)}'"
+    """Imports the module of a ``module:Id-v0``; UserError where it cannot be imported, or cannot have environments.
+
+    Gamenames come from checkpoints, too, so that modules that act when they are imported must not be.
+    """
+    module, where = name.rpartition(":")[0], f"gamename '{shorten(name)}'"
     if not module:
         return
-    if module.partition(".")[0] in sys.stdlib_module_names:  # names come from checkpoints, too: not all do no harm
-        raise UserError(f"{said}: {module} is a module of Python and has no environments; name yours")
+    if module.partition(".")[0] in sys.stdlib_module_names or module.endswith(".__main__"):
+        raise UserError(f"{where}: {module} is no module that registers environments; name yours")
     try:
         importlib.import_module(module)
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
-            raise UserError(f"{said}: there is no module '{error.name}'; install it, or add its folder to PYTHONPATH") from error
+            raise UserError(f"{where}: there is no module '{error.name}'; install it, or add its folder to PYTHONPATH") from error
         file, line = own_place(frames_of(error)) or frames_of(error)[-1]
-        raise UserError(f"{said}: importing {module}: {say(error)} at {file}:{line}") from error
+        raise UserError(f"{where}: importing {module}: {say(error)} at {file}:{line}") from error
 
 
 def _entry(gamename: str, env: str | Callable[..., Any]) -> GymSpec:
@@ -160,7 +163,7 @@ def _read(gamename: str, game: Game, entry: GymSpec) -> EnvSpec:
     if horizon is None:
         horizon = DEFAULT_HORIZON
         warnings.warn(
-            f"nobody states a time limit for '{gamename}': its episodes are cut after {horizon} steps; "
+            f"no time limit is known for '{gamename}': its episodes are cut after {horizon} steps; "
             "lightning_rl.register_env(..., horizon=) sets another",
             stacklevel=3,
         )
@@ -171,7 +174,7 @@ def _read(gamename: str, game: Game, entry: GymSpec) -> EnvSpec:
 
 
 def _time_limit(env: gymnasium.Env[Any, Any]) -> int | None:
-    """That of a ``TimeLimit`` around the environment, as those that a user's function makes may have."""
+    """The limit of a ``TimeLimit`` wrapper that the user's own function or class has put around it."""
     while isinstance(env, gymnasium.Wrapper):
         if isinstance(env, gymnasium.wrappers.TimeLimit):
             return int(env._max_episode_steps)

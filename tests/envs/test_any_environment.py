@@ -12,6 +12,7 @@ from chain_helpers import Chain
 from gymnasium import spaces
 from helpers import ROOT, run_cli
 
+from lightning_rl.cli import main
 from lightning_rl.core.config import merged_values
 from lightning_rl.core.gamenames import GAMES, Game, base_name, folder_name, register_env
 from lightning_rl.core.types import UserError
@@ -71,7 +72,8 @@ def test_facts_are_read_from_gymnasium():
 @pytest.mark.parametrize(
     ("env_id", "name"),
     [("CartPole-v1", "cartpole"), ("CartPole-v0", "cartpole-v0"), ("Pendulum-v1", "pendulum"),
-     ("LunarLander-v3", "lunarlander"), ("HalfCheetah-v5", "halfcheetah")],
+     ("LunarLander-v3", "lunarlander"), ("HalfCheetah-v5", "halfcheetah"),
+     ("lightning_rl.envs.adapters:lightning_rl/ProcMaze-v0", "procmaze")],
 )  # fmt: skip
 def test_an_id_is_the_same_as_its_name(env_id, name):
     """Facts, blocks of configs and the form in batched torch; only the folder is that of what was asked for."""
@@ -131,7 +133,7 @@ def test_solved_returns_without_making_the_environment(monkeypatch):
 
 def test_without_a_time_limit_there_is_one_and_a_warning(monkeypatch):
     monkeypatch.setattr("lightning_rl.envs.spec._READ", {})
-    with pytest.warns(UserWarning, match=r"nobody states a time limit for 'CliffWalkingSlippery-v1': .* cut after 1000 steps"):
+    with pytest.warns(UserWarning, match=r"no time limit is known for 'CliffWalkingSlippery-v1': .* cut after 1000 steps"):
         assert env_spec("CliffWalkingSlippery-v1").horizon == DEFAULT_HORIZON
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -168,6 +170,7 @@ def test_a_module_of_the_user_is_imported_and_trained_on(module, tmp_path):
         assert run_cli(tmp_path, "--max_epochs", "1", gamename="walks_a:Walk-v0", implementation=implementation) == 0
         last = tmp_path / "walks_a-Walk-v0" / "default" / implementation / "seed_25" / "last.ckpt"
         assert torch.load(last, weights_only=True)["epoch"] == 0
+        assert main(["--eval_agent", str(last), "--eval_episodes", "1", "--num_workers", "0"]) == 0
 
 
 def test_a_module_may_register_names(module):
@@ -194,9 +197,11 @@ def test_a_module_that_cannot_be_imported_is_one_line(module, text, message):
 def test_modules_that_are_not_there_or_pythons_own():
     with pytest.raises(UserError, match="there is no module 'nowhere'; install it, or add its folder to PYTHONPATH"):
         env_spec("nowhere:Env-v0")
-    with pytest.raises(UserError, match="antigravity is a module of Python and has no environments"):
+    with pytest.raises(UserError, match="antigravity is no module that registers environments"):
         env_spec("antigravity:Env-v0")
-    assert "antigravity" not in sys.modules
+    with pytest.raises(UserError, match=r"pip\.__main__ is no module that registers environments"):
+        env_spec("pip.__main__:Env-v0")
+    assert not {"antigravity", "pip.__main__"} & sys.modules.keys()
 
 
 def test_a_class_is_registered_with_what_is_known_of_it(register):
@@ -232,7 +237,7 @@ def test_an_environment_in_batched_torch_is_played_as_one(register):
 
 
 def test_registrations_that_are_refused(register):
-    with pytest.raises(UserError, match="gamename 'cartpole' is taken"):
+    with pytest.raises(UserError, match="gamename 'cartpole' is that of an environment of this package"):
         register("cartpole", Echo)
     with pytest.raises(UserError, match="horizon 0 is no time limit"):
         register("echo", Echo, horizon=0)

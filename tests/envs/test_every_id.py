@@ -39,7 +39,7 @@ def test_the_sixteen_are_there():
         env_spec("CarRacing-v3")
 
 
-@pytest.mark.filterwarnings("ignore:nobody states a time limit")
+@pytest.mark.filterwarnings("ignore:no time limit is known")
 @pytest.mark.parametrize(("implementation", "gamename"), [*FAST, *SLOW])
 def test_an_epoch_of_training(tmp_path, implementation, gamename):
     assert run_cli(tmp_path, "--max_epochs", "1", gamename=gamename, implementation=implementation) == 0
