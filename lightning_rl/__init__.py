@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from lightning_rl.core.gamenames import register_env
+    from lightning_rl.envs.gym import make_env
     from lightning_rl.envs.proxies import load_proxy
 
 _PLACES = {
     "load_proxy": "envs.proxies",
+    "make_env": "envs.gym",
+    "register_env": "core.gamenames",
 }
 """The public names, and the modules that have them."""
 
-__all__ = ["__version__", "load_proxy"]
+__all__ = ["__version__", "load_proxy", "make_env", "register_env"]
 
 
 def __getattr__(name: str) -> Any:

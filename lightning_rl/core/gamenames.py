@@ -6,14 +6,13 @@ size (``procmaze-6``), or any Gymnasium id: ``MountainCar-v0``, or ``my_package:
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lightning_rl.core.limits import ENV_SIZE, WHOLE, shorten
+from lightning_rl.core.limits import ENV_SIZE, WHOLE, nearest, shorten
 from lightning_rl.core.types import UserError
 
 _OWN = "lightning_rl.envs.adapters:lightning_rl"
@@ -169,10 +168,9 @@ def named_game(gamename: str) -> Game | None:
 
 def unknown_gamename(gamename: str, ids: Iterable[str] = ()) -> UserError:
     """The error for a gamename that is neither here nor in Gymnasium, with the nearest name, in any case. ids: Gymnasium's."""
-    names = {name.casefold(): name for name in (*ids, *GAMES)}
-    near = difflib.get_close_matches(gamename.casefold(), names, n=1, cutoff=0.75)
-    ids_too = "or a Gymnasium id, e.g. MountainCar-v0 or my_package:MyEnv-v0; register_env adds names"
-    remedy = f"did you mean '{names[near[0]]}'?" if near else f"choose one of: {', '.join(GAMES)}; {ids_too}"
+    remedy = f"choose one of: {', '.join(GAMES)}; or a Gymnasium id, e.g. MountainCar-v0 or my_package:MyEnv-v0"
+    if (near := nearest(gamename, (*ids, *GAMES))) is not None:
+        remedy = f"did you mean '{near}'?"
     return UserError(f"unknown gamename '{shorten(gamename)}'; {remedy}")
 
 
