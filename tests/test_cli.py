@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers import ROOT, run_cli, run_dir
+from helpers import ROOT, run_cli, run_dir, tiny_flags
 
 import lightning_rl
 from lightning_rl.cli import main, with_flags
@@ -359,40 +359,67 @@ def test_a_run_directory_stands_for_its_checkpoint(trained, capsys, tmp_path):
     assert "holds no checkpoint" in refused(capsys, main(["--eval_agent", str(tmp_path / "empty")]))
 
 
-HEAVY = ("torch", "pytorch_lightning", "ray", "pandas", "matplotlib", "gymnasium", "scipy", "moviepy", "mujoco")
+HEAVY = ("torch", "pytorch_lightning", "ray", "pandas", "matplotlib", "gymnasium", "scipy", "moviepy", "mujoco", "pydantic")
+LIGHT = [
+    (["--help"], 0), (["--version"], 0), (["train", "--help"], 0), (["figures", "--help"], 0), (["trian"], 2),
+    (["train", "--sede", "3"], 2), (["train", "--seed", "x"], 2), (["train", "--implementation", "UDLR"], 2),
+    (["train", "--gamename", "lunarlandr"], 2), (["train", "--preset", "papr"], 2), (["train", "--set", "learning_rat=1"], 2),
+    (["train", "--config", "nowhere.yaml"], 2), (["train", "--reload", "nowhere.ckpt"], 2), (["eval", "nowhere.ckpt"], 2),
+]  # fmt: skip
 
 
-def run_light(program: str, folder: Path, seconds: float) -> subprocess.CompletedProcess[str]:
-    """Runs Python code; it fails where something heavy is loaded in the end, or it took more processor time than that."""
-    checks = (
-        f"\nassert not (heavy := set(sys.modules) & set({HEAVY!r})), heavy\n"
-        f"used = resource.getrusage(resource.RUSAGE_SELF)\nassert used.ru_utime + used.ru_stime < {seconds}, used\nsys.exit(code)"
-    )
-    words = [sys.executable, "-c", f"import resource, sys\n{program}{checks}"]
+def run_python(program: str, folder: Path) -> str:
+    """Runs Python code in a process of its own; what it prints."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    return subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        (["--help"], 0), (["--version"], 0), (["train", "--help"], 0), (["figures", "--help"], 0), (["trian"], 2),
-        (["train", "--sede", "3"], 2), (["train", "--seed", "x"], 2), (["train", "--implementation", "UDLR"], 2),
-        (["train", "--gamename", "lunarlandr"], 2), (["train", "--preset", "papr"], 2), (["train", "--set", "learning_rat=1"], 2),
-        (["train", "--config", "nowhere.yaml"], 2), (["train", "--reload", "nowhere.ckpt"], 2), (["eval", "nowhere.ckpt"], 2),
-    ],
-)  # fmt: skip
-def test_help_and_usage_errors_are_light(words, code, tmp_path):
-    """A quarter of a second of processor time; the limit leaves room for a slow machine."""
-    call = f"try: code = main({words!r}, program='lightning-rl')\nexcept SystemExit as leaving: code = leaving.code"
-    done = run_light(f"from lightning_rl.cli import main\n{call}", tmp_path, seconds=1.5)
-    assert done.returncode == code, done.stderr
+def test_help_and_usage_errors_are_light(tmp_path):
+    """A quarter of a second of processor time for the first, then next to nothing; the limit leaves room for a slow machine."""
+    program = f"""
+import resource, sys
+from lightning_rl.cli import main
+for words, expected in {LIGHT}:
+    try:
+        code = main(words, program="lightning-rl")
+    except SystemExit as leaving:
+        code = leaving.code
+    assert code == expected, words
+    assert not (heavy := set(sys.modules) & set({HEAVY})), (words, heavy)
+used = resource.getrusage(resource.RUSAGE_SELF)
+assert used.ru_utime + used.ru_stime < 2, used
+"""
+    run_python(program, tmp_path)
 
 
 def test_the_package_is_light_until_it_is_used(tmp_path):
-    program = "import lightning_rl\nassert set(lightning_rl.__all__) <= set(dir(lightning_rl))\ncode = 'numpy' in sys.modules"
-    done = run_light(program, tmp_path, seconds=0.5)
-    assert done.returncode == 0, done.stderr
+    program = f"""
+import resource, sys
+import lightning_rl
+assert not (heavy := set(sys.modules) & {{"numpy", *{HEAVY}}}), heavy
+assert set(lightning_rl.__all__) <= set(dir(lightning_rl))
+used = resource.getrusage(resource.RUSAGE_SELF)
+assert used.ru_utime + used.ru_stime < 0.5, used
+"""
+    run_python(program, tmp_path)
+
+
+def test_training_loads_what_it_needs(tmp_path):
+    """Lightning itself loads matplotlib and scipy, by torchmetrics; nothing here does."""
+    words = ["--gamename", "cartpole", "--logdir", str(tmp_path), "--num_workers", "0", "--max_epochs", "1", *tiny_flags()]
+    program = f"""
+import sys
+from lightning_rl.cli import main
+assert main({words}) == 0
+names = set(sys.modules)
+assert not (heavy := names & {{"ray", "mujoco", "pandas", "moviepy", "cmaes", "Box2D", "pygame", "optuna"}}), heavy
+lab = {{name for name in names if name.startswith("lightning_rl.lab.")}}
+lab -= {{f"lightning_rl.lab.{{name}}" for name in ("figures", "figures.registry", "protocols", "protocols.registry")}}
+assert not lab, lab
+"""
+    assert run_python(program, tmp_path).startswith("UDRL on cartpole, seed 25")
 
 
 def test_every_public_name_is_there():

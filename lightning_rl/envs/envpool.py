@@ -1,4 +1,4 @@
-"""Gymnasium's environments as EnvPool has them: in C++, an optional backend (``pip install 'envpool<1.2'``)."""
+"""Gymnasium's environments as EnvPool has them: in C++, an optional backend (``pip install 'lightning_rl[envpool]'``)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def _envpool() -> ModuleType:
     try:
         return importlib.import_module("envpool")
     except ImportError as error:
-        raise UserError(f"simulator 'envpool' is not installed ({error}); pip install 'envpool<1.2', or use serial") from error
+        remedy = "pip install 'lightning_rl[envpool]', or use serial"
+        raise UserError(f"simulator 'envpool' is not installed ({error}); {remedy}") from error
 
 
 class EnvPoolBatch(EnvBatch):

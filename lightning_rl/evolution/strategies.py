@@ -13,7 +13,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from cmaes import CMA  # type: ignore[import-untyped]
 from torch import Tensor, nn
 
 from lightning_rl.core.contents import Count, Number
@@ -257,6 +256,8 @@ class CMAES(Strategy):
     MAX_SIZE = 1000
 
     def __init__(self, start: Tensor, evolved: Tensor, settings: StrategySettings, run_seed: int):
+        from cmaes import CMA  # type: ignore[import-untyped]  # and scipy, which nothing else here needs
+
         super().__init__(start, evolved, settings, run_seed)
         mean = start[evolved].double().numpy()
         self.search = CMA(mean, settings.noise_std, population_size=settings.population)

@@ -18,7 +18,7 @@ LANDER = dataclasses.replace(env_spec("lunarlander"), horizon=60)
 
 @pytest.mark.skipif(importlib.util.find_spec("envpool") is not None, reason="EnvPool is installed")
 def test_without_envpool_the_remedy_is_named():
-    with pytest.raises(UserError, match=r"not installed .*; pip install 'envpool<1.2', or use serial"):
+    with pytest.raises(UserError, match=r"not installed .*; pip install 'lightning_rl\[envpool\]', or use serial"):
         make_envs(LANDER, [1], "envpool")
 
 
