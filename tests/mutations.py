@@ -426,7 +426,7 @@ _METHODS = [
         ("batch.truncated & self.cfg.bootstrap_truncated", "~batch.truncated & self.cfg.bootstrap_truncated"),
         ("batch.last, self.cfg.gae_lambda)", "batch.last, 1.0)"),
         ("self.targets(batch, value.detach()), delta=1.0)", "self.targets(batch, value.detach()), delta=self.cfg.value_delta)"),
-        ("int(self.episodes) >= RUNNING_EPISODES", "int(self.episodes) > 0"),
+        ("int(self.episodes) >= self.cfg.running_mean_len", "int(self.episodes) > 0"),
         ("int(self.episodes) / self.cfg.max_episodes", "int(self.env_steps) / self.cfg.max_episodes"),
         ("torch.stack(list(loss.terms.values())).sum()", 'loss.terms["policy_loss"]'),
         ("discounted_returns(batch.reward, self.cfg.gamma, batch.last)", "discounted_returns(batch.reward, 1.0, batch.last)"),

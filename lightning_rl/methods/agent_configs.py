@@ -29,7 +29,7 @@ from lightning_rl.nets.values import DuelingNet
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class AgentConfig(MethodConfig):
-    """Keys of all agents; ``configs/DDQN.yaml`` explains them."""
+    """Keys of all agents; ``configs/agents.yaml`` explains them."""
 
     steps_per_epoch: PositiveInt
     train_episodes: PositiveInt
@@ -57,7 +57,7 @@ class EpsilonGreedyConfig(AgentConfig):
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class TabularConfig(EpsilonGreedyConfig):
-    """Keys of ``configs/QL.yaml`` and ``configs/SARSA.yaml``."""
+    """Keys of QL and SARSA."""
 
     curiosity: Literal["none", "count"]
     count_beta: PositiveFloat
@@ -79,7 +79,7 @@ class NetConfig:
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class DDQNConfig(EpsilonGreedyConfig, NetConfig):
-    """Keys of ``configs/DDQN.yaml``."""
+    """Keys of DDQN."""
 
     batch_size: Batch
     replay_size: PositiveInt
@@ -91,14 +91,14 @@ class DDQNConfig(EpsilonGreedyConfig, NetConfig):
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class DuelingDDQNConfig(DDQNConfig):
-    """Keys of ``configs/DuelingDDQN.yaml``."""
+    """Keys of DuelingDDQN."""
 
     feature_size: Width
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class TD3Config(AgentConfig, NetConfig):
-    """Keys of ``configs/TD3.yaml``."""
+    """Keys of TD3."""
 
     learning_starts: NonNegativeInt
     batch_size: Batch
@@ -115,7 +115,7 @@ class TD3Config(AgentConfig, NetConfig):
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class TD3DiscreteConfig(TD3Config):
-    """Keys of ``configs/TD3-discrete.yaml``."""
+    """Keys of TD3-discrete."""
 
     layer_norm: bool
     temperature: Literal["fixed", "learnable", "annealed"]
@@ -125,7 +125,7 @@ class TD3DiscreteConfig(TD3Config):
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class PPOConfig(AgentConfig, NetConfig):
-    """Keys of ``configs/PPO.yaml``."""
+    """Keys of PPO."""
 
     rollout_steps: PositiveInt
     epochs: PositiveInt

@@ -16,9 +16,6 @@ from lightning_rl.rollouts.collector import Collector
 from lightning_rl.rollouts.data_module import CollectedRollouts, Evaluation, training_requests
 from lightning_rl.rollouts.steps import StepBatch, step_batch
 
-RUNNING_EPISODES = 100
-"""Episodes that the running mean return is taken over."""
-
 STALE_UPDATES = 3
 """Age of stale roll-outs: two free-running workers with a batch each under way, and one that is fetched ahead."""
 
@@ -26,16 +23,19 @@ STALE_UPDATES = 3
 class OnPolicyRollouts(CollectedRollouts):
     """``n_episodes`` whole episodes per epoch, by the current policy; or, if ``stale``, by that of three updates ago.
 
+    The running mean return is that of the newest ``running_mean_len`` episodes.
+
     Stale roll-outs stand for free-running workers that are never told to wait, which no run could repeat; here all
     batches but the first few have the same age, so that seeds, workers and resuming keep their promises.
     """
 
     def __init__(
-        self, collector: Collector, evaluation: Evaluation, policy: Policy, run_seed: int, n_episodes: int, stale: bool
-    ):
+        self, collector: Collector, evaluation: Evaluation, policy: Policy, run_seed: int, n_episodes: int,
+        running_mean_len: int, stale: bool,
+    ):  # fmt: skip
         super().__init__(collector, evaluation, policy, run_seed, overlap=False)
         self.n_episodes = n_episodes
-        self.recent_returns: deque[float] = deque(maxlen=RUNNING_EPISODES)
+        self.recent_returns: deque[float] = deque(maxlen=running_mean_len)
         self.past: deque[tuple[int, dict[str, Tensor]]] = deque(maxlen=STALE_UPDATES if stale else 0)
 
     def requests(self, epoch: int) -> list[Request]:
@@ -64,7 +64,7 @@ class OnPolicyRollouts(CollectedRollouts):
     def contents_layout(self, done: int) -> dict[str, Any]:
         past = (Count(0, done), dict(self.policy.state_dict()))
         return {
-            "recent_returns": ListOf(Number(), min(RUNNING_EPISODES, done * self.n_episodes)),
+            "recent_returns": ListOf(Number(), min(self.recent_returns.maxlen or 0, done * self.n_episodes)),
             "past": ListOf(past, min(self.past.maxlen or 0, done)),
         }
 

@@ -33,7 +33,7 @@ from lightning_rl.functional.policy_gradient import (
 )
 from lightning_rl.functional.returns import discounted_returns, lambda_returns
 from lightning_rl.methods.base import Method
-from lightning_rl.methods.on_policy import RUNNING_EPISODES, OnPolicyRollouts
+from lightning_rl.methods.on_policy import OnPolicyRollouts
 from lightning_rl.methods.registry import register_method
 from lightning_rl.nets.actor_critic import ACTOR_CRITICS, ValueNet, actor
 from lightning_rl.nets.policies import Policy
@@ -43,10 +43,11 @@ from lightning_rl.rollouts.steps import StepBatch
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class REINFORCEConfig(MethodConfig):
-    """Keys of ``configs/REINFORCE.yaml``, where each is explained; the other methods add to them."""
+    """Keys of all policy gradients; ``configs/policy_gradient.yaml`` explains these and those of the others."""
 
     max_episodes: PositiveInt | None
     target_return: float | None
+    running_mean_len: Episodes
     num_episodes_per_iter: Episodes
     stale_rollouts: bool
     gamma: Share
@@ -74,26 +75,26 @@ class REINFORCEConfig(MethodConfig):
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class BaselineConfig(REINFORCEConfig):
-    """Keys of ``configs/REINFORCE-baseline.yaml``."""
+    """Keys of REINFORCE-baseline."""
 
     baseline: Literal["batch", "time_step"]
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class EntropyConfig(REINFORCEConfig):
-    """Keys of ``configs/REINFORCE-entropy.yaml``."""
+    """Keys of REINFORCE-entropy."""
 
     entropy_coef: NonNegativeFloat
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class CombinedConfig(BaselineConfig, EntropyConfig):
-    """Keys of ``configs/REINFORCE-combined.yaml``."""
+    """Keys of REINFORCE-combined."""
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class AACConfig(EntropyConfig):
-    """Keys of ``configs/AAC.yaml``."""
+    """Keys of AAC."""
 
     network: Literal["separate", "shared"]
     value_delta: NonNegativeFloat
@@ -142,7 +143,9 @@ class PolicyGradient(Method):
     def rollouts(self, num_workers: int = 0) -> OnPolicyRollouts:
         cfg = self.cfg
         training, evaluation = self.collector(num_workers), Evaluation(self, self.collector(num_workers))
-        return OnPolicyRollouts(training, evaluation, self.policy, self.seed, cfg.num_episodes_per_iter, cfg.stale_rollouts)
+        return OnPolicyRollouts(
+            training, evaluation, self.policy, self.seed, cfg.num_episodes_per_iter, cfg.running_mean_len, cfg.stale_rollouts
+        )
 
     def learned(self) -> list[torch.nn.Parameter]:
         return [parameter for parameter in self.parameters() if parameter is not self._clock_hand]
@@ -173,7 +176,7 @@ class PolicyGradient(Method):
         return {**loss.scalars(), "train/entropy": float(distribution.entropy().detach().mean())}
 
     def _target_reached(self, batch: StepBatch) -> bool:
-        target, enough = self.cfg.target_return, int(self.episodes) >= RUNNING_EPISODES
+        target, enough = self.cfg.target_return, int(self.episodes) >= self.cfg.running_mean_len
         return target is not None and enough and batch.scalars["rollout/return_running_mean"] >= target
 
     def _counters(self, batch: StepBatch) -> dict[str, float]:

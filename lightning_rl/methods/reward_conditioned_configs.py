@@ -14,7 +14,7 @@ from lightning_rl.methods.window import WindowConfig
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class RCPConfig(WindowConfig):
-    """Keys that both methods share; each is explained in ``configs/RCP-A.yaml``."""
+    """Keys that both methods share; each is explained in ``configs/upside_down.yaml``."""
 
     gamma: Share
     label_max: float | None
@@ -52,7 +52,7 @@ class RCPConfig(WindowConfig):
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class RCPAConfig(RCPConfig):
-    """Keys of ``configs/RCP-A.yaml``."""
+    """Keys of RCP-A."""
 
     target_labels: Literal["window", "minibatch"]
     bootstrap_truncated: bool
@@ -83,7 +83,7 @@ class RCPAConfig(RCPConfig):
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class RCPRConfig(RCPConfig):
-    """Keys of ``configs/RCP-R.yaml``."""
+    """Keys of RCP-R."""
 
     command: Literal["hold", "anneal"]
     target_labels: Literal["step", "episode"]

@@ -38,7 +38,7 @@ _HELD_OUT = 10  # every tenth transition judges the model
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class MBRLConfig(MethodConfig):
-    """Keys of ``configs/MBRL.yaml``, explained there."""
+    """Keys of MBRL; ``configs/supervised_model.yaml`` explains them."""
 
     agent: str | list[str] | dict[str, dict[str, Any] | None] | None
     vary: bool

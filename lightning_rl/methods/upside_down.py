@@ -42,7 +42,7 @@ from lightning_rl.rollouts.player import CommandRule
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class UDRLConfig(MethodConfig):
-    """Keys of ``configs/UDRL.yaml``, where each is explained."""
+    """Keys of UDRL; ``configs/upside_down.yaml`` explains them."""
 
     learning_starts: Episodes
     num_episodes_per_iter: Episodes

@@ -46,6 +46,17 @@ def test_a_batch_has_exactly_the_asked_number_of_whole_episodes():
     assert batch.scalars["rollout/length_mean"] <= 300
 
 
+def test_the_running_mean_is_that_of_the_newest_episodes():
+    _, rollouts = build("REINFORCE", num_episodes_per_iter=4, running_mean_len=6)
+    returns = []
+    for _ in range(3):
+        batch = rollouts.next_batch()
+        lengths = batch.last.nonzero().flatten().diff(prepend=torch.tensor([-1]))
+        returns += [float(rewards.sum()) for rewards in batch.reward.split(lengths.tolist())]
+        assert batch.scalars["rollout/return_running_mean"] == pytest.approx(sum(returns[-6:]) / len(returns[-6:]), abs=1e-4)
+    assert len(returns) == 12
+
+
 def drift(method: PolicyGradient) -> None:
     """Stands in for training: the policy changes."""
     with torch.no_grad():
