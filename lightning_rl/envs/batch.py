@@ -167,7 +167,7 @@ class PooledBatch(FuncBatch):
 
 
 class _Idle(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Stands where a finished member's environment was: costs nothing."""
+    """In the place of a finished member's environment: a step of it costs nothing."""
 
     def __init__(self, env: Env):
         super().__init__(env)
@@ -181,7 +181,7 @@ class GymBatch(EnvBatch):
     """Gymnasium environments of one ``EnvSpec`` through ``gymnasium.vector``.
 
     processes: one process per environment instead of all in this one; pays where a step takes longer than about 0.1 ms.
-    A vector environment cannot shrink: with processes, the environments of finished members play on unheard.
+    A vector environment cannot shrink: with processes, the environments of finished members play on.
     info_keys: entries of Gymnasium's info that each step gives, in this order.
     """
 
@@ -208,7 +208,7 @@ class GymBatch(EnvBatch):
         self.reset(torch.ones(len(seeds), dtype=torch.bool))
 
     def reset(self, where: Tensor) -> Tensor:
-        mask = self._unheard()
+        mask = self._abandoned()
         mask[self._slot[where.numpy()]] = True
         if not mask.any():
             return self.obs
@@ -227,7 +227,7 @@ class GymBatch(EnvBatch):
         return obs
 
     def step(self, action: Tensor) -> BatchStep:
-        if self._unheard().any():
+        if self._abandoned().any():
             self.reset(torch.zeros(len(self._slot), dtype=torch.bool))
         self._action[self._slot] = action.numpy()
         self._since[self._length[self._slot], self._slot] = self._action[self._slot]
@@ -238,16 +238,15 @@ class GymBatch(EnvBatch):
         cut = torch.from_numpy(truncated[self._slot].copy()) & ~ended
         length = torch.from_numpy(np.asarray(info["length"])[self._slot].astype(np.int64))
         self.obs = self._rows(obs)
-        values = [np.asarray(info[key])[self._slot] for key in self._info_keys]
-        told = torch.from_numpy(np.stack(values, axis=1).astype(np.float32)) if values else None
-        gained = torch.from_numpy(reward[self._slot].astype(np.float32))
-        return BatchStep(self.obs, gained, ended, cut, length, info=told)
+        columns = [np.asarray(info[key])[self._slot] for key in self._info_keys]
+        values = torch.from_numpy(np.stack(columns, axis=1).astype(np.float32)) if columns else None
+        return BatchStep(self.obs, self._rows(reward), ended, cut, length, info=values)
 
     def _episode_seed(self, slot: int) -> int:
         return derive_seed(self._seeds[slot], "reset", self._episodes[slot]) % 2**31
 
-    def _unheard(self) -> Array:
-        """Environments of finished members whose episode has ended: they must be reset like all others."""
+    def _abandoned(self) -> Array:
+        """Environments of finished members whose episode has ended: a vector environment wants them reset like all others."""
         mask = self._waiting.copy()
         mask[self._slot] = False
         return mask

@@ -44,6 +44,8 @@ class EnvPoolBatch(EnvBatch):
             env_seed=[derive_seed(seed, "reset") % 2**31 for seed in seeds],
             max_episode_steps=spec.horizon,
         )
+        if self.envs.observation_space.shape != (spec.obs_size,):
+            raise UserError(f"EnvPool does not flatten the observations of '{spec.gamename}'; use simulator=serial or processes")
         space = self.envs.action_space
         self._box = (space.low, space.high) if spec.continuous else None
         self._slot = np.arange(len(seeds), dtype=np.int32)

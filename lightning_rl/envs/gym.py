@@ -14,7 +14,7 @@ import numpy as np
 
 from lightning_rl.core.files import write_bytes
 from lightning_rl.envs.checked import CheckedEnv
-from lightning_rl.envs.spec import EnvSpec, env_spec, plain_env
+from lightning_rl.envs.spec import EnvSpec, env_spec, plain_env, takes_render_mode
 
 Env = gymnasium.Env[Any, Any]
 
@@ -88,7 +88,7 @@ def can_film(spec: EnvSpec) -> bool:
     """Whether the environment gives RGB pictures."""
     env = make_env(spec)
     env.close()
-    return "rgb_array" in env.metadata.get("render_modes", ())
+    return "rgb_array" in env.metadata.get("render_modes", ()) and takes_render_mode(spec.env)
 
 
 @contextlib.contextmanager

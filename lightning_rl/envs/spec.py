@@ -6,6 +6,7 @@ import contextlib
 import copy
 import functools
 import importlib
+import inspect
 import math
 import sys
 import warnings
@@ -143,10 +144,18 @@ def _entry(gamename: str, env: str | Callable[..., Any]) -> GymSpec:
 
 
 def _made(make: Callable[..., Any], render_mode: str | None = None, **kwargs: Any) -> Any:
-    """The environment that a user's function makes, in Gymnasium's form. render_mode: given to those that have one."""
+    """The environment that a user's function makes, in Gymnasium's form."""
     if is_func_env(make):
         return FuncGymEnv(make(**kwargs), render_mode)
     return make(**kwargs) if render_mode is None else make(render_mode=render_mode, **kwargs)
+
+
+def takes_render_mode(env: str | Callable[..., Any]) -> bool:
+    """Whether an environment can be asked for pictures: of functions, those that have the argument."""
+    if not callable(env) or is_func_env(env):
+        return True
+    parameters = inspect.signature(env).parameters.values()
+    return any(each.name == "render_mode" or each.kind == each.VAR_KEYWORD for each in parameters)
 
 
 def _read(gamename: str, game: Game, entry: GymSpec) -> EnvSpec:

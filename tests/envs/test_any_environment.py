@@ -17,7 +17,7 @@ from lightning_rl.core.config import merged_values
 from lightning_rl.core.gamenames import GAMES, Game, base_name, folder_name, register_env
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.adapters import FUNC_ENVS, func_env
-from lightning_rl.envs.gym import make_env
+from lightning_rl.envs.gym import can_film, make_env
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
 from lightning_rl.envs.spec import DEFAULT_HORIZON, env_spec, solved_return
 
@@ -226,6 +226,19 @@ def test_a_class_is_registered_with_what_is_known_of_it(register):
 def test_a_function_may_wrap_and_its_time_limit_is_seen(register):
     register("short", lambda: gymnasium.wrappers.TimeLimit(gymnasium.make("CartPole-v1").unwrapped, 17), sparse=True)
     assert (env_spec("short").horizon, env_spec("short").sparse) == (17, True)
+
+
+@pytest.mark.parametrize(
+    ("make", "films"),
+    [(lambda: gymnasium.make("CartPole-v1"), False), (lambda **options: gymnasium.make("CartPole-v1", **options), True)],
+)
+def test_a_function_is_filmed_if_it_takes_a_render_mode(register, make, films):
+    register("films", make)
+    assert can_film(env_spec("films")) == films
+    if films:
+        env = make_env("films", render=True)
+        env.reset(seed=0)
+        assert env.render().ndim == 3
 
 
 def test_an_environment_in_batched_torch_is_played_as_one(register):
