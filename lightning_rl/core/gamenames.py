@@ -20,15 +20,7 @@ _OWN = "lightning_rl.envs.adapters:lightning_rl"
 
 @dataclass(frozen=True)
 class Game:
-    """An environment by name; sizes, horizon and solved return that are not given here are Gymnasium's.
-
-    env: a Gymnasium id, ``module:Id-v0`` imports the module that registers it; or a function that makes the environment.
-    horizon: time limit in steps. solved_return: the return that the field calls solved.
-    max_return: the highest return that can be asked for; commands are clipped to it.
-    min_return: the lowest return that an episode can have, None where no bound is known.
-    one_hot: exactly one number of an observation is 1, the others are 0, though its space does not say so.
-    sparse: give the sum of the rewards at the last step and 0 before. kwargs: arguments of the environment, e.g. its size.
-    """
+    """An environment and what Gymnasium does not know of it; ``register_env`` explains the fields."""
 
     env: str | Callable[..., Any]
     horizon: int | None = None

@@ -122,7 +122,7 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def _raised(self, call: str, error: Exception) -> RolloutError:
         place = self._own_place(frames_of(error), call)
-        return RolloutError(f"{say(error)} -- raised in {call}() of {self._where(place)}")
+        return RolloutError(f"{described(error)} -- raised in {call}() of {self._where(place)}")
 
     def _own_place(self, frames: Sequence[Place], call: str) -> Place:
         defined = definition(self.env, call)
@@ -139,9 +139,15 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         return f"no answer for {seconds:.0f} s from {self._where(place)}: waiting for it; Ctrl-C twice leaves"
 
 
-def say(error: BaseException) -> str:
+def described(error: BaseException) -> str:
     """An exception in one line."""
     return f"{type(error).__name__}: {shorten(str(error), 300)}"
+
+
+def located(error: BaseException) -> str:
+    """The same with its place in the user's code, or where it was raised."""
+    file, line = own_place(frames_of(error)) or frames_of(error)[-1]
+    return f"{described(error)} at {file}:{line}"
 
 
 def own_place(frames: Sequence[Place], own: str = "") -> Place | None:

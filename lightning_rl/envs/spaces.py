@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,29 +13,24 @@ from lightning_rl.core.types import Array, UserError
 _FLAT = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
 
-def _parts(space: Space[Any]) -> Iterator[Space[Any]]:
+def _parts(space: Space[Any]) -> list[Space[Any]]:
     """The spaces within a Dict or Tuple, else the space itself."""
-    inner: Any = space
-    if isinstance(space, spaces.Dict):
-        inner = space.spaces.values()
-    elif not isinstance(space, spaces.Tuple):
-        yield space
-        return
-    for each in inner:
-        yield from _parts(each)
+    if not isinstance(space, spaces.Dict | spaces.Tuple):
+        return [space]
+    inner = space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces
+    return [part for each in inner for part in _parts(each)]
 
 
 def _is_image(space: Space[Any]) -> bool:
-    pixels = isinstance(space, spaces.Box) and space.dtype == np.uint8 and len(space.shape) >= 2
-    return pixels or (isinstance(space, spaces.Box) and len(space.shape) >= 3)
+    """A Box of three dimensions, or of two dimensions of bytes."""
+    return isinstance(space, spaces.Box) and (len(space.shape) >= 3 or (len(space.shape) == 2 and space.dtype == np.uint8))
 
 
 def check_observations(env_id: str, space: Space[Any]) -> None:
     """UserError where observations cannot be made vectors of a size that networks take: images, sequences, graphs, texts."""
     if any(_is_image(part) for part in _parts(space)):
         raise UserError(
-            f"the observations of {env_id} are an image, {shown(space)}; networks here take vectors: use an environment that "
-            "gives those, or wrap this one so that it does"
+            f"the observations of {env_id} are an image, {shown(space)}; networks here take vectors: wrap it to give those"
         )
     if not all(isinstance(part, _FLAT) for part in _parts(space)):
         raise UserError(

@@ -21,7 +21,7 @@ from gymnasium.envs.registration import registry
 from lightning_rl.core.gamenames import GAMES, Game, base_name, folder_name, named_game, unknown_gamename
 from lightning_rl.core.limits import shorten
 from lightning_rl.core.types import UserError
-from lightning_rl.envs.checked import frames_of, own_place, say
+from lightning_rl.envs.checked import located
 from lightning_rl.envs.func_env import FuncGymEnv, is_func_env
 from lightning_rl.envs.spaces import check_actions, check_observations
 
@@ -128,8 +128,7 @@ def _import(name: str) -> None:
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
             raise UserError(f"{where}: there is no module '{error.name}'; install it, or add its folder to PYTHONPATH") from error
-        file, line = own_place(frames_of(error)) or frames_of(error)[-1]
-        raise UserError(f"{where}: importing {module}: {say(error)} at {file}:{line}") from error
+        raise UserError(f"{where}: importing {module}: {located(error)}") from error
 
 
 def _entry(gamename: str, env: str | Callable[..., Any]) -> GymSpec:
@@ -210,8 +209,7 @@ def _make(gamename: str, entry: GymSpec, kwargs: dict[str, Any]) -> gymnasium.En
     except (gymnasium.error.Error, ImportError) as error:
         raise UserError(f"cannot make '{entry.id}' for gamename '{gamename}': {error}") from error
     except Exception as error:  # of the environment's own code
-        file, line = own_place(frames_of(error)) or frames_of(error)[-1]
-        raise UserError(f"cannot make '{entry.id}' for gamename '{gamename}': {say(error)} at {file}:{line}") from error
+        raise UserError(f"cannot make '{entry.id}' for gamename '{gamename}': {located(error)}") from error
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import pytest
 import torch
 from chain_helpers import Chain
 from gymnasium import spaces
-from helpers import ROOT, run_cli
+from helpers import ROOT, last, run_cli, run_dir
 
 from lightning_rl.cli import main
 from lightning_rl.core.config import merged_values
@@ -84,6 +84,16 @@ def test_an_id_is_the_same_as_its_name(env_id, name):
     for implementation in ("UDRL", "RCP-A", "DDQN"):
         ours, theirs = (merged_values(implementation, game)[1] for game in (env_id, name))
         assert ours == theirs
+
+
+def test_a_run_on_an_id_is_the_run_on_its_name(tmp_path):
+    """Bit for bit, with the blocks of the name in the configs."""
+    weights = []
+    for gamename in ("CartPole-v1", "cartpole"):
+        assert run_cli(tmp_path, "--max_epochs", "2", gamename=gamename, implementation="RCP-A") == 0
+        weights.append(last(tmp_path, "RCP-A", gamename)["state_dict"])
+    assert weights[0].keys() == weights[1].keys()
+    assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
 
 
 @pytest.mark.parametrize("gamename", ["lunarlander-sparse", "beresheet", "my_cartpole-3", "MountainCar-v0"])
@@ -168,9 +178,9 @@ def test_a_module_of_the_user_is_imported_and_trained_on(module, tmp_path):
     assert env.step(1)[0].tolist() == [0, 0, 1, 0, 0, 0]  # action 1 of ours is 2 of the environment's
     for implementation in ("UDRL", "QL"):
         assert run_cli(tmp_path, "--max_epochs", "1", gamename="walks_a:Walk-v0", implementation=implementation) == 0
-        last = tmp_path / "walks_a-Walk-v0" / "default" / implementation / "seed_25" / "last.ckpt"
-        assert torch.load(last, weights_only=True)["epoch"] == 0
-        assert main(["--eval_agent", str(last), "--eval_episodes", "1", "--num_workers", "0"]) == 0
+        assert last(tmp_path, implementation, "walks_a-Walk-v0")["epoch"] == 0
+        path = run_dir(tmp_path, "walks_a-Walk-v0", implementation=implementation) / "last.ckpt"
+        assert main(["--eval_agent", str(path), "--eval_episodes", "1", "--num_workers", "0"]) == 0
 
 
 def test_a_module_may_register_names(module):
