@@ -18,8 +18,7 @@ import time
 import torch
 
 from lightning_rl.core.config import build_config, merged_values
-from lightning_rl.methods.proxy_search import SE
-from lightning_rl.methods.proxy_search_configs import SEConfig
+from lightning_rl.methods.proxy_search import SE, SEConfig
 
 REFERENCE_SECONDS = 440.0
 
@@ -44,7 +43,7 @@ def main() -> None:
         outcomes = method.inner_loop(proposal, items)
         cpu, wall = time.process_time() - started, time.perf_counter() - wall
         steps, updates = (sum(getattr(o, key) for o in outcomes) for key in ("train_steps", "num_updates"))
-        method.strategy.tell(number, torch.tensor([o.score for o in outcomes]))
+        method.strategy.tell(number, torch.tensor([o.fitness for o in outcomes]))
         print(
             f"generation {number}: {len(items)} agents, {steps:,} steps, {updates:,} updates: "
             f"{cpu:.1f} s CPU ({wall:.1f} s wall); "

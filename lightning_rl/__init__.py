@@ -13,10 +13,10 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from lightning_rl.core.gamenames import register_env
     from lightning_rl.envs.gym import make_env
-    from lightning_rl.envs.proxies import load_proxy
+    from lightning_rl.envs.proxy_env import load_proxy
 
 _PLACES = {
-    "load_proxy": "envs.proxies",
+    "load_proxy": "envs.proxy_env",
     "make_env": "envs.gym",
     "register_env": "core.gamenames",
 }

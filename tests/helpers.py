@@ -35,7 +35,7 @@ _AGENT = {"steps_per_epoch": 40}
 _INNER = {"train_episodes": 2, "rollout_steps": 16, "batch_size": 16, "epochs": 1, "hidden": [8]}
 _BILEVEL = {
     "agent": {"PPO": _INNER}, "population": 2, "center_agents": 2, "test_episodes": 1, "max_train_steps": 40, "eval_agents": 2,
-    "hidden": [8], "strategy": "published", "mirrored": True,
+    "hidden": [8], "strategy": "published",
 }  # fmt: skip
 _MODEL_BASED = {"steps_per_epoch": 10, "learning_starts": 10, "replay_size": 100, "target_interval": 5, "batch_size": 8}
 _IMAGINATION = {**_MODEL_BASED, "rollout_length": 3, "batch_size": 4}

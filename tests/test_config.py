@@ -14,7 +14,7 @@ from lightning_rl.core.types import UserError
 from lightning_rl.core.yaml_files import parse_yaml, read_yaml
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.reports.config_table import SOURCE, block_rows, config_rows
-from lightning_rl.methods.proxy_search_configs import SEConfig
+from lightning_rl.methods.proxy_search import SEConfig
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.methods.reward_conditioned_configs import RCPRConfig
 from lightning_rl.methods.upside_down import UDRLConfig

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, SupportsFloat
 
 import gymnasium
@@ -182,18 +182,19 @@ class GymBatch(EnvBatch):
 
     processes: one process per environment instead of all in this one; pays where a step takes longer than about 0.1 ms.
     A vector environment cannot shrink: with processes, the environments of finished members play on.
-    info_keys: entries of Gymnasium's info that each step gives, in this order.
+    info_keys: entries of Gymnasium's info that each step gives, in this order. repeater: takes each action ``repeat`` times.
     """
 
     def __init__(
-        self, spec: EnvSpec, seeds: Sequence[int], repeat: int = 1, processes: bool = False, info_keys: Sequence[str] = ()
-    ):
+        self, spec: EnvSpec, seeds: Sequence[int], repeat: int = 1, processes: bool = False, info_keys: Sequence[str] = (),
+        repeater: Callable[[Env, int], Env] = RepeatAction,
+    ):  # fmt: skip
         here = os.getpid()
 
         def make() -> Env:
             if os.getpid() != here:
                 leave_with_parent()
-            return RepeatAction(make_env(spec), repeat)
+            return repeater(make_env(spec), repeat)
 
         self._info_keys = tuple(info_keys)
         kind: Any = AsyncVectorEnv if processes else SyncVectorEnv

@@ -1,7 +1,6 @@
-"""Learned proxies as things: made into batches for agents here, Gymnasium environments for everybody else, and small files.
+"""Learned proxies of tasks: the environments that agents train on, and small files; as Gymnasium environments: ``proxy_env``.
 
-A file holds plain data alone: what kind of proxy, of which task, its sizes, its parameters, and how it came about. Importing this
-module registers the proxies that ship with the package as ``lightning_rl/<file name>``, e.g. ``lightning_rl/SE-CartPole-v0``.
+A file holds plain data alone: what kind of proxy, of which task, its sizes, its parameters, and how it was made.
 """
 
 from __future__ import annotations
@@ -13,9 +12,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, SupportsFloat, get_args
+from typing import Any, ClassVar, get_args
 
-import gymnasium
 import numpy as np
 import torch
 from torch import Tensor
@@ -28,21 +26,20 @@ from lightning_rl.core.types import UserError
 from lightning_rl.envs.adapters import func_env
 from lightning_rl.envs.batch import EnvBatch, FuncBatch, GymBatch
 from lightning_rl.envs.envpool import EnvPoolBatch
-from lightning_rl.envs.func_env import FuncEnv, FuncGymEnv
-from lightning_rl.envs.gym import Env, make_env
+from lightning_rl.envs.func_env import FuncEnv
+from lightning_rl.envs.gym import make_env
 from lightning_rl.envs.reward_network import INFO_KEYS, RewardBatch, RewardEnv, RewardNet
-from lightning_rl.envs.spaces import flattened
-from lightning_rl.envs.spec import EnvSpec, env_spec, plain_env
+from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.envs.synthetic import DoneKind, StartStates, SyntheticEnv, SyntheticNet
 from lightning_rl.functional.reward_shaping import REWARD_FORMS
-from lightning_rl.nets.activations import ACTIVATIONS
+from lightning_rl.nets.activations import ACTIVATIONS, ActivationName
 
 FORMAT = "lightning_rl proxy 1"
 SHIPPED = Path(__file__).resolve().parent.parent / "proxies"
 _SHARED = {
     "gamename": Text(NAME_BYTES), "hidden": ListOf(Count(1, WIDTH), high=LAYERS), "activation": OneOf(tuple(ACTIVATIONS)),
 }  # fmt: skip
-_ABOUT = {"score": Optional(OneOf((-math.inf, Number()))), "config": Optional(Plain(mapping=True))}  # that is read
+_ABOUT = {"score": Optional(OneOf((-math.inf, Number()))), "config": Optional(Plain(mapping=True))}  # what is used of it
 _PARAMS = TensorOf(torch.float32, ("parameters",))
 _STARTS = 256  # start states drawn from a task that only Gymnasium has
 
@@ -62,9 +59,10 @@ def make_envs(spec: EnvSpec, seeds: Sequence[int], simulator: str = "serial") ->
 
 
 class Proxy(ABC):
-    """A kind of proxy for a task: everything but the parameters."""
+    """A kind of proxy for a task: everything but the parameters. real_dynamics: whether agents on it play the real task."""
 
     gamename: str
+    real_dynamics: ClassVar[bool] = False
 
     @staticmethod
     @abstractmethod
@@ -76,6 +74,11 @@ class Proxy(ABC):
         return env_spec(self.gamename)
 
     @property
+    def limit_terminates(self) -> bool | None:
+        """Whether agents are to take the time limit for a termination; None: as their own config says."""
+        return None
+
+    @property
     @abstractmethod
     def net(self) -> SyntheticNet | RewardNet:
         """The architecture whose parameters are the proxy."""
@@ -84,23 +87,23 @@ class Proxy(ABC):
     def batch(self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1) -> EnvBatch:
         """One proxy per member, params ``[N, D]``, for agents with discount gamma."""
 
-    @abstractmethod
-    def gym(self, params: Tensor) -> Env:
-        """One proxy, params ``[D]``, with the spaces of the task."""
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SyntheticProxy(Proxy):
-    """horizon: steps after which an episode is cut. cap_ends: that cut is a termination. reencode, done: see ``SyntheticEnv``."""
+    """A synthetic environment.
+
+    horizon: steps after which an episode is cut. cap_ends: that cut is a termination. latent_size: see ``SyntheticNet``.
+    reencode, done: see ``SyntheticEnv``.
+    """
 
     gamename: str
     hidden: tuple[int, ...]
-    activation: Any
-    latent_size: int
+    activation: ActivationName
     horizon: int
-    cap_ends: bool
-    reencode: bool
-    done: DoneKind
+    latent_size: int = 0
+    cap_ends: bool = False
+    reencode: bool = False
+    done: DoneKind = "raw"
 
     @staticmethod
     def settings_layout() -> dict[str, Any]:
@@ -113,33 +116,33 @@ class SyntheticProxy(Proxy):
     def net(self) -> SyntheticNet:
         return SyntheticNet(self.spec.obs_size, self.spec.action_size, self.hidden, self.activation, self.latent_size)
 
+    @property
+    def limit_terminates(self) -> bool:
+        return self.cap_ends
+
     def env(self, params: Tensor) -> SyntheticEnv:
         """The environments of params ``[N, D]``."""
         one_hot = self.spec.one_hot and self.spec.obs_size > 1  # a bandit's constant may be anything
-        return SyntheticEnv(self.net, params, _start_task(self.gamename), one_hot, self.reencode, self.done)
+        task = _start_task(self.gamename)
+        return SyntheticEnv(self.net, params, task, one_hot=one_hot, reencode=self.reencode, done=self.done)
 
     def batch(self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1) -> EnvBatch:
         del gamma
         return FuncBatch(self.env(params), self.horizon, seeds, repeat)
 
-    def gym(self, params: Tensor) -> Env:
-        env: Env = gymnasium.wrappers.TimeLimit(FuncGymEnv(self.env(params.unsqueeze(0))), self.horizon)
-        if self.cap_ends:
-            env = CapEnds(env)
-        task = plain_env(self.spec)
-        task.close()
-        if isinstance(task.action_space, gymnasium.spaces.Box):
-            env = gymnasium.wrappers.RescaleAction(env, task.action_space.low, task.action_space.high)
-        return env
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RewardProxy(Proxy):
-    """form: a name of ``REWARD_FORMS``. gamma: of the agents that it was evolved with, for potentials in the Gymnasium form."""
+    """The real task with a learned reward.
+
+    form: a name of ``REWARD_FORMS``. gamma: of the agents that it was evolved with, for potentials in the Gymnasium form.
+    """
+
+    real_dynamics: ClassVar[bool] = True
 
     gamename: str
     hidden: tuple[int, ...]
-    activation: Any
+    activation: ActivationName
     form: str
     gamma: float
 
@@ -149,56 +152,22 @@ class RewardProxy(Proxy):
 
     @property
     def net(self) -> RewardNet:
-        keys = INFO_KEYS.get(self.spec.family, ())
-        net = RewardNet(self.spec.obs_size, len(keys), self.form, self.hidden, self.activation)
-        if net.rule.info and not keys:
+        known, keys = INFO_KEYS.get(self.spec.family, ()), self.info_keys
+        if REWARD_FORMS[self.form].info and not keys:
             raise UserError(f"reward '{self.form}' needs the info of the task, but '{self.gamename}' gives none; use a form "
                             f"without info, or one of: {', '.join(INFO_KEYS)}")  # fmt: skip
-        return net
+        return RewardNet(self.spec.obs_size, len(known), self.form, self.hidden, self.activation)
+
+    @property
+    def info_keys(self) -> tuple[str, ...]:
+        """What the network sees of the task's info."""
+        return INFO_KEYS.get(self.spec.family, ()) if REWARD_FORMS[self.form].info else ()
 
     def batch(self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1) -> EnvBatch:
         task = func_env(self.spec)
         if task is not None:
             return FuncBatch(RewardEnv(self.net, params, task, gamma), self.spec.horizon, seeds, repeat)
-        if repeat > 1:
-            raise UserError(f"action_repeat {repeat}: reward networks on '{self.gamename}' see single steps only; use 1")
-        keys = INFO_KEYS.get(self.spec.family, ()) if self.net.rule.info else ()
-        return RewardBatch(self.net, params, GymBatch(self.spec, seeds, info_keys=keys), gamma)
-
-    def gym(self, params: Tensor) -> Env:
-        keys = INFO_KEYS.get(self.spec.family, ()) if self.net.rule.info else ()
-        return LearnedReward(gymnasium.wrappers.TimeLimit(plain_env(self.spec), self.spec.horizon), self, params, keys)
-
-
-class CapEnds(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """The time limit is a termination: nothing is to be expected after it."""
-
-    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        obs, reward, terminated, truncated, info = self.env.step(action)
-        return obs, reward, terminated or truncated, False, info
-
-
-class LearnedReward(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
-    """The real task with the reward of a network; ``info["real_reward"]`` is the task's own."""
-
-    def __init__(self, env: Env, proxy: RewardProxy, params: Tensor, info_keys: Sequence[str]):
-        gymnasium.utils.RecordConstructorArgs.__init__(self, proxy=proxy, params=params, info_keys=info_keys)
-        gymnasium.Wrapper.__init__(self, env)
-        self.proxy, self.params, self.info_keys = proxy, params.unsqueeze(0), tuple(info_keys)
-        self._obs: Any = None
-
-    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
-        self._obs, info = self.env.reset(**kwargs)
-        return self._obs, info
-
-    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        obs, reward, terminated, truncated, info = self.env.step(action)
-        told = torch.tensor([[float(info[key]) for key in self.info_keys]]) if self.info_keys else None
-        before, after = (torch.from_numpy(flattened(self.observation_space, x)).unsqueeze(0) for x in (self._obs, obs))
-        real = torch.tensor([float(reward)])
-        learned = self.proxy.net.reward(self.params, real, before, after, told, self.proxy.gamma)
-        self._obs = obs
-        return obs, float(learned), terminated, truncated, {**info, "real_reward": float(reward)}
+        return RewardBatch(self.net, params, self.spec, seeds, gamma, repeat, self.info_keys)
 
 
 PROXIES: dict[str, type[SyntheticProxy] | type[RewardProxy]] = {"SE": SyntheticProxy, "RN": RewardProxy}
@@ -219,7 +188,7 @@ def _start_task(gamename: str) -> FuncEnv:
 
 
 def save_proxy(path: Path, proxy: SyntheticProxy | RewardProxy, params: Tensor, about: Mapping[str, Any]) -> None:
-    """Writes a proxy with params ``[D]``; about: plain data on where it comes from."""
+    """Writes a proxy with params ``[D]``; about: plain data on how it was made."""
     (kind,) = (name for name, cls in PROXIES.items() if type(proxy) is cls)
     settings = {key: list(v) if isinstance(v, tuple) else v for key, v in dataclasses.asdict(proxy).items()}
     content = {"format": FORMAT, "kind": kind, "settings": settings, "params": params.detach().clone(), "about": dict(about)}
@@ -237,7 +206,8 @@ def read_proxy(path: Path, gamename: str | None = None) -> tuple[SyntheticProxy 
         check(content["settings"], PROXIES[content["kind"]].settings_layout(), "settings")
         given = content["settings"].items()
         settings: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in given}
-        proxy, params = PROXIES[content["kind"]](**settings), content["params"]
+        proxy: SyntheticProxy | RewardProxy = PROXIES[content["kind"]](**settings)
+        params = content["params"]
         if len(params) != proxy.net.size:
             raise MismatchError(f"params: {len(params):,} numbers, but a network of its settings has {proxy.net.size:,}")
     except MismatchError as error:
@@ -255,23 +225,3 @@ def shipped() -> list[str]:
 def proxy_path(name: str | Path) -> Path:
     """The file of a shipped proxy's name, or the path itself."""
     return SHIPPED / f"{name}.pt" if str(name) in shipped() else Path(name)
-
-
-def load_proxy(path: str | Path, gamename: str | None = None) -> Env:
-    """A learned proxy as a Gymnasium environment with the spaces of its task.
-
-    path: a file, or the name of a shipped proxy. gamename: the task that it must be of, if given. ``env.unwrapped.about`` tells
-    where it comes from. UserError for a missing, damaged, hostile (nothing in it is run) or unfit file.
-    """
-    proxy, params, about = read_proxy(proxy_path(path), gamename)
-    env = proxy.gym(params)
-    env.unwrapped.about = about  # type: ignore[attr-defined]
-    return env
-
-
-def _make_shipped(name: str) -> Env:
-    return load_proxy(name)
-
-
-for _name in shipped():
-    gymnasium.register(f"lightning_rl/{_name}", f"{__name__}:_make_shipped", kwargs={"name": _name}, disable_env_checker=True)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any, SupportsFloat
 
+import gymnasium
+import numpy as np
 import torch
 from torch import Tensor
 
-from lightning_rl.envs.batch import BatchStep, EnvBatch
+from lightning_rl.envs.batch import BatchStep, EnvBatch, GymBatch
 from lightning_rl.envs.func_env import FuncEnv, State, Step
+from lightning_rl.envs.gym import Env
+from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.reward_shaping import REWARD_FORMS, RewardForm, shaped_reward
 from lightning_rl.nets.activations import ActivationName
 from lightning_rl.nets.members import MemberMLP
@@ -33,7 +38,7 @@ class RewardNet:
     def rule(self) -> RewardForm:
         return REWARD_FORMS[self.form]
 
-    @cached_property
+    @functools.cached_property
     def net(self) -> MemberMLP:
         """``native`` needs no network; it has one parameter or two so that all else goes as with the others."""
         size = self.obs_size * self.rule.state + self.info_size * self.rule.info
@@ -62,9 +67,9 @@ class RewardNet:
     ) -> Tensor:
         """What the agents get for a step: reward ``[N, ...]``, obs ``[N, ..., O]``, info ``[N, ..., I]`` -> ``[N, ...]``."""
 
-        def value(at: Tensor, told: Tensor | None) -> Tensor:
-            parts = ([at] if self.rule.state else []) + ([told] if self.rule.info and told is not None else [])
-            x = torch.cat(parts, dim=-1)
+        def value(obs: Tensor, info: Tensor | None) -> Tensor:
+            seen = ([obs] if self.rule.state else []) + ([info] if self.rule.info and info is not None else [])
+            x = torch.cat(seen, dim=-1)
             return self.net(params, x.reshape(len(params), -1, x.shape[-1])).reshape(reward.shape)
 
         return shaped_reward(self.rule, value, reward, obs, next_obs, info, gamma)
@@ -97,30 +102,60 @@ class RewardEnv(FuncEnv):
         return RewardEnv(self.net, self.params[rows], self.real.keep(rows), self.gamma)
 
 
-class RewardBatch(EnvBatch):
-    """The same around a batch of Gymnasium environments."""
+class RecordedRepeat(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """As ``RepeatAction``, with a record of every step, as a learned reward needs it.
 
-    def __init__(self, net: RewardNet, params: Tensor, real: EnvBatch, gamma: float):
-        self.net, self.params, self.real, self.gamma = net, params, real, gamma
-        self._obs = real.reset(torch.zeros(len(params), dtype=torch.bool))
+    ``info["steps"]`` ``[repeat, 1 + O + I]``: reward, next observation and the values of ``info_keys``; 0 beyond the end.
+    """
+
+    def __init__(self, env: Env, repeat: int, info_keys: Sequence[str]):
+        super().__init__(env)
+        size = 1 + int(np.prod(env.observation_space.shape or ())) + len(info_keys)
+        self.info_keys, self.shape = tuple(info_keys), (repeat, size)
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        steps, total, length, over = np.zeros(self.shape, np.float32), 0.0, 0, False
+        while length < len(steps) and not over:
+            obs, reward, terminated, truncated, info = self.env.step(action)
+            steps[length] = [float(reward), *np.asarray(obs).ravel(), *(info[key] for key in self.info_keys)]
+            total, length, over = total + float(reward), length + 1, terminated or truncated
+        return obs, total, terminated, truncated, {"steps": steps, "length": length}
+
+
+class RewardBatch(EnvBatch):
+    """The same around Gymnasium environments; repeat: each action is taken so often, learned rewards summed."""
+
+    def __init__(
+        self, net: RewardNet, params: Tensor, spec: EnvSpec, seeds: Sequence[int], gamma: float, repeat: int = 1,
+        info_keys: Sequence[str] = (),
+    ):  # fmt: skip
+        self.net, self.params, self.gamma = net, params, gamma
+        repeater = functools.partial(RecordedRepeat, info_keys=info_keys)
+        self.real = GymBatch(spec, seeds, repeat, info_keys=("steps",), repeater=repeater)
+        self.obs = self.real.obs
 
     def reset(self, where: Tensor) -> Tensor:
-        self._obs = self.real.reset(where)
-        return self._obs
+        self.obs = self.real.reset(where)
+        return self.obs
 
     def step(self, action: Tensor) -> BatchStep:
         step = self.real.step(action)
-        reward = self.net.reward(self.params, step.reward, self._obs, step.obs, step.info, self.gamma)
-        self._obs = step.obs
-        return step._replace(reward=reward)
+        assert step.info is not None
+        steps, size = step.info.squeeze(1), self.obs.shape[-1]
+        reward, after, info = steps.split([1, size, steps.shape[-1] - 1 - size], dim=-1)
+        before = torch.cat([self.obs.unsqueeze(1), after[:, :-1]], dim=1)
+        learned = self.net.reward(self.params, reward.squeeze(-1), before, after, info, self.gamma)
+        beyond = torch.arange(learned.shape[1]) >= step.length.unsqueeze(1)
+        self.obs = step.obs
+        return step._replace(reward=learned.masked_fill(beyond, 0).sum(1), info=info[:, -1])
 
     def keep(self, rows: Tensor) -> None:
         self.real.keep(rows)
-        self.params, self._obs = self.params[rows], self._obs[rows]
+        self.params, self.obs = self.params[rows], self.obs[rows]
 
     def snapshot(self) -> dict[str, Tensor]:
         return self.real.snapshot()
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         self.real.restore(state)
-        self._obs = self.real.reset(torch.zeros(len(self.params), dtype=torch.bool))
+        self.obs = self.real.obs

@@ -1,6 +1,6 @@
-"""Where a population is evaluated. Every executor gives the same results, up to rounding, in the same order.
+"""Where a population is evaluated. Every executor gives the same outcomes, up to rounding, in the same order.
 
-A shard is a list of items; a function of (proposal, items) gives one plain result for each. Results depend on seeds alone, so a
+A shard is a list of items; a function of (proposal, items) gives one plain outcome for each. Outcomes depend on seeds alone, so a
 shard can be evaluated anywhere, and again after a failure. (A stack of another size may add up in another order.)
 """
 
@@ -18,19 +18,19 @@ import torch
 from lightning_rl.core.types import RolloutError
 from lightning_rl.core.workers import begin_worker
 from lightning_rl.evolution.cluster import join_cluster
-from lightning_rl.evolution.strategies import Item, Proposal
+from lightning_rl.evolution.proposals import Item, Proposal
 
 Evaluate = Callable[[Proposal, Sequence[Item]], list[Any]]
-"""Plain results, one for each item. It must be picklable for executors other than a serial one without processes."""
+"""Plain outcomes, one for each item. It must be picklable for executors other than a serial one without processes."""
 
 
 def shards(items: Sequence[Item], count: int) -> list[list[Item]]:
-    """At most ``count`` parts of nearly equal size; items that come after each other (like algorithms) are dealt out."""
+    """At most ``count`` parts of nearly equal size; neighbours, which may be of one kind of agent, go to different parts."""
     return [list(items[i::count]) for i in range(min(count, len(items)))]
 
 
 def unshard(parts: Sequence[Sequence[Any]]) -> list[Any]:
-    """The results of ``shards`` in the order of the items."""
+    """The outcomes of ``shards`` in the order of the items."""
     return [parts[i % len(parts)][i // len(parts)] for i in range(sum(len(part) for part in parts))]
 
 
@@ -90,7 +90,7 @@ class SerialExecutor(Executor):
             processes = list(self._pool._processes.values())
             self._pool.shutdown(wait=False, cancel_futures=True)
             for process in processes:
-                process.kill()  # nobody waits for what it may still be at, which may never end
+                process.kill()  # what it is still at may never end
             self._pool = None
 
 
@@ -104,7 +104,7 @@ class RayExecutor(Executor):
     def __init__(self, address: str | None = None):
         import ray
 
-        self._ray, self._mine = ray, join_cluster(address)
+        self._ray, self._started_here = ray, join_cluster(address)
         self._task = ray.remote(num_cpus=1, max_retries=-1)(_evaluate)
 
     @classmethod
@@ -120,7 +120,8 @@ class RayExecutor(Executor):
         ray = self._ray
         function, shared = ray.put(evaluate), ray.put(proposal)
         try:
-            return unshard(ray.get([self._task.remote(function, shared, part) for part in shards(items, 2 * self._cpus())]))
+            parts = [self._task.remote(function, shared, part) for part in shards(items, 2 * self._cpus())]
+            return unshard(ray.get(parts))
         except ray.exceptions.RayTaskError as error:
             raise error.cause from error
 
@@ -130,7 +131,7 @@ class RayExecutor(Executor):
         return max(int(sum(bundle.get("CPU", 0) for bundle in bundles)), 1)
 
     def close(self) -> None:
-        if self._mine:
+        if self._started_here:
             self._ray.shutdown()
 
 

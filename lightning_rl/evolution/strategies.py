@@ -1,208 +1,204 @@
-"""Strategies behind one ask and tell: ask says who is evaluated, tell writes the estimate as ``.grad``, an optimiser steps.
+"""Evolution strategies: ``ask`` for evaluations, ``tell`` their scores, which writes ``.grad``; an optimiser then steps.
 
-A strategy is a module: what it learns are parameters, so checkpoints and optimisers hold all of it.
+A strategy is a module: its mean is a parameter and what it remembers are buffers, so checkpoints hold all of it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from pydantic import BeforeValidator, PositiveFloat, model_validator
+from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
 from lightning_rl.core.contents import Count, Number
+from lightning_rl.core.schema import STRICT, Agents, Share
 from lightning_rl.core.seeding import derive_seed
+from lightning_rl.evolution.proposals import GaussianProposal, Item, Proposal, SampledProposal, Vector
 from lightning_rl.functional import evolution as es
 
-Vector = npt.NDArray[np.float32]
-
-
-class Item(NamedTuple):
-    """One evaluation: candidate ``mean + sign * noise(member)``, judged with random numbers ``agent`` of the generation.
-
-    turn: evaluators that have several judges take the one whose turn it is; both signs of a member meet the same.
-    """
-
-    member: int
-    sign: int
-    agent: int
-    turn: int
-
-
-@dataclass(frozen=True)
-class Proposal(ABC):
-    """What an evaluator needs besides the items: small, plain and the same for all of a generation."""
-
-    run_seed: int
-    generation: int
-    mean: Vector
-
-    def seed(self, item: Item) -> int:
-        """Of all randomness of an evaluation."""
-        return derive_seed(self.run_seed, "inner agent", self.generation, item.agent)
-
-    @abstractmethod
-    def rows(self, items: Sequence[Item]) -> Tensor:
-        """Parameters ``[len(items), D]``."""
-
-
-@dataclass(frozen=True)
-class GaussianProposal(Proposal):
-    """mean, std ``[D]``; the noise is drawn again wherever it is needed, so that seeds travel instead of it."""
-
-    std: Vector
-
-    def rows(self, items: Sequence[Item]) -> Tensor:
-        mean, std = torch.from_numpy(self.mean), torch.from_numpy(self.std)
-        members = sorted({item.member for item in items if item.sign})
-        noise = es.standard_noise(self.run_seed, self.generation, members, len(mean))
-        place = {member: row for row, member in enumerate(members)}
-        return torch.stack([mean + i.sign * std * noise[place[i.member]] if i.sign else mean for i in items])
-
-
-@dataclass(frozen=True)
-class SampledProposal(Proposal):
-    """mean ``[D]`` and candidates ``[P, D]``."""
-
-    samples: npt.NDArray[np.float32]
-
-    def rows(self, items: Sequence[Item]) -> Tensor:
-        return torch.stack([torch.from_numpy(self.samples[i.member] if i.sign else self.mean) for i in items])
-
-
-@dataclass(frozen=True)
-class StrategySettings:
-    """population: noise draws N. noise_std: of the noise at the start. step_size: of the optimiser.
-
-    mirrored: also evaluate ``mean - noise``. num_grad_evals: agents per candidate, whose scores grad_eval_aggregate
-    (``mean`` or ``min``) brings together. center_agents: agents on the unperturbed parameters, the baseline of some
-    transforms. shared_agents: all candidates of a generation meet the same random numbers. nes_step_size: step_size / N.
-    keep: the result is the ``best`` mean so far, or the ``last``, where scores are so noisy that the best is luck.
-    weight_decay: share by which evolved parameters shrink before a step; ``Strategy.reads`` says who reads which of these.
-    """
-
-    population: int
-    noise_std: float
-    step_size: float
-    score_transform: str
-    mirrored: bool
-    num_grad_evals: int
-    grad_eval_aggregate: str
-    center_agents: int
-    shared_agents: bool
-    weight_decay: float
-    nes_step_size: bool
-    keep: str
-
-
 OPTIONAL = ("step_size", "step_decay", "noise_decay", "score_transform", "weight_decay", "nes_step_size")
-"""Keys of a config that not every strategy reads."""
+"""Keys that not every strategy reads; ``Strategy.reads`` says which it does."""
+
+
+def _transform_name(value: Any) -> Any:
+    """The name of a score transform that may be given by its number in the paper's code."""
+    return dict(enumerate(es.TRANSFORMS)).get(value, str(value)) if type(value) is int else value
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class StrategyConfig:
+    """Keys of the outer loop; ``configs/SE.yaml`` explains them."""
+
+    strategy: str
+    population: Agents
+    mirrored: bool | None
+    noise_std: PositiveFloat
+    noise_decay: PositiveFloat
+    step_size: PositiveFloat
+    step_decay: PositiveFloat
+    score_transform: Annotated[str, BeforeValidator(_transform_name)]
+    num_grad_evals: Agents
+    grad_eval_aggregate: Literal["mean", "min"]
+    center_agents: Agents
+    shared_agents: bool
+    weight_decay: Share
+    nes_step_size: bool
+    keep: Literal["best", "last"]
+
+    @model_validator(mode="after")
+    def _check_strategy(self) -> StrategyConfig:
+        for key, known in (("strategy", STRATEGIES), ("score_transform", es.TRANSFORMS)):
+            if getattr(self, key) not in known:
+                raise ValueError(f"{key} '{getattr(self, key)}' is unknown; choose one of: {', '.join(known)}")
+        kind = STRATEGIES[self.strategy]
+        if self.population == 1 and (kind.compares or self.score_transform in es.NEED_TWO):
+            which = f"strategy {self.strategy}" if kind.compares else f"score_transform {self.score_transform}"
+            raise ValueError(f"population 1: {which} compares candidates with each other; use a population of 2 or more")
+        if self.mirrored is not None and self.mirrored not in kind.mirrored:
+            always = "never" if self.mirrored else "always"
+            raise ValueError(f"mirrored {str(self.mirrored).lower()}: the candidates of strategy {self.strategy} are {always} "
+                             "mirrored; leave the key out, or use strategy=published or snes")  # fmt: skip
+        for key, decay, adapted in (("noise_decay", self.noise_decay, "noise"), ("step_decay", self.step_decay, "steps")):
+            if decay != 1 and key not in kind.reads:
+                raise ValueError(f"{key} {decay}: strategy {self.strategy} adapts its {adapted} itself; use 1.0")
+        return self
+
+    @property
+    def signs(self) -> tuple[int, ...]:
+        """Signs of the noise that is added to the mean: with mirrored candidates each draw is used twice."""
+        mirrored = STRATEGIES[self.strategy].mirrored[0] if self.mirrored is None else self.mirrored
+        return (1, -1) if mirrored else (1,)
+
+    def unread(self) -> dict[str, str]:
+        """Keys that the strategy does not read, each with the reason and the remedy."""
+        found = {}
+        for key in OPTIONAL:
+            readers = [name for name, strategy in STRATEGIES.items() if key in strategy.reads]
+            if self.strategy not in readers:
+                found[key] = f"strategy {self.strategy} does not read it; leave it out, or use strategy={' or '.join(readers)}"
+        return found
 
 
 class Strategy(nn.Module, ABC):
-    """Search around ``mean`` ``[D]``; parameters outside ``evolved`` ``[D]`` bool stay as they are.
+    """Search around ``mean``; scores are to be maximised.
 
-    best, best_score: the mean with the highest mean score of its own agents so far, or the last; see ``StrategySettings.keep``.
-    reads: which of the ``OPTIONAL`` keys make a difference.
+    Attributes:
+        mean: where the search is ``[D]``, a parameter.
+        best, best_score: the mean whose own agents have scored highest so far, or the last one; see ``StrategyConfig.keep``.
+        reads: which of the ``OPTIONAL`` keys make a difference.
+        mirrored: the values that the key of this name may have, the default first.
+        compares: whether one candidate alone would tell it nothing.
     """
 
     reads: ClassVar[tuple[str, ...]]
+    mirrored: ClassVar[tuple[bool, ...]] = (True, False)
+    compares: ClassVar[bool] = True
     best: Tensor
     best_score: Tensor
+    evolved: Tensor
 
-    def __init__(self, start: Tensor, evolved: Tensor, settings: StrategySettings, run_seed: int):
+    def __init__(self, start: Tensor, evolved: Tensor, cfg: StrategyConfig, run_seed: int):
+        """start: the first mean ``[D]``; evolved: which parameters change ``[D]`` bool; run_seed: of all noise."""
         super().__init__()
-        self.settings, self.run_seed, self.evolved = settings, run_seed, evolved
+        self.cfg, self.run_seed = cfg, run_seed
         self.mean = nn.Parameter(start.clone())
+        self.register_buffer("evolved", evolved, persistent=False)
         self.register_buffer("best", start.clone())
         self.register_buffer("best_score", torch.tensor(float("-inf"), dtype=torch.float64))
 
-    def ask(self, generation: int, noise_scale: float = 1.0) -> tuple[Proposal, list[Item]]:
-        """Who is evaluated: agents on the mean first, then every candidate of every sign."""
-        s = self.settings
-        signs = (1, -1) if s.mirrored else (1,)
-        who = [(sign, member, k) for sign in signs for member in range(s.population) for k in range(s.num_grad_evals)]
-        center = [Item(-1, 0, number, number) for number in range(s.center_agents)]
-        agents = [k if s.shared_agents else n for n, (_, _, k) in enumerate(who)]
-        items = [Item(i, sign, s.center_agents + n, i + k) for (sign, i, k), n in zip(who, agents, strict=True)]
-        return self.propose(generation, noise_scale), center + items
+    def ask(self, generation: int) -> tuple[Proposal, list[Item]]:
+        """What is to be evaluated: agents on the mean first, then every candidate, sign by sign."""
+        cfg = self.cfg
+        items = [Item(member=-1, sign=0, agent=n, turn=n) for n in range(cfg.center_agents)]
+        for sign in cfg.signs:
+            for member in range(cfg.population):
+                for k in range(cfg.num_grad_evals):
+                    agent = cfg.center_agents + k if cfg.shared_agents else len(items)
+                    items.append(Item(member, sign, agent, turn=member + k))
+        return self.propose(generation), items
 
     @torch.no_grad()
-    def tell(self, generation: int, scores: Tensor, noise_scale: float = 1.0) -> float:
-        """Takes the scores ``[items]`` in the order of ``ask`` and writes ``.grad``; the mean score of the center."""
-        s = self.settings
-        center, rest = scores.double().split([s.center_agents, len(scores) - s.center_agents])
-        grouped = rest.unflatten(0, (2 if s.mirrored else 1, s.population, s.num_grad_evals))
-        candidates = grouped.mean(-1) if s.grad_eval_aggregate == "mean" else grouped.amin(-1)
-        baseline = float(center.mean())
-        if s.keep == "last" or baseline > self.best_score:
+    def tell(self, generation: int, scores: Tensor) -> float:
+        """Takes the scores ``[items]`` in the order of ``ask`` and writes ``.grad``; the mean score of the mean's agents."""
+        cfg = self.cfg
+        of_mean, rest = scores.double().split([cfg.center_agents, len(scores) - cfg.center_agents])
+        grouped = rest.unflatten(0, (len(cfg.signs), cfg.population, cfg.num_grad_evals))
+        candidates = grouped.mean(-1) if cfg.grad_eval_aggregate == "mean" else grouped.amin(-1)
+        baseline = float(of_mean.mean())
+        if cfg.keep == "last" or baseline > self.best_score:
             self.best.copy_(self.mean)
             self.best_score.fill_(baseline)
-        self.estimate(generation, candidates, baseline, noise_scale)
+        self.estimate(generation, candidates, baseline)
         return baseline
 
-    def noise(self, generation: int) -> Tensor:
-        """Standard normal ``[N, D]``, 0 where nothing evolves."""
-        size = len(self.mean)
-        return es.standard_noise(self.run_seed, generation, range(self.settings.population), size) * self.evolved
+    def noise_std(self, generation: int) -> float:
+        """Standard deviation of the noise."""
+        return self.cfg.noise_std * self.cfg.noise_decay**generation
 
-    def propose(self, generation: int, noise_scale: float) -> Proposal:
-        std = (self.settings.noise_std * noise_scale * self.evolved.float()).numpy()
-        return GaussianProposal(self.run_seed, generation, _vector(self.mean), std)
+    def noise(self, generation: int) -> Tensor:
+        """Standard normal ``[P, D]``, 0 where nothing evolves."""
+        members = range(self.cfg.population)
+        return es.standard_noise(self.run_seed, generation, members, len(self.mean)) * self.evolved
+
+    def propose(self, generation: int) -> Proposal:
+        """The candidates of a generation."""
+        std = self.noise_std(generation) * self.evolved.float()
+        return GaussianProposal(self.run_seed, generation, _vector(self.mean), _vector(std))
 
     @abstractmethod
-    def estimate(self, generation: int, candidates: Tensor, baseline: float, noise_scale: float) -> None:
-        """Writes ``.grad`` from the candidates' scores ``[signs, N]``."""
+    def estimate(self, generation: int, candidates: Tensor, baseline: float) -> None:
+        """Writes ``.grad`` from the candidates' scores ``[signs, P]`` and that of the mean."""
 
     @abstractmethod
     def optimiser(self) -> torch.optim.Optimizer:
         """What steps along ``.grad``."""
 
-    def schedule(self, optimiser: torch.optim.Optimizer, scale: float) -> None:
-        """Sets the optimiser's steps to ``scale`` times those at the start."""
-        for group, first in zip(optimiser.param_groups, self.optimiser().param_groups, strict=True):
-            group["lr"] = first["lr"] * scale
+    def schedule(self, optimiser: torch.optim.Optimizer, generation: int) -> None:
+        """Sets the step sizes of ``optimiser`` to those of a generation."""
+        for group in optimiser.param_groups:
+            group["lr"] = group.setdefault("initial_lr", group["lr"]) * self.cfg.step_decay**generation
 
     def decaying(self, optimiser: torch.optim.Optimizer, by_step_size: bool) -> torch.optim.Optimizer:
         """``optimiser`` with weight decay of what evolves before each of its steps; by_step_size: times its rate."""
 
         @torch.no_grad()
         def shrink(optimiser: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-            share = self.settings.weight_decay * (optimiser.param_groups[0]["lr"] if by_step_size else 1.0)
+            share = self.cfg.weight_decay * (optimiser.param_groups[0]["lr"] if by_step_size else 1.0)
             self.mean.mul_(1 - share * self.evolved.to(self.mean.dtype))
 
         optimiser.register_step_pre_hook(shrink)
         return optimiser
 
-    def weigh(self, scores: Tensor, baseline: float) -> Tensor:
-        """The score transform."""
-        return es.TRANSFORMS[self.settings.score_transform](scores, baseline)
+    def weights(self, scores: Tensor, baseline: float) -> Tensor:
+        """The scores as the score transform has them."""
+        return es.TRANSFORMS[self.cfg.score_transform](scores, baseline)
 
 
 class Published(Strategy):
-    """The synthetic-environments paper's strategy: the better half of each pair, weighted, times step_size.
+    """The strategy of arXiv 2202.02790: the better half of each pair, weighted, times step_size.
 
-    The step is divided neither by noise_std nor (without ``nes_step_size``) by N, and weight decay does not depend on it.
+    The step is divided neither by noise_std nor (without ``nes_step_size``) by P, and weight decay does not depend on it.
     """
 
     reads = OPTIONAL
+    compares = False
 
-    def estimate(self, generation: int, candidates: Tensor, baseline: float, noise_scale: float) -> None:
-        signed = self.noise(generation) * (self.settings.noise_std * noise_scale)
-        kept = candidates[0]
-        if self.settings.mirrored:
-            kept, sign = es.best_of_pair(candidates[0], candidates[1])
+    def estimate(self, generation: int, candidates: Tensor, baseline: float) -> None:
+        signed = self.noise(generation) * self.noise_std(generation)
+        scores = candidates[0]
+        if len(candidates) == 2:
+            scores, sign = es.best_of_pair(candidates[0], candidates[1])
             signed = signed * sign.to(signed.dtype).unsqueeze(1)
-        self.mean.grad = -es.weighted_noise(self.weigh(kept, baseline), signed)
+        self.mean.grad = -es.weighted_noise(self.weights(scores, baseline), signed)
 
     def optimiser(self) -> torch.optim.Optimizer:
-        s = self.settings
-        rate = s.step_size / s.population if s.nes_step_size else s.step_size
+        cfg = self.cfg
+        rate = cfg.step_size / cfg.population if cfg.nes_step_size else cfg.step_size
         return self.decaying(torch.optim.SGD([self.mean], lr=rate), by_step_size=False)
 
 
@@ -210,14 +206,14 @@ class OpenAIES(Strategy):
     """Antithetic pairs and Adam (Salimans et al. 2017, arXiv 1703.03864), weight decay as of AdamW (arXiv 1711.05101)."""
 
     reads = ("step_size", "step_decay", "noise_decay", "score_transform", "weight_decay")
+    mirrored = (True,)
 
-    def estimate(self, generation: int, candidates: Tensor, baseline: float, noise_scale: float) -> None:
-        plus, minus = self.weigh(candidates.flatten(), baseline).unflatten(0, (2, -1))
-        std = self.settings.noise_std * noise_scale
-        self.mean.grad = -es.antithetic_gradient(plus, minus, self.noise(generation), std)
+    def estimate(self, generation: int, candidates: Tensor, baseline: float) -> None:
+        plus, minus = self.weights(candidates.flatten(), baseline).unflatten(0, (2, -1))
+        self.mean.grad = -es.antithetic_gradient(plus, minus, self.noise(generation), self.noise_std(generation))
 
     def optimiser(self) -> torch.optim.Optimizer:
-        return self.decaying(torch.optim.Adam([self.mean], lr=self.settings.step_size), by_step_size=True)
+        return self.decaying(torch.optim.Adam([self.mean], lr=self.cfg.step_size), by_step_size=True)
 
 
 class SNES(Strategy):
@@ -225,27 +221,24 @@ class SNES(Strategy):
 
     reads = ("step_size", "step_decay")
 
-    def __init__(self, start: Tensor, evolved: Tensor, settings: StrategySettings, run_seed: int):
-        super().__init__(start, evolved, settings, run_seed)
-        self.log_std = nn.Parameter(torch.full_like(start, settings.noise_std).log())
+    def __init__(self, start: Tensor, evolved: Tensor, cfg: StrategyConfig, run_seed: int):
+        super().__init__(start, evolved, cfg, run_seed)
+        self.log_std = nn.Parameter(torch.full_like(start, cfg.noise_std).log())
 
-    def propose(self, generation: int, noise_scale: float) -> Proposal:
-        std = _vector(self.log_std.exp() * self.evolved)
-        return GaussianProposal(self.run_seed, generation, _vector(self.mean), std)
+    def propose(self, generation: int) -> Proposal:
+        std = self.log_std.exp() * self.evolved
+        return GaussianProposal(self.run_seed, generation, _vector(self.mean), _vector(std))
 
-    def estimate(self, generation: int, candidates: Tensor, baseline: float, noise_scale: float) -> None:
-        noise = self.noise(generation)
-        both = torch.cat([noise, -noise]) if self.settings.mirrored else noise
+    def estimate(self, generation: int, candidates: Tensor, baseline: float) -> None:
+        drawn = self.noise(generation)
+        noise = torch.cat([sign * drawn for sign in self.cfg.signs])
         utilities = es.nes_utilities(candidates.flatten())
-        mean, log_std = es.snes_directions(utilities, both, self.log_std.exp())
+        mean, log_std = es.snes_directions(utilities, noise, self.log_std.exp())
         self.mean.grad, self.log_std.grad = -mean, -log_std * self.evolved
 
     def optimiser(self) -> torch.optim.Optimizer:
-        s = self.settings
-        groups = [
-            {"params": [self.mean], "lr": s.step_size},
-            {"params": [self.log_std], "lr": es.snes_std_rate(int(self.evolved.sum()))},
-        ]
+        std_rate = es.snes_std_rate(int(self.evolved.sum()))
+        groups = [{"params": [self.mean], "lr": self.cfg.step_size}, {"params": [self.log_std], "lr": std_rate}]
         return torch.optim.SGD(groups)
 
 
@@ -253,25 +246,26 @@ class CMAES(Strategy):
     """Covariance matrix adaptation (Hansen 2016, arXiv 1604.00772) by the library ``cmaes``, for a few hundred parameters."""
 
     reads = ()
+    mirrored = (False,)
     MAX_SIZE = 1000
 
-    def __init__(self, start: Tensor, evolved: Tensor, settings: StrategySettings, run_seed: int):
+    def __init__(self, start: Tensor, evolved: Tensor, cfg: StrategyConfig, run_seed: int):
         from cmaes import CMA  # type: ignore[import-untyped]  # and scipy, which nothing else here needs
 
-        super().__init__(start, evolved, settings, run_seed)
+        super().__init__(start, evolved, cfg, run_seed)
         mean = start[evolved].double().numpy()
-        self.search = CMA(mean, settings.noise_std, population_size=settings.population)
+        self.search = CMA(mean, cfg.noise_std, population_size=cfg.population)
 
     def _samples(self, generation: int) -> list[npt.NDArray[np.float64]]:
         self.search.reseed_rng(derive_seed(self.run_seed, "evolution noise", generation, 0) % 2**32)
-        return [self.search.ask() for _ in range(self.settings.population)]
+        return [self.search.ask() for _ in range(self.cfg.population)]
 
-    def propose(self, generation: int, noise_scale: float) -> Proposal:
-        samples = self.mean.detach().repeat(self.settings.population, 1)
+    def propose(self, generation: int) -> Proposal:
+        samples = self.mean.detach().repeat(self.cfg.population, 1)
         samples[:, self.evolved] = torch.from_numpy(np.stack(self._samples(generation))).float()
         return SampledProposal(self.run_seed, generation, _vector(self.mean), samples.numpy())
 
-    def estimate(self, generation: int, candidates: Tensor, baseline: float, noise_scale: float) -> None:
+    def estimate(self, generation: int, candidates: Tensor, baseline: float) -> None:
         samples = self._samples(generation)
         self.search.tell([(x, -score) for x, score in zip(samples, candidates[0].tolist(), strict=True)])
         self.set_extra_state(self.get_extra_state())  # the library rounds what it saves: go on from that, as a resumed run would
@@ -280,9 +274,6 @@ class CMAES(Strategy):
 
     def optimiser(self) -> torch.optim.Optimizer:
         return torch.optim.SGD([self.mean], lr=1.0)
-
-    def schedule(self, optimiser: torch.optim.Optimizer, scale: float) -> None:
-        """Nothing: the step leads to where the search is."""
 
     def get_extra_state(self) -> dict[str, Any]:
         """The search as plain data."""

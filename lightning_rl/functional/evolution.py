@@ -31,60 +31,54 @@ def best_of_pair(plus: Tensor, minus: Tensor) -> tuple[Tensor, Tensor]:
     return torch.maximum(plus, minus), torch.where(minus > plus, -1.0, 1.0).to(plus)
 
 
-def linear(scores: Tensor, baseline: float) -> Tensor:
+def linear(scores: Tensor, _: float = 0.0) -> Tensor:
     """0 for the worst to 1 for the best, proportional."""
-    del baseline
     low, high = scores.min(), scores.max()
     return (scores - low) / (high - low + 1e-9)
 
 
-def rank(scores: Tensor, baseline: float) -> Tensor:
+def rank(scores: Tensor, _: float = 0.0) -> Tensor:
     """0 for the worst to 1 for the best, by rank."""
-    del baseline
     count = len(scores)
     return _by_rank(scores, torch.arange(count - 1, -1, -1) / (count - 1))
 
 
-def nes_utilities(scores: Tensor, baseline: float = 0.0) -> Tensor:
+def nes_utilities(scores: Tensor) -> Tensor:
     """``max(0, ln(P / 2 + 1) - ln r)`` for rank r, scaled to sum 1, less 1 / P (Wierstra et al. 2014, section 3.1)."""
-    del baseline
     return _by_rank(scores, _log_utilities(len(scores)) - 1 / len(scores))
 
 
-def nes(scores: Tensor, baseline: float) -> Tensor:
+def nes(scores: Tensor, _: float = 0.0) -> Tensor:
     """``nes_utilities`` scaled to 1 for the best."""
     u = _log_utilities(len(scores)) - 1 / len(scores)
-    del baseline
     return _by_rank(scores, u / u[0])
 
 
-def nes_unnormalised(scores: Tensor, baseline: float) -> Tensor:
+def nes_unnormalised(scores: Tensor, _: float = 0.0) -> Tensor:
     """As ``nes`` without the shift: 1 for the best, 0 for the worse half."""
-    del baseline
     u = _log_utilities(len(scores))
     return _by_rank(scores, u / u[0])
 
 
-def single_best(scores: Tensor, baseline: float) -> Tensor:
+def single_best(scores: Tensor, _: float = 0.0) -> Tensor:
     """1 for the best, 0 for the others."""
-    del baseline
     return _by_rank(scores, (torch.arange(len(scores)) == 0).double())
 
 
 def single_better(scores: Tensor, baseline: float) -> Tensor:
     """As ``single_best``, but all 0 where nothing beats the baseline."""
-    return single_best(scores, baseline) * (scores.max() > baseline + _BETTER)
+    return single_best(scores) * (scores.max() > baseline + _BETTER)
 
 
 def all_better_max(scores: Tensor, baseline: float) -> Tensor:
-    """The gain over the baseline, 0 where there is none, scaled to 1 for the best."""
-    w = _gain(scores, baseline)
+    """The improvement over the baseline, 0 where there is none, scaled to 1 for the best."""
+    w = _improvement(scores, baseline)
     return w / w.max() if w.max() > 0 else w
 
 
 def all_better_sum(scores: Tensor, baseline: float) -> Tensor:
-    """The gain over the baseline, 0 where there is none, scaled to sum 1."""
-    w = _gain(scores, baseline)
+    """The improvement over the baseline, 0 where there is none, scaled to sum 1."""
+    w = _improvement(scores, baseline)
     return w / w.sum() if w.max() > 0 else w
 
 
@@ -98,8 +92,9 @@ TRANSFORMS: dict[str, Callable[[Tensor, float], Tensor]] = {
     "all_better_max": all_better_max,
     "all_better_sum": all_better_sum,
 }
-"""Weights ``[P]`` from scores ``[P]`` and the mean score of the unperturbed parameters. The order is that of the earlier
-code's numbers 0 .. 7. Equal scores share their weights equally."""
+"""Score transforms: weights ``[P]`` from scores ``[P]`` and the mean score of the unperturbed parameters.
+
+The order is that of the numbers 0 to 7 in the code of arXiv 2202.02790. Equal scores share their weights equally."""
 
 NEED_TWO = ("linear", "rank", "nes")
 """Transforms that compare candidates with each other: one candidate alone would get 0 or nothing at all."""
@@ -120,9 +115,9 @@ def _by_rank(scores: Tensor, values: Tensor) -> Tensor:
     return mean[inverse].to(scores.dtype if scores.is_floating_point() else torch.float32)
 
 
-def _gain(scores: Tensor, baseline: float) -> Tensor:
-    gain = (scores - baseline) / (scores.max() - baseline + 1e-9)
-    return torch.where(scores > baseline + _BETTER, gain, 0.0)
+def _improvement(scores: Tensor, baseline: float) -> Tensor:
+    share = (scores - baseline) / (scores.max() - baseline + 1e-9)
+    return torch.where(scores > baseline + _BETTER, share, 0.0)
 
 
 def weighted_noise(weights: Tensor, noise: Tensor) -> Tensor:

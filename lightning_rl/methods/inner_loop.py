@@ -1,7 +1,7 @@
-"""The inner loop of bi-level learning: fresh agents train on a proxy each, then play the real task.
+"""The inner loop of bi-level learning: fresh agents train on a proxy each, then are tested on the real task.
 
-All agents of one kind are one stack. What comes of an agent is a function of its proxy and its seed, whoever trains beside it
-and wherever, up to rounding.
+All agents of one kind are one stack. An agent's outcome is a function of its proxy and its seed: the other agents of the stack
+and the place where it is trained change nothing, up to rounding.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ import torch
 from torch import Tensor
 
 from lightning_rl.agents.base import Agent
-from lightning_rl.agents.training import MemberTraining, Results, Score, StopRule, evaluate_agents, mean_test_return
+from lightning_rl.agents.training import MemberTraining, Results, StopRule, evaluate_agents, mean_test_return
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, make_envs
-from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.evolution.strategies import Item, Proposal
+from lightning_rl.evolution.proposals import Item, Proposal
 from lightning_rl.functional.stopping import plateaued, solved
 from lightning_rl.methods.agent_configs import AGENTS, vary_agents
 
@@ -28,13 +27,18 @@ _SPREAD = 8  # varied agents in one stack are padded to its largest: up to so ma
 
 
 class Outcome(NamedTuple):
-    """What came of one agent, as plain numbers. score: what evolution maximises. test_return: mean of the real test episodes.
+    """The result of training and testing one agent, as plain numbers.
 
-    train_steps: on the proxy. test_steps: on the real task, those that judged the training included. solved: the stop rule ended
-    the training. failed: something was not finite; the score then is that of the worst legal return.
+    Attributes:
+        fitness: what evolution maximises.
+        test_return: mean return of the test episodes on the real task.
+        train_steps: environment steps on the proxy.
+        test_steps: environment steps on the real task, those of ``judge_episodes`` included.
+        solved: whether the stop rule ended the training.
+        failed: whether something was not finite; the fitness then is that of the worst possible return.
     """
 
-    score: float
+    fitness: float
     test_return: float
     train_steps: int
     test_steps: int
@@ -45,7 +49,10 @@ class Outcome(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """An agent of ``N`` members after training, and what happened on the way; test returns ``[N, K]``."""
+    """An agent of ``N`` members after training, the record of its training, and its tests on the real task.
+
+    test_returns ``[N, K]``; test_steps ``[N]``: environment steps, those of ``judge_episodes`` included.
+    """
 
     agent: Agent
     results: Results
@@ -94,27 +101,33 @@ OBJECTIVES: dict[str, Callable[[Facts], Tensor]] = {
 """What evolution maximises, by name; each gives ``[N]``."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class InnerLoop:
-    """Plain data, so that it can travel.
+    """Trains and tests agents on proxies. Plain data, so that it can travel to where a population is evaluated.
 
-    agents: (implementation, its config), which take turns. vary: each agent draws hyper-parameters around its config's.
-    stop_rule: ``plateau`` of the training returns; ``solved``: real test episodes after each training episode reach
-    solved_return; ``none``. test_episodes: real ones at the end; judge_episodes: after each training episode; 0: the stop rule
-    judges training returns.
-    max_train_steps: agents that take longer are tested as they are.
+    Attributes:
+        proxy: the kind of proxy; its parameters come with each call.
+        agents: (implementation, its config), which take turns.
+        vary: whether each agent draws hyper-parameters around its config's.
+        stop_rule: what ends a training: ``plateau`` of the returns on the proxy; ``solved``: on average the real test episodes
+            after each training episode reach solved_return; ``none``.
+        objective: a name of ``OBJECTIVES``.
+        unsolved_penalty: see ``steps_to_threshold``.
+        test_episodes: real ones after the training.
+        judge_episodes: real ones after each training episode; 0: the stop rule judges the returns on the proxy.
+        max_train_steps: environment steps; an agent that takes longer is tested as it is then.
     """
 
     proxy: SyntheticProxy | RewardProxy
     agents: tuple[tuple[str, Any], ...]
-    vary: bool
-    stop_rule: str
-    objective: str
-    solved_return: float | None
-    unsolved_penalty: float
     test_episodes: int
-    judge_episodes: int
     max_train_steps: int
+    vary: bool = False
+    stop_rule: str = "none"
+    objective: str = "final_return"
+    solved_return: float | None = None
+    unsolved_penalty: float = 0.0
+    judge_episodes: int = 0
 
     def __call__(self, proposal: Proposal, items: Sequence[Item]) -> list[Outcome]:
         """The outcome of every item of a generation."""
@@ -125,8 +138,8 @@ class InnerLoop:
         """Outcomes of fresh agents on the proxies ``params`` ``[P, D]``."""
         outcomes: dict[int, Outcome] = {}
         for number in range(len(self.agents)):
-            mine = [row for row, turn in enumerate(turns) if turn % len(self.agents) == number]
-            for rows in self.stacks(number, mine, seeds):
+            of_this_kind = [row for row, turn in enumerate(turns) if turn % len(self.agents) == number]
+            for rows in self.stacks(number, of_this_kind, seeds):
                 trained = self.train(number, params[rows], [seeds[row] for row in rows])
                 outcomes |= dict(zip(rows, self.outcomes(trained), strict=True))
         return [outcomes[row] for row in range(len(seeds))]
@@ -136,27 +149,30 @@ class InnerLoop:
         variation = vary_agents(self.agents[number][1], [seeds[row] for row in rows]) if self.vary and rows else None
         if variation is None:
             return [rows] if rows else []
-        size = {r: (d, w * b) for r, d, w, b in zip(rows, variation.depths, variation.widths, variation.batch_sizes, strict=True)}
+        work = [width * batch for width, batch in zip(variation.widths, variation.batch_sizes, strict=True)]
         stacks: list[list[int]] = []
-        for row in sorted(rows, key=lambda row: size[row]):
-            (depth, work), first = size[row], size[stacks[-1][0]] if stacks else (0, 0)
-            if depth == first[0] and work <= _SPREAD * first[1]:
+        smallest = (0, 0)  # depth and work of the first of the last stack
+        for depth, amount, row in sorted(zip(variation.depths, work, rows, strict=True)):
+            if depth == smallest[0] and amount <= _SPREAD * smallest[1]:
                 stacks[-1].append(row)
             else:
                 stacks.append([row])
+                smallest = (depth, amount)
         return stacks
 
     def train(self, number: int, params: Tensor, seeds: Sequence[int]) -> Trained:
-        """Agents of kind ``number``, one for each proxy ``[N, D]`` and seed, trained and tested."""
+        """Trains and tests agents of kind ``number``, one for each proxy ``[N, D]`` and seed."""
         name, cfg = self.agents[number]
         spec = dataclasses.replace(self.proxy.spec, repeat=cfg.action_repeat)
         agent = AGENTS[name].build(cfg, spec, seeds, vary_agents(cfg, seeds) if self.vary else None)
         envs = self.proxy.batch(params, [derive_seed(seed, "proxy") for seed in seeds], cfg.gamma, cfg.action_repeat)
         init = getattr(cfg, "learning_starts", 0)
-        judged = self.judge_episodes > 0 and (isinstance(self.proxy, RewardProxy) or self.stop_rule == "solved")
+        judged = self.judge_episodes > 0 and (self.proxy.real_dynamics or self.stop_rule == "solved")
+        limit_terminates = self.proxy.limit_terminates
         training = MemberTraining(
-            agent, envs, cfg.train_episodes, cfg.gamma, init, self._stop_rule(cfg, init), self._judge(spec) if judged else None,
-            self.proxy.cap_ends if isinstance(self.proxy, SyntheticProxy) else cfg.faithful,
+            agent, envs, cfg.train_episodes, cfg.gamma, init, stop=self._stop_rule(cfg, init),
+            score=mean_test_return(functools.partial(make_envs, spec), self.judge_episodes) if judged else None,
+            faithful_time_limits=cfg.faithful if limit_terminates is None else limit_terminates,
         )  # fmt: skip
         training.run(-(-self.max_train_steps // cfg.action_repeat))
         training.finish()
@@ -173,11 +189,8 @@ class InnerLoop:
             return functools.partial(solved, window=cfg.early_out_num, threshold=self.solved_return, faithful=cfg.faithful)
         return None
 
-    def _judge(self, spec: EnvSpec) -> Score:
-        return mean_test_return(functools.partial(make_envs, spec), self.judge_episodes)
-
     def outcomes(self, trained: Trained) -> list[Outcome]:
-        """What came of each member."""
+        """The outcome of each member."""
         r, worst = trained.results, self.proxy.spec.min_return
         tested, steps = trained.test_returns.double().mean(1), r.env_steps.double()
         scores, lengths = r.scores.double(), r.lengths.double()
@@ -189,8 +202,8 @@ class InnerLoop:
             scores = torch.where(failed[:, None], tested[:, None], scores)
             lengths = torch.where(failed[:, None], longest / lengths.shape[1], lengths)
         facts = Facts(tested, steps, scores, lengths, self.solved_return, self.unsolved_penalty)
-        score = OBJECTIVES[self.objective](facts)
-        columns = (score, tested, r.env_steps, trained.test_steps, r.episodes, trained.agent.num_updates, r.stopped, failed)
+        fitness = OBJECTIVES[self.objective](facts)
+        columns = (fitness, tested, r.env_steps, trained.test_steps, r.episodes, trained.agent.num_updates, r.stopped, failed)
         return [Outcome(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 

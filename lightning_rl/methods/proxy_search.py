@@ -3,7 +3,7 @@
 The inner loop trains fresh agents on a proxy of a task: a synthetic environment (``SE``) or the real one with a learned reward
 (``RN``). The outer loop evolves the proxy's parameters by how these agents do on the real task. An epoch is a generation.
 
-Where we differ from the earlier code: budgets in steps, never in seconds; a diverged agent scores the worst legal return;
+Where we differ from the paper's code: budgets in steps, never in seconds; a diverged agent scores the worst possible return;
 agents are tested without exploration noise; equal scores share their weights; everything is seeded.
 """
 
@@ -12,60 +12,199 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
-from pytorch_lightning import Callback
+from pydantic import BeforeValidator, Field, NonNegativeFloat, PositiveInt, model_validator
+from pydantic.dataclasses import dataclass as config_dataclass
+from pytorch_lightning import Callback, LightningModule, Trainer
 from torch import Tensor
 
+from lightning_rl.core.config import build_config, merged_values
+from lightning_rl.core.contents import ListOf, Number
+from lightning_rl.core.limits import EPISODES, WIDTH
+from lightning_rl.core.schema import STRICT, Agents, Episodes, Layers, MethodConfig
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, proxy_path, read_proxy, save_proxy
+from lightning_rl.envs.spec import env_spec
 from lightning_rl.evolution.callback import Evolution, Generation
 from lightning_rl.evolution.executors import EXECUTORS, Executor, SerialExecutor
-from lightning_rl.evolution.strategies import CMAES, STRATEGIES, StrategySettings
+from lightning_rl.evolution.strategies import CMAES, STRATEGIES, StrategyConfig
+from lightning_rl.functional.reward_shaping import REWARD_FORMS
 from lightning_rl.methods.agent_configs import AGENTS
-from lightning_rl.methods.agents import member_policy
 from lightning_rl.methods.base import Method
-from lightning_rl.methods.inner_loop import InnerLoop, Outcome
-from lightning_rl.methods.proxy_search_configs import BilevelConfig, RNConfig, SEConfig, agent_configs
+from lightning_rl.methods.inner_loop import OBJECTIVES, InnerLoop, Outcome
 from lightning_rl.methods.registry import register_method
-from lightning_rl.nets.policies import Policy
+from lightning_rl.nets.activations import ActivationName
 from lightning_rl.rollouts.data_module import Evaluation, Rollouts
 
 PROXY_FILE = "proxy.pt"
 
 
+# What is configured
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class ProxySearchConfig(StrategyConfig, MethodConfig):
+    """Keys of ``configs/SE.yaml`` and ``configs/RN.yaml``, explained there."""
+
+    agent: str | list[str] | dict[str, dict[str, Any] | None] | None
+    vary: bool
+    stop_rule: Literal["plateau", "solved", "none"]
+    solved_return: float | None
+    unsolved_penalty: NonNegativeFloat
+    test_episodes: Episodes
+    judge_episodes: Annotated[int, Field(ge=0, le=EPISODES)]
+    max_train_steps: PositiveInt
+    hidden: Layers
+    activation: ActivationName
+    start: str | None
+    eval_agents: Agents
+
+    def resolved(self, gamename: str) -> ProxySearchConfig:
+        """With every value of the inner agents and of the strategy, so that a run's record is complete."""
+        agents = {name: dataclasses.asdict(cfg) for name, cfg in agent_configs(self.agent, gamename)}
+        return dataclasses.replace(self, agent=agents, mirrored=len(self.signs) == 2)  # type: ignore[arg-type]
+
+    def proxy(self, gamename: str) -> SyntheticProxy | RewardProxy:
+        """The kind of proxy that is evolved."""
+        raise NotImplementedError
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class SEConfig(ProxySearchConfig):
+    """Keys of ``configs/SE.yaml``."""
+
+    objective: ClassVar[str] = "final_return"
+    stop_when_solved: bool
+    proxy_horizon: PositiveInt | None
+    cap_ends: bool
+    latent_size: Annotated[int, Field(ge=0, le=WIDTH)]
+    reencode: bool
+
+    def proxy(self, gamename: str) -> SyntheticProxy:
+        return SyntheticProxy(
+            gamename=gamename, hidden=tuple(self.hidden), activation=self.activation,
+            horizon=env_spec(gamename).horizon if self.proxy_horizon is None else self.proxy_horizon,
+            latent_size=self.latent_size, cap_ends=self.cap_ends, reencode=self.reencode,
+        )  # fmt: skip
+
+
+def _reward_name(value: Any) -> Any:
+    """The name of a reward form that may be given by its number in the paper's code."""
+    return {form.code: name for name, form in REWARD_FORMS.items()}.get(value, str(value)) if type(value) is int else value
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class RNConfig(ProxySearchConfig):
+    """Keys of ``configs/RN.yaml``."""
+
+    stop_when_solved: ClassVar[bool] = False
+    reward: Annotated[str, BeforeValidator(_reward_name)]
+    objective: str
+
+    @model_validator(mode="after")
+    def _check_reward(self) -> RNConfig:
+        if self.reward == "-1":
+            raise ValueError("reward -1: use reward=native and agent={DDQN: {curiosity: icm}}, that is what it stands for")
+        for key, known in (("reward", REWARD_FORMS), ("objective", OBJECTIVES)):
+            if getattr(self, key) not in known:
+                raise ValueError(f"{key} '{getattr(self, key)}' is unknown; choose one of: {', '.join(known)}")
+        if self.judge_episodes == 0 and (self.stop_rule != "none" or self.objective == "auc"):
+            raise ValueError("judge_episodes 0: learned returns judge nothing; use 1, or stop_rule=none (and not auc)")
+        return self
+
+    def proxy(self, gamename: str) -> RewardProxy:
+        ((_, agent), *_) = agent_configs(self.agent, gamename)
+        return RewardProxy(
+            gamename=gamename, hidden=tuple(self.hidden), activation=self.activation, form=self.reward, gamma=agent.gamma
+        )
+
+
+def agent_configs(
+    asked: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None, gamename: str, preset: str | None = None
+) -> tuple[tuple[str, Any], ...]:
+    """(implementation, config) of the inner agents: their own YAML for the gamename, with the settings that are asked for.
+
+    asked: a name, several, or names with settings; None: DDQN, or TD3 for continuous actions. Of several, those that fit the
+    actions are taken. preset: of their YAMLs. UserError for an unknown one, and where none fits.
+    """
+    spec = env_spec(gamename)
+    if asked is None:
+        asked = "TD3" if spec.continuous else "DDQN"
+    names = [asked] if isinstance(asked, str) else list(asked)
+    if not names:
+        raise UserError("key 'agent' is empty; name one or more agents, e.g. agent=DDQN")
+    settings = asked if isinstance(asked, Mapping) else {}
+    for name in names:
+        if name not in AGENTS:
+            raise UserError(f"agent '{name}' is unknown; choose one of: {', '.join(AGENTS)}")
+    fitting = [name for name in names if AGENTS[name].misfit(spec) is None]
+    if not fitting:
+        raise UserError(f"agent {names[0]} does not fit gamename '{gamename}': {AGENTS[names[0]].misfit(spec)}")
+    found = []
+    for name in fitting:
+        layers = [*merged_values(name, gamename, preset), (f"key 'agent', {name}", settings.get(name) or {})]
+        found.append((name, build_config(AGENTS[name].config, layers)))
+    return tuple(found)
+
+
+# What is trained on
+
+
+class ProxyEvaluation(Evaluation):
+    """Fresh agents, other ones than those of a search, on the proxy; no generation sees their returns."""
+
+    method: ProxyMethod
+
+    def play(self) -> dict[str, list[Outcome]]:
+        method, count = self.method, self.method.cfg.eval_agents
+        seeds = [derive_seed(method.seed, "evaluation", method.current_epoch, n) for n in range(count)]
+        loop = dataclasses.replace(method.inner_loop, test_episodes=method.cfg.eval_episodes)
+        with torch.enable_grad():
+            return {"eval": loop.evaluate(method.proxy_params().expand(count, -1), seeds, range(count))}
+
+
+class Generations(Rollouts):
+    """Each epoch is a generation, still to be evaluated: ``Evolution`` does it before the training step."""
+
+    def next_batch(self) -> Generation:
+        return Generation(self.evaluation.method.current_epoch)
+
+
+# What is learned
+
+
 class ProxyMethod(Method):
-    """A method whose result is a proxy: fresh agents on it are its evaluation.
+    """A method whose result is a proxy. It is evaluated by fresh agents on the proxy.
 
     ``policy`` is that of an agent trained on the proxy, once ``prepare_evaluation`` was called.
     """
 
     reloadable, cpu_only = False, True
     inner_loop: InnerLoop
-    cfg: Any
+    score: float  # of the newest proxy, higher is better
+    improved: bool  # whether the last training step gave a proxy to be kept
 
     def proxy_params(self) -> Tensor:
         """The proxy to be evaluated ``[D]``."""
         raise NotImplementedError
 
-    def untrained_policy(self) -> Policy:
-        """The policy of a fresh inner agent."""
-        name, cfg = self.inner_loop.agents[0]
-        return member_policy(AGENTS[name].build(cfg, self.spec, [self.seed], None), 0, self.spec)
+    def configure_callbacks(self) -> list[Callback]:
+        """``SaveProxy``, which Lightning adds to the Trainer's own callbacks."""
+        return [SaveProxy()]
 
-    def write_proxy(self, score: float, curve: Sequence[float]) -> None:
-        """Writes ``proxy.pt`` into the run's folder: the proxy, and how it came about."""
+    def save_proxy(self, path: Path, curve: Sequence[float]) -> None:
+        """Writes the proxy and how it was made. curve: the scores of all epochs."""
         about = {
-            "gamename": self.spec.gamename, "seed": self.seed, "score": score,
-            "curve": list(curve), "config": dict(self.hparams["config"]),
+            "gamename": self.spec.gamename, "seed": self.seed, "score": self.score, "curve": list(curve),
+            "config": dict(self.hparams["config"]),
         }  # fmt: skip
-        folder = Path(self.trainer.log_dir or ".").parents[1]
-        save_proxy(folder / PROXY_FILE, self.inner_loop.proxy, self.proxy_params(), about)
+        save_proxy(path, self.inner_loop.proxy, self.proxy_params(), about)
 
     def validation_step(self, evaluated: Mapping[str, list[Any]], batch_idx: int) -> None:
-        """What came of fresh agents on the proxy."""
+        """Test returns of fresh agents on the proxy."""
         for prefix, outcomes in evaluated.items():
             returns = torch.tensor([outcome.test_return for outcome in outcomes], dtype=torch.float64)
             values = {"mean": returns.mean(), "std": returns.std(correction=0), "min": returns.min(), "max": returns.max()}
@@ -75,35 +214,61 @@ class ProxyMethod(Method):
 
     def prepare_evaluation(self) -> None:
         """Trains an agent on the proxy and takes its policy."""
+        from lightning_rl.methods.agents import member_policy  # not needed to search
+
         trained = self.inner_loop.train(0, self.proxy_params().unsqueeze(0), [derive_seed(self.seed, "final agent")])
         self.policy = member_policy(trained.agent, 0, self.spec)
 
 
-class Bilevel(ProxyMethod):
-    """Evolves a proxy; ``strategy.best`` is the best so far."""
+class SaveProxy(Callback):
+    """Writes ``proxy.pt`` into the Trainer's ``default_root_dir`` after each training step that has improved the proxy."""
 
-    Config: ClassVar[type[BilevelConfig]]
+    def __init__(self) -> None:
+        self.curve: list[float] = []  # the score after each step
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        assert isinstance(pl_module, ProxyMethod)
+        self.curve.append(pl_module.score)
+        if pl_module.improved:
+            pl_module.save_proxy(Path(trainer.default_root_dir) / PROXY_FILE, self.curve)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"curve": list(self.curve)}
+
+    def layout(self, done: int) -> dict[str, Any]:
+        """What ``state_dict`` may look like after ``done`` epochs."""
+        return {"curve": ListOf(Number(), done)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.curve = list(state_dict["curve"])
+
+
+class ProxySearch(ProxyMethod):
+    """Evolves a proxy.
+
+    ``strategy`` holds the proxy's parameters and what the search remembers; the callback ``Evolution`` evaluates a generation
+    and estimates the gradient before each training step, which follows it.
+    """
+
+    Config: ClassVar[type[ProxySearchConfig]]
 
     def __init__(self, gamename: str, **options: Any):
         super().__init__(gamename, **options)
+        cfg, task = self.cfg, self.spec.gamename
         self.inner_loop = InnerLoop(
-            self.make_proxy(), agent_configs(self.cfg.agent, self.spec.gamename), self.cfg.vary, self.cfg.stop_rule,
-            self.objective, self.solved_return, self.cfg.unsolved_penalty, self.cfg.test_episodes, self.cfg.judge_episodes,
-            self.cfg.max_train_steps,
+            proxy=cfg.proxy(task), agents=agent_configs(cfg.agent, task), vary=cfg.vary, stop_rule=cfg.stop_rule,
+            objective=cfg.objective, unsolved_penalty=cfg.unsolved_penalty,
+            solved_return=self.spec.solved_return if cfg.solved_return is None else cfg.solved_return,
+            test_episodes=cfg.test_episodes, judge_episodes=cfg.judge_episodes, max_train_steps=cfg.max_train_steps,
         )  # fmt: skip
         net = self.inner_loop.proxy.net
-        if self.cfg.strategy == "cmaes" and net.size > CMAES.MAX_SIZE:
+        if cfg.strategy == "cmaes" and net.size > CMAES.MAX_SIZE:
             raise UserError(f"strategy cmaes: {net.size:,} parameters are too many for a full covariance matrix (limit "
                             f"{CMAES.MAX_SIZE:,}); use strategy=snes, or fewer hidden units")  # fmt: skip
-        keys = {field.name for field in dataclasses.fields(StrategySettings)}
-        settings = StrategySettings(**{key: getattr(self.cfg, key) for key in keys})
-        self.strategy = STRATEGIES[self.cfg.strategy](self._start(), net.evolved(), settings, self.seed)
-        self.executor: Executor = SerialExecutor()
-        self.evolution: Evolution | None = None
-        self.policy = self.untrained_policy()
-
-    def proxy_params(self) -> Tensor:
-        return self.strategy.best
+        self.strategy = STRATEGIES[cfg.strategy](self._start(), net.evolved(), cfg, self.seed)
+        self.executor: Executor | None = None
 
     def _start(self) -> Tensor:
         """Where the search begins ``[D]``: at random, or at the proxy that the config names."""
@@ -115,73 +280,59 @@ class Bilevel(ProxyMethod):
             raise UserError(f"key 'start': proxy '{self.cfg.start}' is {other.net}, not {proxy.net} as this run's")
         return params
 
-    @property
-    def objective(self) -> str:
-        raise NotImplementedError
-
-    def make_proxy(self) -> SyntheticProxy | RewardProxy:
-        """The kind of proxy that the config asks for."""
-        raise NotImplementedError
-
-    @property
-    def solved_return(self) -> float | None:
-        return self.spec.solved_return if self.cfg.solved_return is None else self.cfg.solved_return
-
-    def rollouts(self, num_workers: int = 0) -> Generations:
-        """The clock of the generations, and the evaluation by fresh agents; for processes, see ``distribute``."""
-        return Generations(ProxyEvaluation(self, None))
+    def proxy_params(self) -> Tensor:
+        return self.strategy.best
 
     def distribute(self, executor: str, num_workers: int, ray_address: str | None) -> None:
         self.executor = EXECUTORS[executor].make(num_workers, ray_address)
 
+    def rollouts(self, num_workers: int = 0) -> Generations:
+        """The generations, and the evaluation by fresh agents; num_workers: processes that evaluate a generation."""
+        self.executor = self.executor or SerialExecutor(num_workers)
+        return Generations(ProxyEvaluation(self, None))
+
     def configure_callbacks(self) -> list[Callback]:
-        self.evolution = self.outer_loop()
-        return [self.evolution]
+        """``Evolution``, which drives the outer loop, and ``SaveProxy``; Lightning adds them to the Trainer's own callbacks."""
+        return [self.outer_loop(), *super().configure_callbacks()]
 
     def outer_loop(self) -> Evolution:
-        """What makes the generations, as this method's config says."""
-        return Evolution(self.strategy, self.inner_loop, score_of, self.executor, self.cfg.step_decay, self.cfg.noise_decay)
+        """What evaluates generations, as this method's config says."""
+        return Evolution(self.strategy, self.inner_loop, self.executor or SerialExecutor())
 
     def optimisers(self) -> list[torch.optim.Optimizer]:
         return [self.strategy.optimiser()]
 
-    def train_epoch(self, batch: int) -> None:
-        """The step of a generation, whose gradient the callback has written."""
-        assert self.evolution is not None
-        assert self.evolution.generation is not None
-        before, generation = self.strategy.mean.detach().clone(), self.evolution.generation
-        for optimiser in self.raw_optimisers():
-            optimiser.step()
-        moved = float((self.strategy.mean.detach() - before).norm())
-        self.check_finite("the proxy's parameters", moved)
-        outcomes = list(generation.results)
-        steps = sum(outcome.train_steps for outcome in outcomes)
-        self.env_steps += steps
+    def train_epoch(self, generation: Generation) -> None:
+        """Follows the gradient that was estimated from a generation's outcomes, and logs these."""
+        (optimiser,) = self.raw_optimisers()
+        before, outcomes = self.strategy.mean.detach().clone(), generation.outcomes
+        self.strategy.schedule(optimiser, generation.number)
+        optimiser.step()
+        step_norm = float((self.strategy.mean.detach() - before).norm())
+        self.check_finite("the proxy's parameters", step_norm)
+        self.score, self.improved = generation.fitness, generation.is_best
+        train_steps = sum(outcome.train_steps for outcome in outcomes)
+        self.env_steps += train_steps
         self.eval_env_steps += sum(outcome.test_steps for outcome in outcomes)
         self.num_updates += 1
         self.episodes += sum(outcome.episodes for outcome in outcomes)
         self.log_scalars({
-            **self.speed_scalars(steps),
+            **self.speed_scalars(train_steps),
             **outcome_scalars(outcomes),
-            "es/fitness_mean": generation.center,
-            "es/fitness_best": max(outcome.score for outcome in outcomes),
+            "es/fitness_mean": generation.fitness,
+            "es/fitness_best": max(outcome.fitness for outcome in outcomes),
             "es/best": float(self.strategy.best_score),
-            "es/step_norm": moved,
+            "es/step_norm": step_norm,
             "time/eval_env_steps": float(self.eval_env_steps),
         })  # fmt: skip
-        if generation.kept:
-            self.write_proxy(float(self.strategy.best_score), self.evolution.curve)
-        if self.solved(generation):
+        if self.cfg.stop_when_solved and self.solves(generation):
             self.trainer.should_stop = True
 
-    def solved(self, generation: Generation) -> bool:
-        """Whether the run may end, by the agents of the unperturbed proxy."""
-        return False
-
-
-def score_of(outcome: Outcome) -> float:
-    """What evolution maximises."""
-    return outcome.score
+    def solves(self, generation: Generation) -> bool:
+        """Whether agents of the unperturbed proxy pass the solved return of the real task on average."""
+        returns = [o.test_return for item, o in zip(generation.items, generation.outcomes, strict=True) if item.sign == 0]
+        threshold = self.inner_loop.solved_return
+        return threshold is not None and sum(returns) / len(returns) > threshold
 
 
 def outcome_scalars(outcomes: Sequence[Outcome]) -> dict[str, float]:
@@ -198,57 +349,14 @@ def outcome_scalars(outcomes: Sequence[Outcome]) -> dict[str, float]:
 
 
 @register_method("SE")
-class SE(Bilevel):
-    """Synthetic environments."""
+class SE(ProxySearch):
+    """Synthetic environments: state, reward and end of episodes are learned."""
 
     Config = SEConfig
 
-    @property
-    def objective(self) -> str:
-        return "final_return"
-
-    def make_proxy(self) -> SyntheticProxy:
-        cfg = self.cfg
-        horizon = self.spec.horizon if cfg.proxy_horizon is None else cfg.proxy_horizon
-        hidden, kind = tuple(cfg.hidden), cfg.activation
-        return SyntheticProxy(self.spec.gamename, hidden, kind, cfg.latent_size, horizon, cfg.cap_ends, cfg.reencode, "raw")
-
-    def solved(self, generation: Generation) -> bool:
-        center = [o.test_return for item, o in zip(generation.items, generation.results, strict=True) if item.sign == 0]
-        mean = sum(center) / len(center)
-        return self.cfg.stop_when_solved and self.solved_return is not None and mean > self.solved_return
-
 
 @register_method("RN")
-class RN(Bilevel):
-    """Reward networks."""
+class RN(ProxySearch):
+    """Reward networks: the real task with a learned reward."""
 
     Config = RNConfig
-
-    @property
-    def objective(self) -> str:
-        return str(self.cfg.objective)
-
-    def make_proxy(self) -> RewardProxy:
-        cfg, (_, agent) = self.cfg, agent_configs(self.cfg.agent, self.spec.gamename)[0]
-        return RewardProxy(self.spec.gamename, tuple(cfg.hidden), cfg.activation, cfg.reward, agent.gamma)
-
-
-class Generations(Rollouts):
-    """An epoch is a generation; the callback makes all of it."""
-
-    def next_batch(self) -> int:
-        return 0
-
-
-class ProxyEvaluation(Evaluation):
-    """Fresh agents, other ones than those of a search, on the proxy; no generation sees their scores."""
-
-    method: ProxyMethod
-
-    def play(self) -> dict[str, list[Outcome]]:
-        method, count = self.method, self.method.cfg.eval_agents
-        seeds = [derive_seed(method.seed, "evaluation", method.current_epoch, n) for n in range(count)]
-        loop = dataclasses.replace(method.inner_loop, test_episodes=method.cfg.eval_episodes)
-        with torch.enable_grad():
-            return {"eval": loop.evaluate(method.proxy_params().expand(count, -1), seeds, range(count))}

@@ -1,7 +1,7 @@
 """The supervised baseline of synthetic environments: a model of the task, learned from transitions, stands in for it.
 
 Agents train on the real task at first, from random to good, and their transitions are the data. State and reward are learned by
-squared error, the end of episodes by a log loss. ``published`` is the form of the paper's code instead: trained on
+squared error, the end of episodes by a log loss. ``published`` is the paper's code with its errors instead: trained on
 ``[state, action]`` but used with ``[action, state]``, the done network left as it was initialised.
 """
 
@@ -23,11 +23,11 @@ from lightning_rl.core.seeding import derive_seed, generator
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.proxies import SyntheticProxy, make_envs
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.envs.synthetic import DoneKind, SyntheticNet
+from lightning_rl.envs.synthetic import SyntheticNet
+from lightning_rl.functional import compat
 from lightning_rl.methods.agent_configs import AGENTS
 from lightning_rl.methods.inner_loop import InnerLoop
-from lightning_rl.methods.proxy_search import ProxyEvaluation, ProxyMethod
-from lightning_rl.methods.proxy_search_configs import agent_configs
+from lightning_rl.methods.proxy_search import ProxyEvaluation, ProxyMethod, agent_configs
 from lightning_rl.methods.registry import register_method
 from lightning_rl.nets.activations import ActivationName
 from lightning_rl.rollouts.data_module import Rollouts
@@ -90,16 +90,35 @@ def collect(cfg: MBRLConfig, spec: EnvSpec, run_seed: int) -> Data:
     return Data(obs, vectors, reward.squeeze(1), (discount.squeeze(1) == 0).float(), next_obs)
 
 
-def model_losses(net: SyntheticNet, params: Tensor, data: Data, published: bool) -> dict[str, Tensor]:
-    """``state``, ``reward`` (mean squared errors) and ``done`` (log loss) of a model with params ``[1, D]``."""
-    order = (data.obs, data.act) if published else (data.act, data.obs)
-    x = torch.cat(order, dim=-1).unsqueeze(0)
-    state, reward, done = (head(block, x)[0] for head, block in zip(net.heads, net.split(params), strict=True))
+def model_input(act: Tensor, obs: Tensor) -> Tensor:
+    """What the networks of a synthetic environment see ``[..., A + O]``."""
+    return torch.cat([act, obs], dim=-1)
+
+
+def model_losses(net: SyntheticNet, params: Tensor, x: Tensor, data: Data) -> dict[str, Tensor]:
+    """``state``, ``reward`` (mean squared errors) and ``done`` (log loss) of a model with params ``[1, D]``; x: its input."""
+    blocks = net.split(params)
+    state, reward, done = (head(block, x.unsqueeze(0))[0] for head, block in zip(net.heads, blocks, strict=True))
     return {
         "state": F.mse_loss(state, data.next_obs),
         "reward": F.mse_loss(reward.squeeze(-1), data.reward),
         "done": F.binary_cross_entropy_with_logits(done.squeeze(-1), data.terminated),
     }
+
+
+class Transitions(Rollouts):
+    """The data of a run, collected when it is first needed; it depends on the run's seed alone, so nothing is saved."""
+
+    def __init__(self, method: MBRL):
+        super().__init__(ProxyEvaluation(method, None))
+        self.method = method
+        self.data: Data | None = None
+
+    def next_batch(self) -> Data:
+        if self.data is None:
+            with torch.enable_grad():
+                self.data = collect(self.method.cfg, self.method.spec, self.method.seed)
+        return self.data
 
 
 @register_method("MBRL")
@@ -111,18 +130,22 @@ class MBRL(ProxyMethod):
     def __init__(self, gamename: str, **options: Any):
         super().__init__(gamename, **options)
         cfg = self.cfg
-        done: DoneKind = "raw" if cfg.published else "classifier"
-        proxy = SyntheticProxy(self.spec.gamename, tuple(cfg.hidden), cfg.activation, 0, self.spec.horizon, False, False, done)
         agents = agent_configs(cfg.agent, self.spec.gamename)
         if agents[0][0] not in _KEEP_TRANSITIONS:
             known = ", ".join(_KEEP_TRANSITIONS)
             raise UserError(f"agent {agents[0][0]} keeps no transitions to learn from; use one of: {known}")
+        proxy = SyntheticProxy(
+            gamename=self.spec.gamename, hidden=tuple(cfg.hidden), activation=cfg.activation, horizon=self.spec.horizon,
+            done="raw" if cfg.published else "classifier",
+        )  # fmt: skip
         self.inner_loop = InnerLoop(
-            proxy, agents, cfg.vary, "plateau", "final_return", None, 0.0, cfg.eval_episodes, 1, cfg.max_train_steps
-        )
-        start = proxy.net.init([torch.Generator().manual_seed(derive_seed(self.seed, "proxy start"))])
-        self.params = nn.Parameter(start)
-        self.policy = self.untrained_policy()
+            proxy=proxy, agents=agents, vary=cfg.vary, stop_rule="plateau", test_episodes=cfg.eval_episodes,
+            max_train_steps=cfg.max_train_steps,
+        )  # fmt: skip
+        self.net = proxy.net
+        self.params = nn.Parameter(self.net.init([torch.Generator().manual_seed(derive_seed(self.seed, "proxy start"))]))
+        self.model_input = compat.swapped_model_input if cfg.published else model_input
+        self.learned = ("state", "reward") if cfg.published else ("state", "reward", "done")
 
     def rollouts(self, num_workers: int = 0) -> Transitions:
         """The transitions of the task, collected in this process, and the evaluation by fresh agents on the model."""
@@ -139,39 +162,24 @@ class MBRL(ProxyMethod):
         for logger in self.loggers:
             logger.log_metrics(dict(values), step=int(self.num_updates))
 
+    def losses(self, data: Data) -> dict[str, Tensor]:
+        """The model's losses on transitions."""
+        return model_losses(self.net, self.params, self.model_input(data.act, data.obs), data)
+
     def train_epoch(self, data: Data) -> None:
         """One pass over the training data in shuffled minibatches."""
-        cfg, net = self.cfg, self.inner_loop.proxy.net
-        assert isinstance(net, SyntheticNet)
         (optimiser,) = self.raw_optimisers()
         held_out = torch.arange(len(data.reward)) % _HELD_OUT == 0
         train = (~held_out).nonzero().squeeze(1)
         shuffled = train[torch.from_numpy(generator(self.seed, "shuffle", self.current_epoch).permutation(len(train)))]
 
         def update(index: Tensor) -> Tensor:
-            losses = model_losses(net, self.params, data.rows(index), cfg.published)
-            if cfg.published:
-                del losses["done"]
-            return self.descend(optimiser, sum(losses.values(), torch.zeros(())), None)
+            losses = self.losses(data.rows(index))
+            return self.descend(optimiser, sum((losses[name] for name in self.learned), torch.zeros(())), None)
 
-        self.fit("the model's loss", update, ((index,) for index in shuffled.split(cfg.batch_size)))
+        self.fit("the model's loss", update, ((index,) for index in shuffled.split(self.cfg.batch_size)))
         with torch.no_grad():
-            judged = model_losses(net, self.params, data.rows(held_out.nonzero().squeeze(1)), cfg.published)
+            judged = self.losses(data.rows(held_out.nonzero().squeeze(1)))
         self.env_steps.fill_(len(data.reward))
         self.log_scalars({f"model/{name}_loss": float(value) for name, value in judged.items()} | self.speed_scalars(0))
-        self.write_proxy(-float(sum(judged.values())), [])
-
-
-class Transitions(Rollouts):
-    """The data of a run, collected when it is first needed; it depends on the run's seed alone, so nothing is saved."""
-
-    def __init__(self, method: MBRL):
-        super().__init__(ProxyEvaluation(method, None))
-        self.method = method
-        self.data: Data | None = None
-
-    def next_batch(self) -> Data:
-        if self.data is None:
-            with torch.enable_grad():
-                self.data = collect(self.method.cfg, self.method.spec, self.method.seed)
-        return self.data
+        self.score, self.improved = -float(sum(judged.values())), True

@@ -221,6 +221,7 @@ def _trainer(
     every.append(RunProgress(name, config.epoch_budget, config.max_env_steps))
     return Trainer(
         accelerator=options.accelerator,
+        default_root_dir=options.run_dir,
         devices=1,
         max_epochs=config.epoch_budget,
         check_val_every_n_epoch=config.eval_interval,

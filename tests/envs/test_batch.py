@@ -184,7 +184,7 @@ def test_an_end_in_the_last_step_before_the_time_limit_is_a_termination():
 
 def test_learned_rewards_of_a_repeated_action_are_the_sum_over_its_steps():
     """Beside single steps of the same members: potentials see each step, and an end that comes early ends the sum."""
-    proxy = RewardProxy("mountaincar-continuous", (8,), "tanh", "additive_potential", 0.9)
+    proxy = RewardProxy(gamename="mountaincar-continuous", hidden=(8,), activation="tanh", form="additive_potential", gamma=0.9)
     params = proxy.net.init([torch.Generator().manual_seed(n) for n in range(3)])
     single, double = (proxy.batch(params, [1, 2, 3], 0.9, repeat) for repeat in (1, 2))
     for batch in (single, double):

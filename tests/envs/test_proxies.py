@@ -11,11 +11,12 @@ from gymnasium.utils.env_checker import check_env
 
 import lightning_rl
 from lightning_rl.core.types import UserError
-from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, load_proxy, read_proxy, save_proxy, shipped
+from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, read_proxy, save_proxy, shipped
+from lightning_rl.envs.proxy_env import load_proxy, proxy_env
 from lightning_rl.envs.spec import env_spec, plain_env
 
-SE = SyntheticProxy("cartpole-v0", (8,), "tanh", 2, 7, True, False, "raw")
-RN = RewardProxy("cartpole-v0", (8,), "tanh", "exclusive_potential", 0.9)
+SE = SyntheticProxy(gamename="cartpole-v0", hidden=(8,), activation="tanh", horizon=7, latent_size=2, cap_ends=True)
+RN = RewardProxy(gamename="cartpole-v0", hidden=(8,), activation="tanh", form="exclusive_potential", gamma=0.9)
 
 
 def params(proxy):
@@ -29,9 +30,9 @@ def path(tmp_path):
 
 
 KINDS = [
-    SE, RN, SyntheticProxy("pendulum", (8,), "relu", 0, 9, False, False, "raw"),
-    SyntheticProxy("emptyroom22", (8,), "relu", 0, 9, False, True, "raw"),
-    SyntheticProxy("lunarlander", (8,), "relu", 0, 9, False, False, "raw"),
+    SE, RN, SyntheticProxy(gamename="pendulum", hidden=(8,), activation="relu", horizon=9),
+    SyntheticProxy(gamename="emptyroom22", hidden=(8,), activation="relu", horizon=9, reencode=True),
+    SyntheticProxy(gamename="lunarlander", hidden=(8,), activation="relu", horizon=9),
 ]  # fmt: skip
 
 
@@ -55,7 +56,7 @@ def test_files_come_back_as_gymnasium_environments(tmp_path, proxy):
 
 
 def test_action_boxes_are_the_tasks(tmp_path):
-    proxy = SyntheticProxy("pendulum", (8,), "relu", 0, 9, False, False, "raw")
+    proxy = SyntheticProxy(gamename="pendulum", hidden=(8,), activation="relu", horizon=9)
     save_proxy(tmp_path / "p.pt", proxy, params(proxy), {})
     assert load_proxy(tmp_path / "p.pt").action_space == gymnasium.make("Pendulum-v1").action_space
 
@@ -73,7 +74,7 @@ def test_the_gymnasium_form_is_the_batched_one(path):
 
 @pytest.mark.parametrize("cap_ends", [True, False])
 def test_the_cap_is_a_termination_or_not(cap_ends):
-    env = dataclasses.replace(SE, horizon=1, cap_ends=cap_ends).gym(params(SE))
+    env = proxy_env(dataclasses.replace(SE, horizon=1, cap_ends=cap_ends), params(SE))
     env.reset(seed=0)
     assert env.step(0)[2:4] == (cap_ends, not cap_ends)
 
@@ -199,6 +200,13 @@ def test_a_pipe_is_no_proxy_file(tmp_path):
     os.mkfifo(tmp_path / "pipe.pt")
     with pytest.raises(UserError, match="is not a file; shipped ones are"):
         load_proxy(tmp_path / "pipe.pt")
+
+
+@pytest.mark.parametrize("name", ["SE-CartPole-v0", "RN-CartPole-v0"])
+def test_a_proxy_of_an_old_task_is_no_reason_to_warn(name, recwarn):
+    load_proxy(name).reset(seed=0)
+    gymnasium.make(f"lightning_rl/{name}").reset(seed=0)
+    assert not recwarn.list
 
 
 @pytest.mark.parametrize("name", shipped())

@@ -1,9 +1,9 @@
 """Reward networks around Gymnasium tasks: potentials of the observations before and after each step."""
 
+
 import pytest
 import torch
 
-from lightning_rl.envs.batch import GymBatch
 from lightning_rl.envs.reward_network import RewardBatch, RewardNet
 from lightning_rl.envs.spec import EnvSpec
 
@@ -16,7 +16,7 @@ def test_a_potential_sees_the_state_of_this_step_and_of_this_episode(form, real)
     net = RewardNet(4, 0, form, (8,), "tanh")
     params = net.init([torch.Generator().manual_seed(n) for n in range(2)])
     phi = [net.net.module(row) for row in params]
-    batch = RewardBatch(net, params, GymBatch(SPEC, [1, 2]), 0.9)
+    batch = RewardBatch(net, params, SPEC, [1, 2], 0.9)
     obs, members = batch.reset(torch.zeros(2) > 0), [0, 1]
     for t in range(7):
         if t == 6:
@@ -33,10 +33,26 @@ def test_a_potential_sees_the_state_of_this_step_and_of_this_episode(form, real)
         obs = batch.real.obs
 
 
+@pytest.mark.parametrize("form", ["additive_potential", "exclusive"])
+def test_repeated_actions_are_paid_step_by_step(form):
+    """Actions taken three times, until the time limit of four steps: the sums of what single steps pay."""
+    net = RewardNet(4, 0, form, (8,), "tanh")
+    params = net.init([torch.Generator().manual_seed(n) for n in range(2)])
+    repeated, single = (RewardBatch(net, params, SPEC, [1, 2], 0.9, repeat) for repeat in (3, 1))
+    for count, over in ((3, False), (1, True)):
+        action = torch.tensor([0, 1])
+        steps = [single.step(action) for _ in range(count)]
+        step = repeated.step(action)
+        torch.testing.assert_close(step.reward, sum(each.reward for each in steps))
+        assert torch.equal(step.obs, steps[-1].obs)
+        assert step.length.tolist() == [count] * 2
+        assert step.truncated.tolist() == [over] * 2
+
+
 def test_a_restored_batch_goes_on_from_the_observation_that_it_left():
     net = RewardNet(4, 0, "additive_potential", (8,), "tanh")
     params = net.init([torch.Generator().manual_seed(n) for n in range(2)])
-    one, other = (RewardBatch(net, params, GymBatch(SPEC, [1, 2]), 0.9) for _ in range(2))
+    one, other = (RewardBatch(net, params, SPEC, [1, 2], 0.9) for _ in range(2))
     one.step(torch.tensor([0, 1]))
     other.restore(one.snapshot())
     assert torch.equal(*(batch.step(torch.tensor([1, 1])).reward for batch in (one, other)))

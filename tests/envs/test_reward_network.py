@@ -53,7 +53,7 @@ def test_gymnasium_tasks_get_the_same_rewards():
     spec = EnvSpec("cartpole-v1", "CartPole-v1", 4, 2, False, 30, 500.0, None)
     net = RewardNet(4, 0, "exclusive", (8,), "tanh")
     params = rows(net, 2)
-    batch = RewardBatch(net, params, GymBatch(spec, [1, 2]), 0.9)
+    batch = RewardBatch(net, params, spec, [1, 2], 0.9)
     func = FuncBatch(RewardEnv(net, params, FUNC_ENVS["cartpole"](), 0.9), 30, [1, 2])
     func.state = func.obs = batch.reset(torch.zeros(2, dtype=torch.bool))
     for action in ([0, 1], [1, 1]):
@@ -69,7 +69,7 @@ def test_halfcheetah_tells_its_info_by_key():
     step = batch.step(torch.rand(2, 6))
     assert step.info.shape == (2, 4)
     torch.testing.assert_close(step.info[:, 2] + step.info[:, 3], step.reward, rtol=1e-4, atol=1e-5)
-    proxy = RewardProxy("halfcheetah", (8,), "prelu", "additive_weighted_info", 0.98)
+    proxy = RewardProxy(gamename="halfcheetah", hidden=(8,), activation="prelu", form="additive_weighted_info", gamma=0.98)
     params = rows(proxy.net, 2)
     shaped = proxy.batch(params, [1, 2], 0.98)
     weights = proxy.net.net.layers(params)[0].weight.squeeze(-1)
@@ -77,10 +77,12 @@ def test_halfcheetah_tells_its_info_by_key():
     action = torch.rand(2, 6)
     plain = GymBatch(env_spec("halfcheetah"), [1, 2], info_keys=INFO_KEYS["halfcheetah"]).step(action)
     torch.testing.assert_close(shaped.step(action).reward, plain.reward + (weights * plain.info).sum(1), rtol=1e-4, atol=1e-5)
+    repeated, single = (proxy.batch(params, [1, 2], 0.98, repeat) for repeat in (2, 1))
+    torch.testing.assert_close(repeated.step(action).reward, single.step(action).reward + single.step(action).reward)
 
 
 @pytest.mark.parametrize("form", [name for name, rule in REWARD_FORMS.items() if rule.info])
 def test_a_task_without_info_is_refused(form):
-    proxy = RewardProxy("cartpole", (8,), "prelu", form, 0.98)
+    proxy = RewardProxy(gamename="cartpole", hidden=(8,), activation="prelu", form=form, gamma=0.98)
     with pytest.raises(UserError, match=f"reward '{form}' needs the info of the task, but 'cartpole' gives none"):
         _ = proxy.net

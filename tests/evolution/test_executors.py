@@ -12,19 +12,23 @@ from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.types import RolloutError, UserError
 from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.evolution.executors import RayExecutor, SerialExecutor, shards, unshard
-from lightning_rl.evolution.strategies import Published, StrategySettings
+from lightning_rl.evolution.strategies import Published, StrategyConfig
 from lightning_rl.methods.agent_configs import AGENTS
 from lightning_rl.methods.inner_loop import InnerLoop
 
 QL = build_config(AGENTS["QL"].config, [*merged_values("QL", "emptyroom22"), ("test", {"train_episodes": 5})])
-PROXY = SyntheticProxy("emptyroom22", (8,), "tanh", 0, 10, False, False, "raw")
-LOOP = InnerLoop(PROXY, (("QL", QL),), False, "none", "final_return", 0.8, 0.0, 2, 1, 100)
-SETTINGS = StrategySettings(4, 0.1, 0.7, "linear", True, 1, "mean", 2, False, 0.0, False, "best")
+PROXY = SyntheticProxy(gamename="emptyroom22", hidden=(8,), activation="tanh", horizon=10)
+LOOP = InnerLoop(proxy=PROXY, agents=(("QL", QL),), test_episodes=2, max_train_steps=100)
+CONFIG = StrategyConfig(
+    strategy="published", population=4, mirrored=None, noise_std=0.1, noise_decay=1.0, step_size=0.7, step_decay=1.0,
+    score_transform="linear", num_grad_evals=1, grad_eval_aggregate="mean", center_agents=2, shared_agents=False,
+    weight_decay=0.0, nes_step_size=False, keep="best",
+)  # fmt: skip
 
 
 def asked():
     net = PROXY.net
-    return Published(net.init([torch.Generator().manual_seed(0)])[0], net.evolved(), SETTINGS, 7).ask(3)
+    return Published(net.init([torch.Generator().manual_seed(0)])[0], net.evolved(), CONFIG, 7).ask(3)
 
 
 @pytest.mark.parametrize(("items", "count"), [(1, 3), (7, 3), (9, 3), (4, 1)])

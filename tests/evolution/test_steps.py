@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,13 +10,15 @@ import torch
 from cmaes import CMA
 
 from lightning_rl.core.seeding import derive_seed, generator
-from lightning_rl.evolution.callback import Evolution
+from lightning_rl.evolution.callback import Evolution, Generation
 from lightning_rl.evolution.executors import SerialExecutor
-from lightning_rl.evolution.strategies import STRATEGIES, Item, StrategySettings
+from lightning_rl.evolution.proposals import Item
+from lightning_rl.evolution.strategies import STRATEGIES, StrategyConfig
 
-SETTINGS = StrategySettings(
-    population=3, noise_std=0.1, step_size=0.5, score_transform="linear", mirrored=True, num_grad_evals=1,
-    grad_eval_aggregate="mean", center_agents=2, shared_agents=False, weight_decay=0.0, nes_step_size=False, keep="best",
+CONFIG = StrategyConfig(
+    strategy="published", population=3, mirrored=None, noise_std=0.1, noise_decay=1.0, step_size=0.5, step_decay=1.0,
+    score_transform="linear", num_grad_evals=1, grad_eval_aggregate="mean", center_agents=2, shared_agents=False,
+    weight_decay=0.0, nes_step_size=False, keep="best",
 )  # fmt: skip
 START = torch.tensor([1.0, -1.0, 0.5, 7.0])
 EVOLVED = torch.tensor([True, True, True, False])
@@ -24,7 +27,7 @@ SEED = 3
 
 
 def make(name, **changes):
-    return STRATEGIES[name](START, EVOLVED, dataclasses.replace(SETTINGS, **changes), SEED)
+    return STRATEGIES[name](START, EVOLVED, dataclasses.replace(CONFIG, strategy=name, **changes), SEED)
 
 
 def noise_of(generation, members=3):
@@ -33,18 +36,18 @@ def noise_of(generation, members=3):
     return torch.from_numpy(np.stack(rows)) * MASK
 
 
-def step(strategy, generation, scores, noise_scale=1.0):
-    strategy.ask(generation, noise_scale)
-    center = strategy.tell(generation, torch.tensor(scores), noise_scale)
+def step(strategy, generation, scores):
+    strategy.ask(generation)
+    fitness = strategy.tell(generation, torch.tensor(scores))
     strategy.optimiser().step()
-    return center
+    return fitness
 
 
-@pytest.mark.parametrize("noise_scale", [1.0, 0.25])
+@pytest.mark.parametrize("noise_decay", [1.0, 0.5])
 @pytest.mark.parametrize("name", ["published", "openai"])
-def test_candidates_are_the_mean_plus_and_minus_noise_of_the_scale_asked_for(name, noise_scale):
-    proposal, items = make(name).ask(5, noise_scale)
-    shift = 0.1 * noise_scale * noise_of(5)
+def test_candidates_are_the_mean_plus_and_minus_noise_of_the_scale_asked_for(name, noise_decay):
+    proposal, items = make(name, noise_decay=noise_decay).ask(5)
+    shift = 0.1 * noise_decay**5 * noise_of(5)
     expected = torch.cat([START.repeat(2, 1), START + shift, START - shift])
     torch.testing.assert_close(proposal.rows(items), expected)
     assert items == [
@@ -53,15 +56,15 @@ def test_candidates_are_the_mean_plus_and_minus_noise_of_the_scale_asked_for(nam
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("noise_scale", [1.0, 0.25])
+@pytest.mark.parametrize("noise_decay", [1.0, 0.5])
 @pytest.mark.parametrize(("nes_step_size", "rate"), [(False, 0.5), (True, 0.5 / 3)])
-def test_the_published_step_takes_the_better_sign_of_each_pair(nes_step_size, rate, noise_scale):
+def test_the_published_step_takes_the_better_sign_of_each_pair(nes_step_size, rate, noise_decay):
     """Scores 4, 1, 2 of plus and 3, 6, 2 of minus: kept are +4, -6 and (a tie) +2, whose linear weights are 1/2, 1 and 0."""
-    strategy = make("published", nes_step_size=nes_step_size)
-    center = step(strategy, 2, [0.0, 1.0, 4.0, 1.0, 2.0, 3.0, 6.0, 2.0], noise_scale)
-    z = 0.1 * noise_scale * noise_of(2)
+    strategy = make("published", nes_step_size=nes_step_size, noise_decay=noise_decay)
+    fitness = step(strategy, 2, [0.0, 1.0, 4.0, 1.0, 2.0, 3.0, 6.0, 2.0])
+    z = 0.1 * noise_decay**2 * noise_of(2)
     torch.testing.assert_close(strategy.mean.detach(), START + rate * (0.5 * z[0] - z[1]))
-    assert center == strategy.best_score.item() == 0.5
+    assert fitness == strategy.best_score.item() == 0.5
     assert torch.equal(strategy.best, START)
 
 
@@ -74,22 +77,22 @@ def test_without_mirrors_the_published_step_weighs_every_candidate():
     torch.testing.assert_close(strategy.mean.detach(), START + 0.5 * (z[0] + z[2] / 3))
 
 
-def test_transforms_see_the_mean_score_of_the_center():
-    """Center 1 and 3: only the scores above 2 count, by what they gain: 4 gains 2, 6 gains 4."""
+def test_transforms_see_the_mean_score_of_the_unperturbed_mean():
+    """It scores 1 and 3: only scores above 2 count, by how much they are better: 4 by 2, 6 by 4."""
     strategy = make("published", score_transform="all_better_sum", mirrored=False)
     step(strategy, 1, [1.0, 3.0, 4.0, 1.0, 6.0])
     z = 0.1 * noise_of(1)
     torch.testing.assert_close(strategy.mean.detach(), START + 0.5 * (z[0] / 3 + 2 * z[2] / 3))
 
 
-@pytest.mark.parametrize("noise_scale", [1.0, 0.25])
-def test_the_step_of_openai_es(noise_scale):
+@pytest.mark.parametrize("noise_decay", [1.0, 0.5])
+def test_the_step_of_openai_es(noise_decay):
     """``1 / (2 P std) sum (f+ - f-) z`` with linear weights over both signs (0 to 1 of scores 1 to 6), then Adam."""
-    strategy = make("openai")
-    strategy.ask(4, noise_scale)
-    strategy.tell(4, torch.tensor([0.0, 0.0, 4.0, 1.0, 2.0, 3.0, 6.0, 2.0]), noise_scale)
+    strategy = make("openai", noise_decay=noise_decay)
+    strategy.ask(4)
+    strategy.tell(4, torch.tensor([0.0, 0.0, 4.0, 1.0, 2.0, 3.0, 6.0, 2.0]))
     weight = (torch.tensor([4.0, 1.0, 2.0, 3.0, 6.0, 2.0]) - 1) / 5
-    gradient = (weight[:3] - weight[3:]) @ noise_of(4) / (2 * 3 * 0.1 * noise_scale)
+    gradient = (weight[:3] - weight[3:]) @ noise_of(4) / (2 * 3 * 0.1 * noise_decay**4)
     torch.testing.assert_close(strategy.mean.grad, -gradient)
     strategy.optimiser().step()
     adam = 0.5 * gradient / (gradient.abs() + 1e-8)
@@ -123,7 +126,7 @@ def test_the_steps_of_snes(mirrored):
 
 def test_cma_es_asks_and_tells_as_the_library_does():
     """Three generations: the candidates asked for are those that are told, best first is lowest for the library."""
-    strategy, target = make("cmaes", mirrored=False, population=6), torch.tensor([0.2, 0.4, -0.6])
+    strategy, target = make("cmaes", population=6), torch.tensor([0.2, 0.4, -0.6])
     library = CMA(START[:3].double().numpy(), 0.1, population_size=6)
     for generation in range(3):
         proposal, items = strategy.ask(generation)
@@ -144,40 +147,42 @@ def test_cma_es_asks_and_tells_as_the_library_does():
 
 @pytest.mark.parametrize(("aggregate", "expected"), [("mean", [[1.5, 4.5], [6.0, 0.0]]), ("min", [[1.0, 4.0], [5.0, -3.0]])])
 def test_scores_of_several_agents_on_a_candidate_become_one(aggregate, expected):
-    strategy, told = make("published", population=2, num_grad_evals=2, grad_eval_aggregate=aggregate), []
-    strategy.estimate = lambda generation, candidates, baseline, scale: told.append((candidates.tolist(), baseline, scale))
-    strategy.tell(0, torch.tensor([1.0, 2.0, 1.0, 2.0, 4.0, 5.0, 7.0, 5.0, -3.0, 3.0]), 0.5)
-    assert told == [(expected, 1.5, 0.5)]
+    strategy, seen = make("published", population=2, num_grad_evals=2, grad_eval_aggregate=aggregate), []
+    strategy.estimate = lambda generation, candidates, baseline: seen.append((generation, candidates.tolist(), baseline))
+    strategy.tell(4, torch.tensor([1.0, 2.0, 1.0, 2.0, 4.0, 5.0, 7.0, 5.0, -3.0, 3.0]))
+    assert seen == [(4, expected, 1.5)]
 
 
 def test_the_best_mean_is_the_one_whose_own_agents_scored_best():
     strategy = make("published")
     scores = {0: [1.0, 2.0], 1: [5.0, 6.0], 2: [5.0, 6.0], 3: [3.0, 3.0]}
     means = []
-    for generation, center in scores.items():
+    for generation, of_mean in scores.items():
         means.append(strategy.mean.detach().clone())
-        step(strategy, generation, [*center, 4.0, 1.0, 2.0, 3.0, 6.0, 9.0 + generation])
+        step(strategy, generation, [*of_mean, 4.0, 1.0, 2.0, 3.0, 6.0, 9.0 + generation])
     assert torch.equal(strategy.best, means[1])  # the first of equals
     assert strategy.best_score.item() == 5.5
 
 
 def evaluate(proposal, items):
-    return [{"row": row, "seed": proposal.seed(item)} for row, item in zip(proposal.rows(items), items, strict=True)]
+    rows = proposal.rows(items)
+    return [SimpleNamespace(row=row, fitness=-float(row.square().sum())) for row in rows]
 
 
-def test_the_outer_loop_shrinks_noise_and_steps_with_the_generations():
-    strategy = make("published", population=2, center_agents=1)
-    optimisers = [strategy.optimiser()]
-    loop = Evolution(strategy, evaluate, lambda result: -float(result["row"].square().sum()), SerialExecutor(), 0.5, 0.8)
-    generation = loop.generate(2, optimisers)
-    assert optimisers[0].param_groups[0]["lr"] == pytest.approx(0.5 * 0.5**2)
-    torch.testing.assert_close(generation.results[1]["row"], START + 0.1 * 0.8**2 * noise_of(2, 2)[0])
-    assert generation.center == pytest.approx(-(1 + 1 + 0.25 + 49))
-    assert generation.kept
-    assert loop.curve == [generation.center]
+def test_the_callback_evaluates_a_generation_and_leaves_the_gradient():
+    """Noise and step of generation 2 have fallen twice; the module is not needed."""
+    strategy = make("published", population=2, center_agents=1, step_decay=0.5, noise_decay=0.8)
+    generation, optimiser = Generation(2), strategy.optimiser()
+    Evolution(strategy, evaluate, SerialExecutor()).on_train_batch_start(None, None, generation, 0)
+    torch.testing.assert_close(generation.outcomes[1].row, START + 0.1 * 0.8**2 * noise_of(2, 2)[0])
+    assert generation.items == strategy.ask(2)[1]
+    assert generation.fitness == pytest.approx(-(1 + 1 + 0.25 + 49))
+    assert generation.is_best
     before = strategy.mean.detach().clone()
-    optimisers[0].step()
-    scores = torch.tensor([-float(r["row"].square().sum()) for r in generation.results[1:]])
+    strategy.schedule(optimiser, 2)
+    assert optimiser.param_groups[0]["lr"] == pytest.approx(0.5 * 0.5**2)
+    optimiser.step()
+    scores = torch.tensor([outcome.fitness for outcome in generation.outcomes[1:]])
     better = torch.maximum(scores[:2], scores[2:])
     sign = torch.where(scores[2:] > scores[:2], -1.0, 1.0)
     weight = (better - better.min()) / (better.max() - better.min())
@@ -185,8 +190,24 @@ def test_the_outer_loop_shrinks_noise_and_steps_with_the_generations():
     torch.testing.assert_close(strategy.mean.detach(), before + 0.125 * direction)
 
 
-def test_a_generation_that_is_no_better_is_not_kept():
+def test_a_generation_that_is_no_better_is_not_the_best():
     strategy, score = make("published", population=2, center_agents=1), iter([5.0] + [0.0] * 4 + [4.0] + [0.0] * 4)
-    loop = Evolution(strategy, evaluate, lambda result: next(score), SerialExecutor())
-    assert [loop.generate(number, []).kept for number in range(2)] == [True, False]
-    assert loop.curve == [5.0, 4.0]
+    loop = Evolution(strategy, lambda proposal, items: [SimpleNamespace(fitness=next(score)) for _ in items], SerialExecutor())
+    generations = [Generation(number) for number in range(2)]
+    for generation in generations:
+        loop.run(generation)
+    assert [generation.is_best for generation in generations] == [True, False]
+    assert [generation.fitness for generation in generations] == [5.0, 4.0]
+
+
+@pytest.mark.parametrize(("name", "mirrored"), [("published", True), ("openai", True), ("snes", True), ("cmaes", False)])
+def test_candidates_are_mirrored_where_the_strategy_wants_it(name, mirrored):
+    strategy = make(name, population=6)
+    assert strategy.cfg.signs == ((1, -1) if mirrored else (1,))
+    assert {item.sign for item in strategy.ask(0)[1]} == ({0, 1, -1} if mirrored else {0, 1})
+
+
+def test_score_transforms_have_the_numbers_of_the_papers_code():
+    assert make("published", score_transform=7).cfg.score_transform == "all_better_sum"
+    with pytest.raises(ValueError, match="score_transform '8' is unknown; choose one of: linear, rank"):
+        make("published", score_transform=8)

@@ -3,21 +3,22 @@ import dataclasses
 import pytest
 import torch
 
-from lightning_rl.evolution.strategies import OPTIONAL, STRATEGIES, Item, StrategySettings
+from lightning_rl.evolution.proposals import Item
+from lightning_rl.evolution.strategies import OPTIONAL, STRATEGIES, StrategyConfig
 
-SETTINGS = StrategySettings(
-    population=8, noise_std=0.1, step_size=0.5, score_transform="nes_unnormalised", mirrored=True, num_grad_evals=1,
-    grad_eval_aggregate="mean", center_agents=2, shared_agents=False, weight_decay=0.0, nes_step_size=False,
-    keep="best",
+CONFIG = StrategyConfig(
+    strategy="published", population=8, mirrored=None, noise_std=0.1, noise_decay=1.0, step_size=0.5, step_decay=1.0,
+    score_transform="nes_unnormalised", num_grad_evals=1, grad_eval_aggregate="mean", center_agents=2, shared_agents=False,
+    weight_decay=0.0, nes_step_size=False, keep="best",
 )  # fmt: skip
-OWN = {"published": {}, "openai": {"step_size": 0.05}, "snes": {"step_size": 1.0}, "cmaes": {"mirrored": False}}
+OWN = {"published": {}, "openai": {"step_size": 0.05}, "snes": {"step_size": 1.0}, "cmaes": {}}
 START = torch.tensor([1.0, -1.0, 0.5, 7.0])
 EVOLVED = torch.tensor([True, True, True, False])
 
 
 def make(name, **changes):
-    settings = dataclasses.replace(SETTINGS, **{**OWN[name], **changes})
-    return STRATEGIES[name](START, EVOLVED, settings, 3)
+    cfg = dataclasses.replace(CONFIG, strategy=name, **{**OWN[name], **changes})
+    return STRATEGIES[name](START, EVOLVED, cfg, 3)
 
 
 def bowl(rows):
@@ -78,11 +79,11 @@ def test_the_published_step_by_hand():
 
 
 def test_weight_decay_does_not_depend_on_the_step_and_spares_what_does_not_evolve():
-    strategy = make("published", weight_decay=0.25, nes_step_size=True)
+    strategy = make("published", weight_decay=0.25, nes_step_size=True, step_decay=0.1)
     strategy.mean.grad = torch.zeros(4)
     optimiser = strategy.optimiser()
     assert optimiser.param_groups[0]["lr"] == pytest.approx(0.5 / 8)
-    strategy.schedule(optimiser, 0.1)
+    strategy.schedule(optimiser, 1)
     assert optimiser.param_groups[0]["lr"] == pytest.approx(0.05 / 8)
     optimiser.step()
     torch.testing.assert_close(strategy.mean.detach(), torch.tensor([0.75, -0.75, 0.375, 7.0]))
@@ -98,21 +99,21 @@ def test_published_weights_shrink_before_the_step():
 
 def test_openai_weight_decay_is_scaled_by_the_step_and_spares_what_does_not_evolve():
     """(1 - 0.1 * 0.5 * 0.25) * START where it evolves: Adam's own step for a gradient of 0 is 0."""
-    strategy = make("openai", weight_decay=0.25, step_size=0.5)
+    strategy = make("openai", weight_decay=0.25, step_size=0.5, step_decay=0.1)
     strategy.mean.grad = torch.zeros(4)
     optimiser = strategy.optimiser()
-    strategy.schedule(optimiser, 0.1)
+    strategy.schedule(optimiser, 1)
     optimiser.step()
     torch.testing.assert_close(strategy.mean.detach(), torch.tensor([0.9875, -0.9875, 0.49375, 7.0]))
 
 
-def test_the_mean_of_cmaes_is_where_its_search_is_whatever_the_schedule():
+def test_the_mean_of_cmaes_is_where_its_search_is():
     strategy = make("cmaes")
     optimiser = strategy.optimiser()
     for number in range(5):
         proposal, items = strategy.ask(number)
         strategy.tell(number, bowl(proposal.rows(items)))
-        strategy.schedule(optimiser, 0.5**number)
+        strategy.schedule(optimiser, number)
         optimiser.step()
         torch.testing.assert_close(strategy.mean.detach()[:3].double(), torch.from_numpy(strategy.search.mean))
 
@@ -127,17 +128,19 @@ DIFFERENT = {
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_what_a_strategy_says_it_reads_is_what_makes_a_difference(name, key):
     def result(**changes):
-        decay = {which: changes.pop(which, 1.0) for which in ("step_decay", "noise_decay")}
         strategy = make(name, **changes)
         optimiser = strategy.optimiser()
         for number in range(3):
-            scale = decay["noise_decay"] ** number
-            proposal, items = strategy.ask(number, scale)
-            strategy.tell(number, bowl(proposal.rows(items)), scale)
-            strategy.schedule(optimiser, decay["step_decay"] ** number)
+            proposal, items = strategy.ask(number)
+            strategy.tell(number, bowl(proposal.rows(items)))
+            strategy.schedule(optimiser, number)
             optimiser.step()
         return strategy.mean.detach()
 
+    if key.endswith("decay") and key != "weight_decay" and key not in STRATEGIES[name].reads:
+        with pytest.raises(ValueError, match=f"strategy {name} adapts its"):
+            make(name, **{key: DIFFERENT[key]})
+        return
     assert torch.equal(result(), result(**{key: DIFFERENT[key]})) == (key not in STRATEGIES[name].reads)
 
 
@@ -146,11 +149,11 @@ def test_several_agents_per_candidate():
     _, items = strategy.ask(0)
     assert len(items) == 2 + 2 * 2 * 3
     assert len({item.agent for item in items}) == len(items)
-    told = {}
-    strategy.estimate = lambda generation, candidates, baseline, scale: told.update(candidates=candidates, baseline=baseline)
+    seen = {}
+    strategy.estimate = lambda generation, candidates, baseline: seen.update(candidates=candidates, baseline=baseline)
     strategy.tell(0, torch.arange(14.0))
-    assert told["candidates"].tolist() == [[2, 5], [8, 11]]
-    assert told["baseline"] == 0.5
+    assert seen["candidates"].tolist() == [[2, 5], [8, 11]]
+    assert seen["baseline"] == 0.5
 
 
 def test_turns_and_shared_agents():

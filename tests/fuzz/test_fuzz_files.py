@@ -20,7 +20,8 @@ from torch.utils.tensorboard import SummaryWriter
 
 from lightning_rl.cli import main
 from lightning_rl.core.types import UserError
-from lightning_rl.envs.proxies import load_proxy, proxy_path
+from lightning_rl.envs.proxies import proxy_path
+from lightning_rl.envs.proxy_env import load_proxy
 
 SECONDS = 60  # for what takes one: more is a hang
 GAMES = {"UDRL": "cartpole", "AAC": "cartpole", "DDQN": "cartpole", "SE": "cartpole", "categorical-latent": "cliff"}

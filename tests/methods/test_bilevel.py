@@ -8,11 +8,12 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from lightning_rl.cli import main
 from lightning_rl.envs.proxies import read_proxy
 from lightning_rl.lab.evaluate import evaluate
+from lightning_rl.methods.proxy_search import RN
 from lightning_rl.run.options import RunOptions, run_config
 
 STRATEGIES = [
     ("SE", "published", {"step_decay": 0.9, "noise_decay": 0.8}), ("SE", "openai", {"shared_agents": True}), ("SE", "snes", {}),
-    ("RN", "cmaes", {"mirrored": False, "population": 5}), ("RN", "published", {"weight_decay": 0.01, "num_grad_evals": 2}),
+    ("RN", "cmaes", {"population": 5}), ("RN", "published", {"weight_decay": 0.01, "num_grad_evals": 2}),
 ]  # fmt: skip
 
 
@@ -30,15 +31,15 @@ def test_resuming_equals_not_having_stopped(tmp_path, implementation, strategy, 
     for state, other in zip(a["optimizer_states"], b["optimizer_states"], strict=True):
         for key, value in state["state"].items():
             assert all(torch.equal(torch.as_tensor(v), torch.as_tensor(other["state"][key][k])) for k, v in value.items())
-    assert a["callbacks"]["Evolution"] == b["callbacks"]["Evolution"]
-    assert len(a["callbacks"]["Evolution"]["curve"]) == 5
+    assert a["callbacks"]["SaveProxy"] == b["callbacks"]["SaveProxy"]
+    assert len(a["callbacks"]["SaveProxy"]["curve"]) == 5
 
 
 def test_processes_give_the_same_run(tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     assert run_cli(here, "--max_epochs", "2", implementation="SE") == 0
     assert run_cli(there, "--max_epochs", "2", "--num_workers", "2", implementation="SE") == 0
-    assert last(here, "SE")["callbacks"]["Evolution"] == last(there, "SE")["callbacks"]["Evolution"]
+    assert last(here, "SE")["callbacks"]["SaveProxy"] == last(there, "SE")["callbacks"]["SaveProxy"]
     means = [last(folder, "SE")["state_dict"]["strategy.mean"] for folder in (here, there)]
     torch.testing.assert_close(*means, rtol=1e-5, atol=1e-6)  # other stacks of agents: up to rounding
 
@@ -89,19 +90,22 @@ def last_of(folder):
         ("SE", {"agent": "{DDQN: {gama: 0.9}}"}, "key 'agent', DDQN: unknown key 'gama'; did you mean 'gamma'"),
         ("SE", {"agent": []}, "key 'agent' is empty"),
         ("SE", {"strategy": "adam"}, "strategy 'adam' is unknown; choose one of: published"),
-        ("SE", {"strategy": "openai", "mirrored": False}, "mirrored false: strategy openai works on mirrored pairs"),
-        ("SE", {"strategy": "cmaes"}, "mirrored true: strategy cmaes draws its own candidates"),
-        ("SE", {"strategy": "cmaes", "mirrored": False, "hidden": [200]}, "too many for a full covariance matrix"),
+        ("SE", {"strategy": "openai", "mirrored": False}, "mirrored false: the candidates of strategy openai are always"),
+        ("SE", {"strategy": "cmaes", "mirrored": True}, "mirrored true: the candidates of strategy cmaes are never"),
+        ("SE", {"strategy": "cmaes", "hidden": [200]}, "too many for a full covariance matrix"),
         ("SE", {"strategy": "snes", "noise_decay": 0.9}, "noise_decay 0.9: strategy snes adapts its noise itself"),
-        ("SE", {"strategy": "cmaes", "mirrored": False, "step_decay": 0.9}, "step_decay 0.9: strategy cmaes adapts its steps"),
+        ("SE", {"strategy": "cmaes", "step_decay": 0.9}, "step_decay 0.9: strategy cmaes adapts its steps"),
         ("SE", {"strategy": "snes", "score_transform": "rank"}, "--set: key 'score_transform': strategy snes does not read it; "
          "leave it out, or use strategy=published or openai"),
         ("RN", {"strategy": "snes", "weight_decay": 0.1}, "key 'weight_decay': strategy snes does not read it"),
         ("SE", {"strategy": "openai", "nes_step_size": True}, "key 'nes_step_size': strategy openai does not read it"),
-        ("SE", {"strategy": "cmaes", "mirrored": False, "step_size": 0.3}, "key 'step_size': strategy cmaes does not read it"),
+        ("SE", {"strategy": "cmaes", "step_size": 0.3}, "key 'step_size': strategy cmaes does not read it"),
         ("SE", {"start": "nowhere.pt"}, "'nowhere.pt'"),
         ("SE", {"start": "SE-CartPole-v0"}, "SE-CartPole-v0.pt' is of gamename 'cartpole-v0', not of 'cartpole'"),
         ("RN", {"reward": "potential"}, "reward 'potential' is unknown; choose one of: native"),
+        ("RN", {"reward": -1}, "reward -1: use reward=native and agent={DDQN: {curiosity: icm}}"),
+        ("RN", {"reward": 9}, "reward '9' is unknown; choose one of: native"),
+        ("SE", {"score_transform": 8}, "score_transform '8' is unknown; choose one of: linear"),
         ("RN", {"reward": "additive_info"}, "needs the info of the task, but 'cartpole' gives none"),
         ("RN", {"objective": "auc", "judge_episodes": 0}, "judge_episodes 0: learned returns judge nothing; use 1"),
         ("RN", {"objective": "speed"}, "objective 'speed' is unknown"),
@@ -124,6 +128,11 @@ def test_a_dead_key_in_a_file_is_refused_and_a_runs_own_record_is_not(tmp_path, 
     file.write_text("{strategy: snes, score_transform: rank}")
     assert run_cli(tmp_path, "--config", str(file), implementation="SE", strategy="snes") == 2
     assert "--config: key 'score_transform': strategy snes does not read it" in capsys.readouterr().err
+
+
+def test_rewards_have_the_numbers_of_the_papers_code():
+    for number, name in ((0, "native"), (6, "additive"), (102, "additive_weighted_info")):
+        assert RN("halfcheetah", reward=number).cfg.reward == name
 
 
 def test_executors_are_for_populations(tmp_path, capsys):

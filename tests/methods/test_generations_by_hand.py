@@ -6,17 +6,20 @@ from types import SimpleNamespace
 import pytest
 import torch
 from helpers import tiny_settings
+from pytorch_lightning import Callback, Trainer
+from pytorch_lightning.loggers import CSVLogger
 from update_helpers import descend, leaves, relu_net
 
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.seeding import generator
 from lightning_rl.envs.classic import CartPole
+from lightning_rl.envs.proxies import read_proxy
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.envs.synthetic import SyntheticNet
 from lightning_rl.evolution.callback import Generation
 from lightning_rl.methods.agents import AgentMethod, rollout_scalars
 from lightning_rl.methods.inner_loop import Outcome
-from lightning_rl.methods.proxy_search import outcome_scalars
+from lightning_rl.methods.proxy_search import SaveProxy, outcome_scalars
 from lightning_rl.methods.registry import implementation
 from lightning_rl.methods.stacked import StackedMethod
 from lightning_rl.methods.supervised_model import Data, collect
@@ -31,38 +34,82 @@ def build(name, gamename="cartpole", **settings):
     return method
 
 
-def outcome(score, steps, tests=10, solved=False, failed=False):
-    return Outcome(score, score + 1, steps, tests, 3, 7, solved, failed)
+def outcome(fitness, steps, tests=10, solved=False, failed=False):
+    return Outcome(fitness, fitness + 1, steps, tests, 3, 7, solved, failed)
 
 
 RESULTS = [outcome(200.0, 50), outcome(180.0, 60), outcome(500.0, 70, 20, solved=True), outcome(1.0, 80, failed=True)]
 
 
-def generation(method, results, kept=False):
-    """Two agents on the unperturbed proxy, two on candidates."""
-    _, items = method.strategy.ask(0)
-    method.evolution = SimpleNamespace(generation=Generation(items[: len(results)], results, 190.0, kept), curve=[190.0])
-    return method.evolution.generation
+def generation(method, outcomes, is_best=False):
+    """The fourth, of two agents on the unperturbed proxy and two on candidates; the callback that makes it is not needed."""
+    _, items = method.strategy.ask(3)
+    return Generation(3, items[: len(outcomes)], outcomes, 190.0, is_best)
 
 
 def test_a_generation_is_counted_and_stepped():
-    method, written = build("SE", population=1, center_agents=2), []
-    generation(method, RESULTS, kept=True)
+    method = build("SE", population=1, center_agents=2, step_decay=0.5)
     method.strategy.mean.grad = torch.full_like(method.strategy.mean, 2.0)
     before = method.strategy.mean.detach().clone()
-    descent = torch.optim.SGD([method.strategy.mean], 0.1)
-    method.raw_optimisers, method.write_proxy = lambda: [descent], lambda *about: written.append(about)
-    method.train_epoch(0)
-    torch.testing.assert_close(method.strategy.mean.detach(), before - 0.2)
+    descent = torch.optim.SGD([method.strategy.mean], 0.8)
+    method.raw_optimisers = lambda: [descent]
+    method.train_epoch(generation(method, RESULTS, is_best=True))
+    torch.testing.assert_close(method.strategy.mean.detach(), before - 2 * 0.8 * 0.5**3)
     counters = (method.env_steps, method.eval_env_steps, method.num_updates, method.episodes)
     assert [int(counter) for counter in counters] == [50 + 60 + 70 + 80, 50, 1, 12]
     assert method.logged["es/fitness_mean"] == 190.0
     assert method.logged["es/fitness_best"] == 500.0
     assert method.logged["es/step_norm"] == pytest.approx(0.2 * len(before) ** 0.5)
-    assert written == [(float("-inf"), [190.0])]  # the best score so far, which nobody has told here
-    generation(method, RESULTS)
-    method.train_epoch(0)
-    assert len(written) == 1
+    assert (method.score, method.improved) == (190.0, True)
+    method.train_epoch(generation(method, RESULTS))
+    assert not method.improved
+
+
+def test_a_proxy_is_written_when_it_is_better_into_the_folder_of_the_trainer(tmp_path):
+    method, callback, trainer = build("SE"), SaveProxy(), SimpleNamespace(default_root_dir=str(tmp_path))
+    for score, improved in ((3.0, True), (1.0, False)):
+        method.score, method.improved = score, improved
+        callback.on_train_batch_end(trainer, method, None, None, 0)
+    proxy, params, about = read_proxy(tmp_path / "proxy.pt", "cartpole")
+    assert torch.equal(params, method.proxy_params())
+    assert proxy == method.inner_loop.proxy
+    assert (about["score"], about["curve"], about["seed"]) == (3.0, [3.0], 3)
+    assert callback.state_dict() == {"curve": [3.0, 1.0]}
+
+
+class Spy(Callback):
+    def __init__(self):
+        self.generations = []
+
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        self.generations.append(batch)
+
+
+@pytest.mark.parametrize(("name", "gamename"), [("SE", "cartpole"), ("RN", "cliff"), ("MBRL", "cartpole")])
+def test_a_plain_trainer_with_a_users_callback_and_logger_is_enough(tmp_path, name, gamename):
+    """The method brings its own callbacks; going on from Lightning's checkpoint equals not having stopped."""
+
+    def fit(folder, epochs, checkpoint=None):
+        method, spy = build(name, gamename, eval_interval=2), Spy()
+        del method.log_scalars
+        trainer = Trainer(
+            max_epochs=epochs, default_root_dir=folder, callbacks=[spy], logger=CSVLogger(folder), accelerator="cpu",
+            check_val_every_n_epoch=2, num_sanity_val_steps=0, enable_progress_bar=False, enable_model_summary=False,
+        )  # fmt: skip
+        trainer.fit(method, datamodule=method.rollouts(), ckpt_path=checkpoint, weights_only=True)
+        return trainer, method, spy
+
+    trainer, _, spy = fit(tmp_path / "whole", 4)
+    _, params, about = read_proxy(tmp_path / "whole" / "proxy.pt")
+    if name != "MBRL":
+        assert [generation.number for generation in spy.generations] == [0, 1, 2, 3]
+        assert about["curve"] == [generation.fitness for generation in spy.generations][: len(about["curve"])]
+    assert float(trainer.callback_metrics["eval/return_mean"]) == trainer.callback_metrics["eval/return_mean"]
+    fit(tmp_path / "parts", 2)[0].save_checkpoint(tmp_path / "half.ckpt")
+    fit(tmp_path / "parts", 4, tmp_path / "half.ckpt")
+    _, again, told = read_proxy(tmp_path / "parts" / "proxy.pt")
+    assert torch.equal(params, again)
+    assert told["curve"] == about["curve"]
 
 
 def test_metrics_of_the_agents_by_hand():
@@ -76,7 +123,11 @@ def test_metrics_of_the_agents_by_hand():
 def test_a_search_ends_when_the_agents_of_its_mean_solve_the_task(threshold, stop, ends):
     """Their mean test return is 191, which has to be passed; the candidates' do not count."""
     method = build("SE", population=1, center_agents=2, solved_return=threshold, stop_when_solved=stop)
-    assert method.solved(generation(method, RESULTS)) is ends
+    method.strategy.mean.grad = torch.zeros_like(method.strategy.mean)
+    descent, trainer = torch.optim.SGD([method.strategy.mean], 0.1), SimpleNamespace(should_stop=False, barebones=True)
+    method.raw_optimisers, method._trainer = lambda: [descent], trainer
+    method.train_epoch(generation(method, RESULTS))
+    assert trainer.should_stop is ends
 
 
 def test_an_evaluation_sums_up_fresh_agents():
@@ -106,7 +157,7 @@ def test_the_data_of_a_model_are_steps_of_the_task():
 @pytest.mark.parametrize("published", [False, True])
 def test_a_pass_over_the_data_by_hand(published):
     """Every tenth transition judges; the others are trained on in the epoch's order, in minibatches; published: not the ends."""
-    method, written = build("MBRL", published=published, batch_size=8, hidden=[4], activation="relu"), []
+    method = build("MBRL", published=published, batch_size=8, hidden=[4], activation="relu")
     rng = torch.Generator().manual_seed(0)
     obs, next_obs = torch.randn(24, 4, generator=rng), torch.randn(24, 4, generator=rng)
     reward, ends = torch.randn(24, generator=rng), (torch.arange(24) % 5 == 0).float()
@@ -129,11 +180,11 @@ def test_a_pass_over_the_data_by_hand(published):
         for head, loss in zip(heads[:2] if published else heads, step, strict=False):
             descend(head, loss, 0.05)
     descent = torch.optim.SGD([method.params], 0.05)
-    method.raw_optimisers, method.write_proxy = lambda: [descent], lambda *about: written.append(about)
+    method.raw_optimisers = lambda: [descent]
     method.train_epoch(data)
     expected = [float(loss.detach()) for loss in losses(torch.tensor([0, 10, 20]))]
     assert [method.logged[f"model/{name}_loss"] for name in ("state", "reward", "done")] == pytest.approx(expected, rel=1e-4)
-    assert written == [(pytest.approx(-sum(expected), rel=1e-4), [])]
+    assert (method.score, method.improved) == (pytest.approx(-sum(expected), rel=1e-4), True)
     assert (int(method.env_steps), int(method.num_updates)) == (24, 3)
 
 

@@ -21,8 +21,11 @@ def agent(name, **changes):
     return name, build_config(AGENTS[name].config, [*merged_values(name, GAME), ("test", {**SMALL[name], **changes})])
 
 
-SE = SyntheticProxy(GAME, (8,), "tanh", 0, 20, False, False, "raw")
-LOOP = InnerLoop(SE, (agent("DDQN"),), False, "none", "final_return", 195.0, 100.0, 2, 1, 1000)
+SE = SyntheticProxy(gamename=GAME, hidden=(8,), activation="tanh", horizon=20)
+LOOP = InnerLoop(
+    proxy=SE, agents=(agent("DDQN"),), solved_return=195.0, unsolved_penalty=100.0, test_episodes=2, judge_episodes=1,
+    max_train_steps=1000,
+)  # fmt: skip
 
 
 def rows(count, proxy=SE):
@@ -64,12 +67,12 @@ def test_a_diverged_agent_scores_the_worst_legal_return_and_is_counted():
     sound, failed = LOOP.evaluate(params, [1, 2], [0, 0])
     assert not sound.failed
     assert failed.failed
-    assert failed.score == failed.test_return == 1.0
-    reward = RewardProxy(GAME, (8,), "tanh", "exclusive", 0.9)
+    assert failed.fitness == failed.test_return == 1.0
+    reward = RewardProxy(gamename=GAME, hidden=(8,), activation="tanh", form="exclusive", gamma=0.9)
     loop = dataclasses.replace(LOOP, proxy=reward, objective="steps_to_threshold")
     params = rows(2, reward)
     params[1] = float("inf")
-    assert loop.evaluate(params, [1, 2], [0, 0])[1].score == -1000 - 100 * (195 - 1)
+    assert loop.evaluate(params, [1, 2], [0, 0])[1].fitness == -1000 - 100 * (195 - 1)
 
 
 def test_the_step_budget_ends_a_training():
@@ -91,7 +94,8 @@ def test_the_published_rule_needs_21_episodes():
 
 
 def test_reward_networks_are_judged_on_the_real_task():
-    loop = dataclasses.replace(LOOP, proxy=RewardProxy(GAME, (8,), "tanh", "exclusive", 0.9), stop_rule="solved")
+    proxy = RewardProxy(gamename=GAME, hidden=(8,), activation="tanh", form="exclusive", gamma=0.9)
+    loop = dataclasses.replace(LOOP, proxy=proxy, stop_rule="solved")
     trained = loop.train(0, rows(2, loop.proxy), [1, 2])
     r = trained.results
     assert (r.scores[:, :4] >= 8).all()  # real returns, whatever the network pays

@@ -13,19 +13,20 @@ from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.grids import GRID_WORLDS
 from lightning_rl.envs.proxies import SyntheticProxy
-from lightning_rl.evolution.strategies import OpenAIES, StrategySettings
+from lightning_rl.evolution.strategies import OpenAIES, StrategyConfig
 from lightning_rl.methods import inner_loop
 from lightning_rl.methods.agent_configs import AGENTS
 from lightning_rl.methods.inner_loop import InnerLoop
 
-SETTINGS = StrategySettings(
-    population=3, noise_std=0.1, step_size=0.5, score_transform="nes_unnormalised", mirrored=True, num_grad_evals=2,
-    grad_eval_aggregate="mean", center_agents=2, shared_agents=False, weight_decay=0.0, nes_step_size=False, keep="best",
+SEARCH = StrategyConfig(
+    strategy="openai", population=3, mirrored=True, noise_std=0.1, noise_decay=1.0, step_size=0.5, step_decay=1.0,
+    score_transform="nes_unnormalised", num_grad_evals=2, grad_eval_aggregate="mean", center_agents=2, shared_agents=False,
+    weight_decay=0.0, nes_step_size=False, keep="best",
 )  # fmt: skip
 
 
 def strategy(run_seed=3, **changes):
-    return OpenAIES(torch.zeros(4), torch.ones(4) > 0, dataclasses.replace(SETTINGS, **changes), run_seed)
+    return OpenAIES(torch.zeros(4), torch.ones(4) > 0, dataclasses.replace(SEARCH, **changes), run_seed)
 
 
 def test_every_agent_of_every_generation_has_a_seed_of_its_own():
@@ -50,8 +51,10 @@ def test_shared_agents_are_shared_by_the_candidates_of_a_generation_alone():
 
 SMALL = {"train_episodes": 1, "batch_size": 4, "hidden": [4], "learning_starts": 1, "replay_size": 20}
 CONFIG = build_config(AGENTS["DDQN"].config, [*merged_values("DDQN", "cartpole-v0"), ("test", SMALL)])
-PROXY = SyntheticProxy("cartpole-v0", (4,), "tanh", 0, 5, False, False, "raw")
-LOOP = InnerLoop(PROXY, (("DDQN", CONFIG),), False, "none", "final_return", 195.0, 100.0, 3, 1, 10)
+PROXY = SyntheticProxy(gamename="cartpole-v0", hidden=(4,), activation="tanh", horizon=5)
+LOOP = InnerLoop(
+    proxy=PROXY, agents=(("DDQN", CONFIG),), solved_return=195.0, test_episodes=3, judge_episodes=1, max_train_steps=10
+)
 
 
 def test_the_inner_loop_trains_each_item_with_its_seed(monkeypatch):
@@ -105,7 +108,7 @@ def test_judges_meet_other_episodes_every_time():
 def test_inner_agents_begin_with_weights_of_their_own(varied):
     loop = dataclasses.replace(LOOP, vary=varied, max_train_steps=1)
     params = PROXY.net.init([torch.Generator().manual_seed(0)]).expand(2, -1)
-    agent = loop.train(0, params, [7, 8]).agent
+    agent = loop.train(0, params, [5, 6]).agent  # varied ones have different widths, and the one depth that a stack has
     assert not np.array_equal(*(agent.module(n)(torch.ones(4)).detach().numpy() for n in range(2)))
 
 
@@ -121,7 +124,7 @@ def test_the_step_budget_counts_environment_steps_in_whole_decisions():
 def test_a_score_is_the_mean_of_the_test_episodes():
     trained = LOOP.train(0, torch.zeros(2, PROXY.net.size), [7, 8])
     outcomes = LOOP.outcomes(trained._replace(test_returns=torch.tensor([[1.0, 2.0, 9.0], [3.0, 3.0, 6.0]])))
-    assert [(outcome.score, outcome.test_return) for outcome in outcomes] == [(4.0, 4.0), (4.0, 4.0)]
+    assert [(outcome.fitness, outcome.test_return) for outcome in outcomes] == [(4.0, 4.0), (4.0, 4.0)]
 
 
 def test_solved_means_the_solved_return():

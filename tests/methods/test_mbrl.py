@@ -3,8 +3,9 @@ from helpers import run_cli, run_dir
 
 from lightning_rl.envs.proxies import read_proxy
 from lightning_rl.envs.synthetic import SyntheticNet
+from lightning_rl.functional.compat import swapped_model_input
 from lightning_rl.lab.scalars import read_scalar
-from lightning_rl.methods.supervised_model import Data, model_losses
+from lightning_rl.methods.supervised_model import Data, model_input, model_losses
 
 NET = SyntheticNet(2, 3, (8,), "tanh")
 
@@ -18,8 +19,8 @@ def data():
 def test_losses_by_hand_and_the_swapped_inputs_of_the_published_form():
     params, d = NET.init([torch.Generator().manual_seed(1)]), data()
     state, reward, done = (head.module(block[0]) for head, block in zip(NET.heads, NET.split(params), strict=True))
-    for published, x in ((False, torch.cat([d.act, d.obs], 1)), (True, torch.cat([d.obs, d.act], 1))):
-        losses = model_losses(NET, params, d, published)
+    for order, x in ((model_input, torch.cat([d.act, d.obs], 1)), (swapped_model_input, torch.cat([d.obs, d.act], 1))):
+        losses = model_losses(NET, params, order(d.act, d.obs), d)
         torch.testing.assert_close(losses["state"], (state(x) - d.next_obs).square().mean())
         torch.testing.assert_close(losses["reward"], (reward(x)[:, 0] - d.reward).square().mean())
         p = done(x)[:, 0].sigmoid()

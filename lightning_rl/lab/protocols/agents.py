@@ -20,7 +20,7 @@ from lightning_rl.lab.protocols.progress import Advance, progress
 from lightning_rl.lab.protocols.results import Results
 from lightning_rl.methods.agent_configs import AGENTS, NetConfig
 from lightning_rl.methods.inner_loop import InnerLoop, Trained
-from lightning_rl.methods.proxy_search_configs import agent_configs
+from lightning_rl.methods.proxy_search import agent_configs
 
 STACK = 64
 """Agents that train together at most: after each stack its rows are written."""
@@ -72,8 +72,9 @@ class AgentKind:
     def loop(self, proxy: SyntheticProxy | RewardProxy, steps: int, tests: int, judged: bool) -> InnerLoop:
         """Training for ``steps`` steps whatever comes. judged: a real test episode is played after each training episode."""
         return InnerLoop(
-            proxy, ((self.name, self.config),), self.varied, "none", "final_return", None, 0.0, tests, int(judged), steps
-        )
+            proxy=proxy, agents=((self.name, self.config),), vary=self.varied, test_episodes=tests, judge_episodes=int(judged),
+            max_train_steps=steps,
+        )  # fmt: skip
 
 
 def make_kinds(names: Sequence[str], gamename: str, preset: str, varied: bool, settings: Mapping[str, Any]) -> list[AgentKind]:

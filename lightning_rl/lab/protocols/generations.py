@@ -19,13 +19,14 @@ from lightning_rl.core.arguments import count
 from lightning_rl.core.config import build_config, merged_values, parse_settings, refuse_unread
 from lightning_rl.core.seeding import generator
 from lightning_rl.core.types import UserError
+from lightning_rl.evolution.callback import Generation
 from lightning_rl.lab.protocols.agents import add_csv, add_settings
 from lightning_rl.lab.protocols.progress import progress
 from lightning_rl.lab.protocols.results import Results, open_results
 from lightning_rl.lab.tuning.space import Space, spaces
-from lightning_rl.methods.proxy_search import RN, SE, Bilevel
+from lightning_rl.methods.proxy_search import RN, SE, ProxySearch
 
-METHODS: dict[str, type[Bilevel]] = {"SE": SE, "RN": RN}
+METHODS: dict[str, type[ProxySearch]] = {"SE": SE, "RN": RN}
 SHOWN = ("strategy", "score_transform", "step_size", "noise_std", "mirrored")
 KEY = ("gamename", "implementation", "settings", "seed")
 COLUMNS = (*KEY, *SHOWN, "generation", "fitness_mean", "solved", "cpu_seconds")
@@ -39,21 +40,21 @@ def evolve(
     cls, layers = METHODS[implementation], [*base, *asked]
     config = build_config(cls.Config, layers)
     refuse_unread(config.unread(), *asked)
+    config = config.resolved(gamename)
     method = cls(gamename, implementation=implementation, seed=seed, config=dataclasses.asdict(config))
-    outer, optimisers, rows = method.outer_loop(), method.optimisers(), []
+    outer, (optimiser,), rows = method.outer_loop(), method.optimisers(), []
     shown = {key: getattr(config, key) for key in SHOWN}
     for number in range(config.max_epochs):
-        started = time.process_time()
-        generation = outer.generate(number, optimisers)
-        for optimiser in optimisers:
-            optimiser.step()
-        ended, above = method.solved(generation), method.solved_return
-        solved = ended or (method.objective == "final_return" and above is not None and generation.center > above)
+        started, generation = time.process_time(), Generation(number)
+        outer.run(generation)
+        method.strategy.schedule(optimiser, number)
+        optimiser.step()
+        solved = method.cfg.objective == "final_return" and method.solves(generation)
         seconds = round(time.process_time() - started, 2)
         rows.append(
-            {**shown, "generation": number, "fitness_mean": generation.center, "solved": solved, "cpu_seconds": seconds}
+            {**shown, "generation": number, "fitness_mean": generation.fitness, "solved": solved, "cpu_seconds": seconds}
         )
-        if ended:
+        if solved and method.cfg.stop_when_solved:
             break
     return rows
 

@@ -93,5 +93,5 @@ def best_of_each(models: Sequence[Model], count: int | None) -> list[Model]:
 def real_task(gamename: str) -> Model:
     """The real task with its own reward, as if it were a proxy."""
     env_spec(gamename)
-    proxy = RewardProxy(gamename, (1,), "relu", "native", 0.9)
+    proxy = RewardProxy(gamename=gamename, hidden=(1,), activation="relu", form="native", gamma=0.9)
     return Model(REAL, REAL, proxy, torch.zeros(proxy.net.size), float("nan"))

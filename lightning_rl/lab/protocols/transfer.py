@@ -32,10 +32,10 @@ def published_rule(kind: AgentKind, tests: int, proxy: SyntheticProxy | RewardPr
     """The stop rules of the paper's evaluation, see above."""
     learned_reward = isinstance(proxy, RewardProxy) and proxy.form != "native"
     rule, longest = "plateau" if isinstance(proxy, SyntheticProxy) else "solved", kind.config.train_episodes * proxy.spec.horizon
-    members = ((kind.name, kind.config),)
     return InnerLoop(
-        proxy, members, kind.varied, rule, "final_return", proxy.spec.solved_return, 0.0, tests, int(learned_reward), longest
-    )
+        proxy=proxy, agents=((kind.name, kind.config),), vary=kind.varied, stop_rule=rule,
+        solved_return=proxy.spec.solved_return, test_episodes=tests, judge_episodes=int(learned_reward), max_train_steps=longest,
+    )  # fmt: skip
 
 
 def loops(kind: AgentKind, tests: int, steps: int | None) -> Callable[[SyntheticProxy | RewardProxy], InnerLoop]:

@@ -19,11 +19,11 @@ SMALL = ("--set=hidden=[8]", "--set=batch_size=8")
 
 
 def se(horizon=5, gamename="cartpole-v0"):
-    return SyntheticProxy(gamename, (4,), "tanh", 0, horizon, True, False, "raw")
+    return SyntheticProxy(gamename=gamename, hidden=(4,), activation="tanh", horizon=horizon, cap_ends=True)
 
 
 def rn(form="additive", gamename="cliff"):
-    return RewardProxy(gamename, (4,), "tanh", form, 0.8)
+    return RewardProxy(gamename=gamename, hidden=(4,), activation="tanh", form=form, gamma=0.8)
 
 
 def write(path, proxy, score=1.0, **about):
@@ -173,7 +173,7 @@ def test_bins():
 
 def test_rewards_of_cells_by_hand():
     """A linear network that pays the column reached: from the start, up stays in column 0 and right falls to column 1."""
-    proxy = RewardProxy("cliff", (48,), "relu", "additive", 0.8)
+    proxy = RewardProxy(gamename="cliff", hidden=(48,), activation="relu", form="additive", gamma=0.8)
     net = proxy.net.net
     params = torch.zeros(net.size)
     weights = params[net.columns("weight")].clone()
