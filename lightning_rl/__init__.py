@@ -14,15 +14,17 @@ if TYPE_CHECKING:
     from lightning_rl.core.gamenames import register_env
     from lightning_rl.envs.gym import make_env
     from lightning_rl.envs.proxy_env import load_proxy
+    from lightning_rl.lab.evaluate import evaluate
 
 _PLACES = {
+    "evaluate": "lab.evaluate",
     "load_proxy": "envs.proxy_env",
     "make_env": "envs.gym",
     "register_env": "core.gamenames",
 }
 """The public names, and the modules that have them."""
 
-__all__ = ["__version__", "load_proxy", "make_env", "register_env"]
+__all__ = ["__version__", "evaluate", "load_proxy", "make_env", "register_env"]
 
 
 def __getattr__(name: str) -> Any:

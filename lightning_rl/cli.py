@@ -83,13 +83,15 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     path = checkpoint_at(arguments.eval_agent)
     num_workers = _num_workers(arguments)
     _say(f"evaluating '{path}'")
-    from lightning_rl.lab.evaluate import evaluate, parse_sweep, print_report, print_sweep, sweep
+    from lightning_rl.lab.evaluate import evaluate_checkpoint, parse_sweep, print_report, print_sweep, sweep
+    from lightning_rl.run.runtime import prepare_process
 
+    prepare_process()
     if (swept := parse_sweep(arguments.eval_command)) is not None:
         print_sweep(sweep(path, arguments.eval_episodes or SWEEP_EPISODES, num_workers, *swept, force=arguments.force))
     else:
         episodes = arguments.eval_episodes or FINAL_EVAL_EPISODES
-        print_report(evaluate(path, episodes, arguments.eval_command, num_workers, arguments.force))
+        print_report(evaluate_checkpoint(path, episodes, arguments.eval_command, num_workers, arguments.force))
     return 0
 
 
@@ -97,7 +99,9 @@ def _imagine(arguments: argparse.Namespace) -> int:
     path = checkpoint_at(arguments.eval_agent)
     _say(f"imagining with '{path}'")
     from lightning_rl.lab.imagine import imagine, print_imagination
+    from lightning_rl.run.runtime import prepare_process
 
+    prepare_process()
     print_imagination(imagine(path, arguments.eval_episodes or IMAGINED_EPISODES, arguments.force))
     return 0
 

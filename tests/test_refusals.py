@@ -138,7 +138,7 @@ def test_sizes_of_environments(gamename, words):
 )
 def test_commands_that_no_network_can_take(text):
     with pytest.raises(UserError, match="--eval_command"):
-        parse_command(text, ("return", "horizon"), (1.0, 2.0))
+        parse_command(text, ("return", "horizon"))
 
 
 @pytest.mark.parametrize(

@@ -169,14 +169,16 @@ def test_evaluation_needs_only_the_path(tmp_path, capsys):
     out = capsys.readouterr().out
     for word in ("sampled", "greedy", "mean", "sd", "median", "iqm", "min", "max", "length", "return 200"):
         assert word in out
-    report = json.loads((path.parent / "evaluation.json").read_text())
+    report = json.loads((path.parent / "evaluation_return=200.json").read_text())
     assert report["command"]["return"] == 200.0
     assert report["command"]["horizon"] == pytest.approx(float(weights(path)["eval_command"][1]))
     assert len(report["sampled"]["returns"]) == len(report["greedy"]["lengths"]) == 5
     assert report["sampled"]["return"]["mean"] == pytest.approx(sum(report["sampled"]["returns"]) / 5)
-    assert (path.parent / "evaluation.mp4").stat().st_size > 500
+    assert (path.parent / "evaluation_return=200.mp4").stat().st_size > 500
     best = next(path.parent.glob("epoch=*.ckpt"))
     assert main(["--eval_agent", str(best), "--eval_episodes", "1"]) == 0
+    assert json.loads((path.parent / "evaluation.json").read_text())["episodes"] == 1
+    assert json.loads((path.parent / "evaluation_return=200.json").read_text()) == report  # the other command's is kept
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -1,6 +1,6 @@
-"""``--eval_agent``: plays a checkpoint, prints a table, writes ``evaluation.json`` and a film beside it.
+"""Evaluating a trained policy: ``evaluate`` gives a report; ``lightning-rl eval`` writes it beside the checkpoint, with a film.
 
-``--eval_command sweep`` plays it under a range of commands instead and draws what came of each.
+``--eval_command sweep`` plays a checkpoint under a range of commands instead and draws the obtained return of each.
 """
 
 from __future__ import annotations
@@ -8,30 +8,29 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from rich.table import Table
 
-from lightning_rl.core.console import put
 from lightning_rl.core.files import read_text
 from lightning_rl.core.limits import WHOLE, shorten
 from lightning_rl.core.outputs import File, Out, owned_picture
 from lightning_rl.core.types import ActionMode, Episode, Request, UserError
 from lightning_rl.envs.gym import can_film
 from lightning_rl.functional.statistics import summarise
+from lightning_rl.lab.tables import put_rows
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.registry import implementation
 from lightning_rl.rollouts.data_module import evaluation_requests
 from lightning_rl.rollouts.player import Player, record_episode
 from lightning_rl.run.checkpoints import read_checkpoint
 from lightning_rl.run.layouts import require_stored, require_weights
-from lightning_rl.run.runtime import quiet_lightning
+from lightning_rl.run.state import checkpoint_at
 
 SWEEP_POINTS = 13
+Command = tuple[float, ...] | None
+"""Values in the order of ``method.command_names``; None: the policy takes none."""
 
 
 def load_method(path: Path) -> Method:
@@ -49,26 +48,96 @@ def load_method(path: Path) -> Method:
     return method
 
 
-def beside(checkpoint: Path, name: str, force: bool) -> Out:
-    """A file called ``name`` in the folder of a checkpoint."""
-    return Out(checkpoint.parent / name, (), force, "copy the checkpoint to a folder of your own")
+def open_checkpoint(path: Path) -> Method:
+    """The method of a checkpoint, ready to be evaluated; that of a run directory is its last one."""
+    method = load_method(checkpoint_at(path))
+    method.prepare_evaluation()
+    return method
 
 
-def parse_command(text: str | None, names: tuple[str, ...], default: tuple[float, ...]) -> tuple[float, ...] | None:
-    """The command of ``--eval_command name=value,...``; names left out keep the checkpoint's value."""
-    values, seen = dict(zip(names, default, strict=True)), set()
+def evaluate(
+    checkpoint: str | Path | Any, episodes: int = 100, command: Mapping[str, float] | None = None, num_workers: int = 0
+) -> dict[str, Any]:
+    """Plays a trained policy, with sampled and with greedy actions on the same environment seeds. Writes nothing.
+
+    Args:
+        checkpoint: path of a checkpoint or a run directory, a method, or an agent that has one as ``method``.
+        episodes: how many of each mode.
+        command: its values by name, e.g. ``{"return": 150}``; those left out keep the checkpoint's.
+        num_workers: processes that play episodes; 0: this one. Results do not depend on it.
+
+    Returns:
+        implementation, gamename, env_steps, episodes, command; ``sampled`` and ``greedy``, each with the statistics
+        ``return`` and ``length`` (mean, sd, median, iqm, min, max) and the single ``returns`` and ``lengths``.
+
+    Raises:
+        UserError: no checkpoint of this version, or a command that its policy does not know.
+    """
+    if isinstance(checkpoint, str | Path):
+        method = open_checkpoint(Path(checkpoint))
+    else:
+        method = getattr(checkpoint, "method", checkpoint)
+    values = full_command(method, command or {})
+    sampled, greedy = play(method, [(values, "sampled"), (values, "greedy")], episodes, num_workers)
+    return {
+        **_about(method),
+        "episodes": episodes,
+        "command": dict(zip(method.command_names, values or (), strict=True)),
+        "sampled": _statistics(sampled),
+        "greedy": _statistics(greedy),
+    }
+
+
+def play(
+    method: Method, asked: Sequence[tuple[Command, ActionMode]], episodes: int, num_workers: int
+) -> list[list[Episode]]:
+    """``episodes`` episodes for each command and mode, all on the same environment seeds."""
+    requests = [request for command, mode in asked for request in _requests(method, episodes, command, mode)]
+    with contextlib.closing(method.collector(num_workers)) as collector:
+        played = collector.collect(requests, method.policy.state_dict(), version=0)
+    return [played[i : i + episodes] for i in range(0, len(played), episodes)]
+
+
+def _requests(method: Method, episodes: int, command: Command, mode: ActionMode) -> list[Request]:
+    return evaluation_requests(method.seed, "final evaluation", 0, episodes, command, mode)
+
+
+def _about(method: Method) -> dict[str, Any]:
+    steps = int(method.env_steps)
+    return {"implementation": method.implementation, "gamename": method.gamename, "env_steps": steps}
+
+
+def _statistics(episodes: Sequence[Episode]) -> dict[str, Any]:
+    returns, lengths = [e.ret for e in episodes], [e.env_steps for e in episodes]
+    return {"return": summarise(returns), "length": summarise(lengths), "returns": returns, "lengths": lengths}
+
+
+def full_command(method: Method, given: Mapping[str, float]) -> Command:
+    """The command with the values that are ``given``; the others are the checkpoint's."""
+    values = dict(zip(method.command_names, method.first_command() or (), strict=True))
+    for name, value in given.items():
+        if name not in values:
+            known = ", ".join(values) or "none, its policy takes no command"
+            raise UserError(f"command: unknown name '{shorten(name)}'; this checkpoint knows: {known}")
+        if not abs(value) <= WHOLE:
+            raise UserError(f"command {name}={value}: it is not within {-WHOLE:,} .. {WHOLE:,}; e.g. {name}=250")
+    return tuple({**values, **given}.values()) or None
+
+
+def parse_command(text: str | None, names: Sequence[str]) -> dict[str, float]:
+    """The values that ``--eval_command name=value,...`` gives."""
+    given: dict[str, float] = {}
     for part in () if text is None else text.split(","):
         name, _, value = part.partition("=")
-        if name in seen:
+        if name.strip() in given:
             raise UserError(f"--eval_command '{shorten(str(text))}': {shorten(name)} is given twice; leave one out")
-        seen.add(name)
-        if name.strip() not in values:
+        if name.strip() not in names:
             known = ", ".join(names) or "none, its policy takes no command"
             raise UserError(
                 f"--eval_command '{shorten(part)}': unknown name '{shorten(name.strip())}'; this checkpoint knows: {known}"
             )
-        values[name.strip()] = _number(value, part, f"write {name.strip()}=250")
-    return tuple(values.values()) or None
+        given[name.strip()] = _number(value, part, f"write {name.strip()}=250")
+    return given
 
 
 def _number(text: str, asked: str, remedy: str) -> float:
@@ -80,69 +149,6 @@ def _number(text: str, asked: str, remedy: str) -> float:
     if not abs(value) <= WHOLE:
         raise UserError(f"--eval_command '{shorten(asked)}': {value} is not within {-WHOLE:,} .. {WHOLE:,}; {remedy}")
     return value
-
-
-@dataclass(frozen=True)
-class _Checkpoint:
-    """A checkpoint ready to play. ``play(asked, episodes)``: episodes of each (command, mode), on the same seeds."""
-
-    path: Path
-    method: Method
-    num_workers: int
-
-    def requests(self, episodes: int, command: tuple[float, ...] | None, mode: ActionMode) -> list[Request]:
-        return evaluation_requests(self.method.seed, "final evaluation", 0, episodes, command, mode)
-
-    def play(self, asked: Sequence[tuple[tuple[float, ...] | None, ActionMode]], episodes: int) -> list[list[Episode]]:
-        requests = [request for command, mode in asked for request in self.requests(episodes, command, mode)]
-        collector = self.method.collector(self.num_workers)
-        with contextlib.closing(collector):
-            played = collector.collect(requests, self.method.policy.state_dict(), version=0)
-        return [played[i : i + episodes] for i in range(0, len(played), episodes)]
-
-    def about(self) -> dict[str, Any]:
-        return {
-            "checkpoint": str(self.path),
-            "implementation": self.method.implementation,
-            "gamename": self.method.gamename,
-            "env_steps": int(self.method.env_steps),
-        }
-
-
-def _open(path: Path, num_workers: int) -> _Checkpoint:
-    quiet_lightning()
-    torch.set_num_threads(1)
-    method = load_method(path)
-    method.prepare_evaluation()
-    return _Checkpoint(path, method, num_workers)
-
-
-def evaluate(path: Path, episodes: int, command_text: str | None, num_workers: int, force: bool = False) -> dict[str, Any]:
-    """Evaluates the checkpoint at ``path``, sampled and greedy on the same environment seeds; the report.
-
-    force: files of the same names beside it, which no evaluation has written, are overwritten.
-    """
-    checkpoint = _open(path, num_workers)
-    out, film = beside(path, "evaluation.json", force), path.parent / "evaluation.mp4"
-    out.check(out.path, _owned_report)
-    out.check(film, lambda _: _owned_report(out.path))
-    method = checkpoint.method
-    command = parse_command(command_text, method.command_names, method.first_command() or ())
-    sampled, greedy = checkpoint.play([(command, "sampled"), (command, "greedy")], episodes)
-    filmed = can_film(method.spec)
-    if filmed:
-        behind = Player(method.spec, method.policy, next_command=method.command_rule())
-        record_episode(behind, checkpoint.requests(1, command, "sampled")[0], film)
-    report = {
-        **checkpoint.about(),
-        "episodes": episodes,
-        "command": dict(zip(method.command_names, command or (), strict=True)),
-        "sampled": _statistics(sampled),
-        "greedy": _statistics(greedy),
-        "video": str(film) if filmed else None,
-    }
-    out.write(File(out.path, (json.dumps(report, indent=2) + "\n").encode(), _owned_report))
-    return report
 
 
 def parse_sweep(text: str | None) -> tuple[float, ...] | None:
@@ -161,43 +167,37 @@ def parse_sweep(text: str | None) -> tuple[float, ...] | None:
     return low, high
 
 
-def sweep(path: Path, episodes: int, num_workers: int, *asked: float, force: bool = False) -> dict[str, Any]:
-    """Plays the checkpoint at ``path`` under commands over its whole range, actions sampled; the report.
+def beside(checkpoint: Path, name: str, force: bool) -> Out:
+    """A file called ``name`` in the folder of a checkpoint."""
+    return Out(checkpoint.parent / name, (), force, "copy the checkpoint to a folder of your own")
 
-    The first command value goes from the lowest to the highest that training saw, or over the two limits that are
-    ``asked``; the others keep the checkpoint's.
+
+def evaluate_checkpoint(
+    path: Path, episodes: int, command_text: str | None, num_workers: int, force: bool = False
+) -> dict[str, Any]:
+    """``evaluate``, with ``evaluation.json`` and a film beside the checkpoint; the report.
+
+    The files of a command are named by it (``evaluation_return=150.json``), so that commands can be compared. force: files of
+    these names, which no evaluation has written, are overwritten.
     """
-    checkpoint = _open(path, num_workers)
-    out = beside(path, "sweep", force)
-    out.check(path.parent / "sweep.png", owned_picture)  # before the work
-    method, first = checkpoint.method, checkpoint.method.first_command()
-    limits = method.command_limits()
-    if first is None or limits is None:
-        raise UserError(f"--eval_command sweep: the policy of '{path}' takes no command; leave it out")
-    low, high = asked or limits
-    commands = [(value, *first[1:]) for value in np.linspace(low, high, SWEEP_POINTS).tolist()]
-    played = checkpoint.play([(command, "sampled") for command in commands], episodes)
-    rows = [(command[0], *_mean_and_sd(group)) for command, group in zip(commands, played, strict=True)]
-    report = {
-        **checkpoint.about(),
-        "episodes": episodes,
-        "command_name": method.command_names[0],
-        "rows": [dict(zip(("commanded", "obtained_mean", "obtained_sd"), row, strict=True)) for row in rows],
-        "picture": str(path.parent / "sweep.png"),
-    }
-    from lightning_rl.lab.figures.commands import draw_sweep  # matplotlib, which training does without
-
-    draw_sweep(out, report)
+    method = open_checkpoint(path)
+    given = parse_command(command_text, method.command_names)
+    name = "_".join(["evaluation", *(f"{key}={value:g}" for key, value in given.items())])
+    out, film = beside(path, f"{name}.json", force), path.parent / f"{name}.mp4"
+    out.check(out.path, _owned_report)  # before the work
+    out.check(film, lambda _: _owned_report(out.path))
+    report = {"checkpoint": str(path), **evaluate(method, episodes, given, num_workers)}
+    filmed = can_film(method.spec)
+    if filmed:
+        player = Player(method.spec, method.policy, next_command=method.command_rule())
+        record_episode(player, _requests(method, 1, full_command(method, given), "sampled")[0], film)
+    report["video"] = str(film) if filmed else None
+    out.write(File(out.path, (json.dumps(report, indent=2) + "\n").encode(), _owned_report))
     return report
 
 
-def _mean_and_sd(episodes: Sequence[Episode]) -> tuple[float, float]:
-    stats = summarise([episode.ret for episode in episodes])
-    return stats["mean"], stats["sd"]
-
-
 def _owned_report(path: Path) -> bool:
-    """Whether an ``evaluation.json`` is one of ours."""
+    """Whether a file is the report of an evaluation."""
     try:
         content = json.loads(read_text(path, "report"))
     except (UserError, ValueError, RecursionError):
@@ -205,32 +205,52 @@ def _owned_report(path: Path) -> bool:
     return isinstance(content, dict) and {"checkpoint", "implementation", "gamename", "episodes"} <= content.keys()
 
 
-def _statistics(episodes: list[Episode]) -> dict[str, Any]:
-    returns, lengths = [e.ret for e in episodes], [e.env_steps for e in episodes]
-    return {"return": summarise(returns), "length": summarise(lengths), "returns": returns, "lengths": lengths}
+def sweep(path: Path, episodes: int, num_workers: int, *asked: float, force: bool = False) -> dict[str, Any]:
+    """Plays the checkpoint at ``path`` under commands over its whole range, actions sampled; the report.
+
+    The first command value goes from the lowest to the highest that training saw, or over the two limits that are
+    ``asked``; the others keep the checkpoint's. Writes ``sweep.png``, ``.svg`` and ``.csv`` beside the checkpoint.
+    """
+    method = open_checkpoint(path)
+    out = beside(path, "sweep", force)
+    out.check(path.parent / "sweep.png", owned_picture)  # before the work
+    first, limits = method.first_command(), method.command_limits()
+    if first is None or limits is None:
+        raise UserError(f"--eval_command sweep: the policy of '{path}' takes no command; leave it out")
+    low, high = asked or limits
+    commands = [(value, *first[1:]) for value in np.linspace(low, high, SWEEP_POINTS).tolist()]
+    rows = []
+    for command, played in zip(commands, play(method, [(c, "sampled") for c in commands], episodes, num_workers), strict=True):
+        stats = summarise([episode.ret for episode in played])
+        rows.append({"commanded": command[0], "obtained_mean": stats["mean"], "obtained_sd": stats["sd"]})
+    report = {
+        "checkpoint": str(path), **_about(method), "episodes": episodes, "command_name": method.command_names[0],
+        "rows": rows, "picture": str(path.parent / "sweep.png"),
+    }  # fmt: skip
+    from lightning_rl.lab.figures.commands import draw_sweep  # matplotlib, which training does without
+
+    draw_sweep(out, report)
+    return report
 
 
 def print_report(report: Mapping[str, Any]) -> None:
     """The table that ``--eval_agent`` shows."""
     command = ", ".join(f"{name} {value:g}" for name, value in report["command"].items())
-    title = f"{report['implementation']} on {report['gamename']}, {report['episodes']} episodes each"
-    table = Table(title=title, caption=f"command: {command}" if command else None)
     columns = ("mean", "sd", "median", "iqm", "min", "max")
-    for heading in ("", *columns, "length (min-max)"):
-        table.add_column(heading, justify="right" if heading else "left")
+    rows: list[Sequence[str]] = [("", *columns, "length (min-max)")]
     for mode in ("sampled", "greedy"):
         stats = report[mode]
         length = "{mean:.0f} ({min:.0f}-{max:.0f})".format(**stats["length"])
-        table.add_row(mode, *(f"{stats['return'][key]:.1f}" for key in columns), length)
-    put(table, f"video: {report['video'] or 'none, this environment cannot render'}")
+        rows.append([mode, *(f"{stats['return'][key]:.1f}" for key in columns), length])
+    title = f"{report['implementation']} on {report['gamename']}, {report['episodes']} episodes each"
+    film = f"video: {report['video'] or 'none, this environment cannot render'}"
+    put_rows(rows, title, f"command: {command}" if command else None, end=film)
 
 
 def print_sweep(report: Mapping[str, Any]) -> None:
     """The table that ``--eval_command sweep`` shows."""
-    title = f"{report['implementation']} on {report['gamename']}, {report['episodes']} episodes per command"
-    table = Table(title=title)
-    for heading in (f"commanded {report['command_name']}", "obtained return", "sd"):
-        table.add_column(heading, justify="right")
+    rows: list[Sequence[str]] = [(f"commanded {report['command_name']}", "obtained return", "sd")]
     for row in report["rows"]:
-        table.add_row(f"{row['commanded']:.2f}", f"{row['obtained_mean']:.1f}", f"{row['obtained_sd']:.1f}")
-    put(table, f"picture: {report['picture']}")
+        rows.append((f"{row['commanded']:.2f}", f"{row['obtained_mean']:.1f}", f"{row['obtained_sd']:.1f}"))
+    title = f"{report['implementation']} on {report['gamename']}, {report['episodes']} episodes per command"
+    put_rows(rows, title, end=f"picture: {report['picture']}")

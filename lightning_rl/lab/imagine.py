@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.table import Table
 from torch import Tensor
 
-from lightning_rl.core.console import put
 from lightning_rl.core.outputs import owned_picture
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.envs.model_env import ModelEnv
 from lightning_rl.lab.evaluate import beside, load_method
+from lightning_rl.lab.tables import put_rows
 from lightning_rl.methods.model_based import ModelBased, PerfectModel
 from lightning_rl.nets.world_policy import WorldPolicy
 
@@ -103,10 +102,8 @@ def _compare(
 def print_imagination(report: Mapping[str, Any]) -> None:
     """The table that ``--imagine`` shows."""
     title = f"{report['implementation']} on {report['gamename']}, {report['episodes']} roll-outs: mean absolute errors"
-    table = Table(title=title)
     names = list(report["rows"][0])
-    for name in names:
-        table.add_column(name.replace("_", " "), justify="right")
+    rows = [[name.replace("_", " ") for name in names]]
     for row in report["rows"]:
-        table.add_row(str(row["step"]), *(f"{row[name]:.4f}" for name in names[1:]))
-    put(table, f"picture: {report['picture']}")
+        rows.append([str(row["step"]), *(f"{row[name]:.4f}" for name in names[1:])])
+    put_rows(rows, title, end=f"picture: {report['picture']}")

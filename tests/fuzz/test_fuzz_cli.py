@@ -190,14 +190,14 @@ def desk(tmp_path_factory):
     def no_step(*_):
         raise UserError("nothing is played in a test")
 
-    def played(self, asked, episodes):
+    def played(method, asked, episodes, num_workers):
         return [[make_episode([1.0, 2.0])] for _ in asked]
 
     patch.setattr("pytorch_lightning.Trainer.fit", lambda *_, **__: None)
     patch.setattr("lightning_rl.cli.train_groups", lambda options, count: 0)
     patch.setattr("lightning_rl.lab.tuning.search.join_cluster", no_cluster)
     patch.setattr("lightning_rl.evolution.executors.join_cluster", no_cluster)
-    patch.setattr("lightning_rl.lab.evaluate._Checkpoint.play", played)
+    patch.setattr("lightning_rl.lab.evaluate.play", played)
     patch.setattr("lightning_rl.lab.evaluate.record_episode", lambda *_: None)
     patch.setattr("lightning_rl.lab.figures.commands.draw_sweep", lambda *_: None)
     for batch in ("FuncBatch", "GymBatch"):

@@ -18,7 +18,7 @@ def test_udrl_obeys_commands_on_the_identity_task(tmp_path, toy_games, network):
     }  # fmt: skip
     assert run_cli(tmp_path, "--max_epochs", "30", gamename="count", **settings) == 0
     checkpoint = run_dir(tmp_path, "count") / "last.ckpt"
-    obtained = {r: evaluate(checkpoint, 40, f"return={r},horizon=10", 0)["sampled"]["return"]["mean"] for r in (2, 10)}
+    obtained = {r: evaluate(checkpoint, 40, {"return": r, "horizon": 10})["sampled"]["return"]["mean"] for r in (2, 10)}
     assert obtained[10] > 9.0
     assert obtained[2] < 6.0
 

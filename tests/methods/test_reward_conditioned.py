@@ -250,7 +250,7 @@ def test_obeys_commands_on_the_identity_task(tmp_path, toy_games, name, command)
     assert run_cli(tmp_path, "--max_epochs", "25", gamename="count", implementation=name, **settings) == 0
     checkpoint = run_dir(tmp_path, "count", implementation=name) / "last.ckpt"
     asked = (2, 10) if name == "RCP-R" else (-1.5, 1.0)
-    low, high = (evaluate(checkpoint, 40, f"{command}={value}", 0)["sampled"]["return"]["mean"] for value in asked)
+    low, high = (evaluate(checkpoint, 40, {command: value})["sampled"]["return"]["mean"] for value in asked)
     assert high > 9.0
     assert low < 6.0
 

@@ -1,0 +1,61 @@
+"""``lightning_rl.evaluate``: a report, and nothing else."""
+
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from helpers import ROOT, run_cli, run_dir
+
+import lightning_rl
+from lightning_rl.core.types import UserError
+from lightning_rl.lab.evaluate import open_checkpoint
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    logdir = tmp_path_factory.mktemp("evaluate")
+    assert run_cli(logdir, "--max_epochs", "2") == 0
+    return run_dir(logdir) / "last.ckpt"
+
+
+def process_state():
+    generators = (random.getstate()[1][:3], np.random.get_state()[1][:3].tolist(), torch.get_rng_state().sum().item())
+    return torch.get_num_threads(), torch.are_deterministic_algorithms_enabled(), generators
+
+
+def test_an_evaluation_gives_a_report_and_changes_nothing(checkpoint):
+    files = {path: path.read_bytes() for path in checkpoint.parent.rglob("*") if path.is_file()}
+    torch.set_num_threads(1)
+    before = process_state()
+    report = lightning_rl.evaluate(checkpoint, episodes=3)
+    assert process_state() == before
+    assert {path: path.read_bytes() for path in checkpoint.parent.rglob("*") if path.is_file()} == files
+    assert (report["implementation"], report["gamename"], report["episodes"]) == ("UDRL", "cartpole", 3)
+    assert report["sampled"]["return"]["mean"] == pytest.approx(np.mean(report["sampled"]["returns"]))
+    # a run directory, a method, an agent that has one, and workers: the same episodes
+    method = open_checkpoint(checkpoint)
+    agent = type("Agent", (), {"method": method})()
+    for other in (str(checkpoint.parent), method, agent):
+        assert lightning_rl.evaluate(other, 3) == report
+    assert lightning_rl.evaluate(method, 3, num_workers=1) == report
+
+
+def test_a_command_is_by_name_and_checked(checkpoint):
+    report = lightning_rl.evaluate(checkpoint, 1, command={"return": 30})
+    kept = lightning_rl.evaluate(checkpoint, 1)["command"]
+    assert report["command"] == {**kept, "return": 30}
+    for command, words in (({"height": 1.0}, "unknown name 'height'; this checkpoint knows: return, horizon"),
+                           ({"return": float("nan")}, "return=nan: it is not within")):  # fmt: skip
+        with pytest.raises(UserError, match=words):
+            lightning_rl.evaluate(checkpoint, 1, command)
+
+
+def test_neither_plots_nor_tables_are_loaded_for_it():
+    ours = {"lightning_rl.lab.figures.style", "lightning_rl.functional.bootstrap"}  # they import matplotlib and scipy
+    names = {"pandas", "ray", "jinja2.environment", *ours}  # torchmetrics imports matplotlib and scipy where they are installed
+    code = f"import sys, lightning_rl.lab.evaluate; print({names} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.strip() == "set()", done.stderr
