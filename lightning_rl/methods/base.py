@@ -81,6 +81,7 @@ class Method(LightningModule):
         })  # fmt: skip
         for counter in COUNTERS:
             self.register_buffer(counter, torch.zeros((), dtype=torch.int64))
+        self.scalars: dict[str, float] = {}  # the last value of each that was logged, of several seeds their mean
         self._last_time = time.perf_counter()
         self._clock_hand = nn.Parameter(torch.zeros(()), requires_grad=True)
 
@@ -183,6 +184,7 @@ class Method(LightningModule):
 
     def log_scalars(self, values: Mapping[str, float]) -> None:
         """Writes scalars to every logger; the x axis is env_steps."""
+        self.scalars |= values
         for logger in self.loggers:
             logger.log_metrics(dict(values), step=int(self.env_steps))
 

@@ -70,6 +70,8 @@ class StackedMethod(Method):
 
     def log_members(self, scalars: Sequence[Mapping[str, float]]) -> None:
         """Writes each member's scalars to its own logger, over its own env_steps."""
+        everybody = set.intersection(*(set(values) for values in scalars))
+        self.scalars |= {name: sum(values[name] for values in scalars) / len(scalars) for name in everybody}
         for logger, counters, values in zip(self.loggers, self.member_counters.tolist(), scalars, strict=False):
             own = {"time/num_updates": float(counters[1]), "time/episodes": float(counters[3])}
             logger.log_metrics({**values, **own}, step=counters[0])

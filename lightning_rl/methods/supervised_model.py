@@ -159,6 +159,7 @@ class MBRL(ProxyMethod):
 
     def log_scalars(self, values: Mapping[str, float]) -> None:
         """The x axis is the number of updates: all environment steps were taken before the first."""
+        self.scalars |= values
         for logger in self.loggers:
             logger.log_metrics(dict(values), step=int(self.num_updates))
 

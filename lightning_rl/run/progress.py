@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import Any
 
 from pytorch_lightning import Callback, Trainer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-_LINE_EVERY_S = 30.0
+from lightning_rl.core.progress import ProgressBar
+
+RETURNS = {
+    "rollout": "rollout/return_mean",
+    "fitness": "es/fitness_mean",
+    "eval": "eval/return_mean",
+    "greedy": "eval_greedy/return_mean",
+}
+"""What a run has learned, by the word that the bar has for it: in training, then in the last evaluation."""
 
 
 class RunProgress(Callback):
-    """Epoch, environment steps per second, last returns and the time left, by whichever budget ends first."""
+    """Steps per second, last returns and the time left, by whichever budget ends first."""
 
     def __init__(self, name: str, max_epochs: int, max_env_steps: int | None):
         self.name, self.max_epochs, self.max_env_steps = name, max_epochs, max_env_steps
-        self._console = Console(file=sys.stderr)
-        self._bar: Progress | None = None
-        self._task: TaskID | None = None
-        self._started = self._printed = time.monotonic()
-        self._done_at_start = 0.0
+        self._bar: ProgressBar | None = None
+        self._started = time.monotonic()
         self._steps_at_start = 0
 
     def share(self, epochs: int, env_steps: int) -> float:
@@ -31,41 +33,28 @@ class RunProgress(Callback):
         return min(1.0, max(epochs / self.max_epochs, by_steps))
 
     def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
-        self._started = self._printed = time.monotonic()
-        self._done_at_start = self.share(trainer.current_epoch, int(pl_module.env_steps))
+        self._started = time.monotonic()
         self._steps_at_start = int(pl_module.env_steps)
-        if self._console.is_terminal:
-            columns = ("{task.description}", BarColumn(24), "{task.percentage:>5.1f}%", "{task.fields[status]}")
-            self._bar = Progress(
-                *(TextColumn(c, markup=False) if isinstance(c, str) else c for c in columns),
-                TimeElapsedColumn(), TextColumn("ETA"), TimeRemainingColumn(elapsed_when_finished=False),
-                console=self._console, refresh_per_second=4,
-            )  # fmt: skip
-            self._task = self._bar.add_task(self.name, total=1.0, status="")
-            self._bar.start()
+        self._bar = ProgressBar(self.name, self.share(trainer.current_epoch, self._steps_at_start))
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: Any) -> None:
-        steps, now = int(pl_module.env_steps), time.monotonic()
-        done = self.share(trainer.current_epoch + 1, steps)
-        rate = (steps - self._steps_at_start) / max(now - self._started, 1e-9)
-        status = f"epoch {trainer.current_epoch + 1}/{self.max_epochs} · {steps / 1e6:.2f}M steps · {rate:,.0f} steps/s"
-        for label, key in (("sampled", "eval/return_mean"), ("greedy", "eval_greedy/return_mean")):
-            if key in trainer.callback_metrics:
-                status += f" · {label} {float(trainer.callback_metrics[key]):.1f}"
-        if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=done, status=status)
-        elif now - self._printed >= _LINE_EVERY_S:
-            self._printed = now
-            left = (now - self._started) * (1 - done) / max(done - self._done_at_start, 1e-9)
-            print(f"{self.name}: {status} · {done:.1%} · ETA {left / 60:.0f} min", file=sys.stderr, flush=True)
+        assert self._bar is not None
+        steps, epoch = int(pl_module.env_steps), trainer.current_epoch + 1
+        rate = (steps - self._steps_at_start) / max(time.monotonic() - self._started, 1e-9)
+        returns = [f"{word} {_short(pl_module.scalars[tag])}" for word, tag in RETURNS.items() if tag in pl_module.scalars]
+        counts = (f"epoch {epoch}/{self.max_epochs}", f"{steps / 1e6:.2f}M steps")
+        self._bar.show(self.share(epoch, steps), [*returns[:1], f"{rate:,.0f} steps/s", *returns[1:], *counts])
 
-    def _stop(self) -> None:
+    def _close(self) -> None:
         if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+            self._bar.close()
 
     def on_train_end(self, trainer: Trainer, pl_module: Any) -> None:
-        self._stop()
+        self._close()
 
     def on_exception(self, trainer: Trainer, pl_module: Any, exception: BaseException) -> None:
-        self._stop()
+        self._close()
+
+
+def _short(value: float) -> str:
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"

@@ -12,11 +12,11 @@ import torch
 
 from lightning_rl.core.arguments import add_force, count, non_negative
 from lightning_rl.core.config import has_key, parse_settings
+from lightning_rl.core.progress import Advance, counting
 from lightning_rl.core.seeding import derive_seed, generator
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
 from lightning_rl.lab.protocols.models import Model, best_of_each, find_models
-from lightning_rl.lab.protocols.progress import Advance, progress
 from lightning_rl.lab.protocols.results import Results
 from lightning_rl.methods.agent_configs import AGENTS, NetConfig
 from lightning_rl.methods.inner_loop import InnerLoop, Trained
@@ -134,7 +134,7 @@ def add_proxy_rows(
     rows_of: Callable[[Model], Sequence[Mapping[str, Any]]],
 ) -> None:  # fmt: skip
     """The rows of each proxy that ``results`` lacks, made with ``number`` agents of one kind."""
-    with progress(len(models), "proxies") as advance:
+    with counting(len(models), "proxies") as advance:
         for model in models:
             about = {"trained_on": model.trained_on, "proxy": model.name, "agent": kind.name, "protocol": protocol}
             if not results.has(**about):

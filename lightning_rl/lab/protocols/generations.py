@@ -17,11 +17,11 @@ import pandas as pd
 
 from lightning_rl.core.arguments import count
 from lightning_rl.core.config import build_config, merged_values, parse_settings, refuse_unread
+from lightning_rl.core.progress import counting
 from lightning_rl.core.seeding import generator
 from lightning_rl.core.types import UserError
 from lightning_rl.evolution.callback import Generation
 from lightning_rl.lab.protocols.agents import add_csv, add_settings
-from lightning_rl.lab.protocols.progress import progress
 from lightning_rl.lab.protocols.results import Results, open_results
 from lightning_rl.lab.tuning.space import Space, spaces
 from lightning_rl.methods.proxy_search import RN, SE, ProxySearch
@@ -67,7 +67,7 @@ def evaluate_generations(
     base = merged_values(implementation, gamename, preset)
     fixed = [*([f"preset {preset}"] if preset else []), *(f"{key}={value}" for key, value in settings.items())]
     words = "; ".join(fixed + [f"{space.key} drawn" for space in drawn])
-    with progress(len(seeds), "runs") as advance:
+    with counting(len(seeds), "runs") as advance:
         for seed in seeds:
             about = {"gamename": gamename, "implementation": implementation, "settings": words, "seed": seed}
             if not results.has(**about):

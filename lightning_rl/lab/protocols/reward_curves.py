@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from lightning_rl.core.arguments import count
+from lightning_rl.core.progress import counting
 from lightning_rl.envs.proxies import RewardProxy
 from lightning_rl.lab.protocols import agents
 from lightning_rl.lab.protocols.agents import AgentKind, Job, Stacks, train_stacks
 from lightning_rl.lab.protocols.models import REAL, real_task
-from lightning_rl.lab.protocols.progress import progress
 from lightning_rl.lab.protocols.results import open_results, print_summary
 from lightning_rl.methods.agent_configs import TabularConfig
 from lightning_rl.methods.inner_loop import Trained
@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> None:
     jobs = [Job(model, number) for model in models for number in range(arguments.count)]
     jobs += baselines(gamename, arguments.real, arguments.curious)
     with open_results(Path(arguments.out), COLUMNS, KEY, arguments.force) as results:
-        with progress(len(jobs) * len(kinds), "agents") as advance:
+        with counting(len(jobs) * len(kinds), "agents") as advance:
             for kind in kinds:
                 train_kind = functools.partial(train, kind, grid, arguments.seed)
                 agents.add_agent_rows(results, kind, kind.protocol(f"{int(grid[-1])} steps"), jobs, train_kind, advance)

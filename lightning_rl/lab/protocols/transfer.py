@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from lightning_rl.core.arguments import count
+from lightning_rl.core.progress import counting
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
 from lightning_rl.lab.protocols import agents
 from lightning_rl.lab.protocols.agents import AgentKind, Job, Stacks, train_stacks
 from lightning_rl.lab.protocols.models import real_task
-from lightning_rl.lab.protocols.progress import progress
 from lightning_rl.lab.protocols.results import open_results, print_summary
 from lightning_rl.methods.inner_loop import InnerLoop, Trained
 
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> None:
     jobs += [Job(real_task(gamename), number) for number in range(arguments.real)]
     how = (arguments.tests, arguments.steps)
     with open_results(Path(arguments.out), COLUMNS, KEY, arguments.force) as results:
-        with progress(len(jobs) * len(kinds), "agents") as advance:
+        with counting(len(jobs) * len(kinds), "agents") as advance:
             for kind in kinds:
                 train_kind = functools.partial(train, kind, *how, arguments.seed)
                 agents.add_agent_rows(results, kind, kind.protocol(*rule_text(*how)), jobs, train_kind, advance)

@@ -1,0 +1,79 @@
+"""How far a run is: a bar that can be read at 80 columns, and lines where there is no terminal."""
+
+import io
+import itertools
+import re
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from lightning_rl.core import progress
+from lightning_rl.run.progress import RunProgress
+
+SCALARS = {"rollout/return_mean": -1151.74, "eval/return_mean": -1062.3, "eval_greedy/return_mean": -1225.25}
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What is written to a terminal of the given width, without its control sequences, or to a file."""
+
+    def begin(columns: int | None) -> io.StringIO:
+        monkeypatch.setenv("TTY_COMPATIBLE", "0" if columns is None else "1")
+        monkeypatch.setenv("COLUMNS", str(columns or 80))
+        monkeypatch.setattr(sys, "stderr", io.StringIO())
+        return sys.stderr
+
+    return begin
+
+
+def last_frame(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).strip().splitlines()[-1].split("\r")[-1]
+
+
+def train(scalars, epochs=3, budget=1000, steps=123_456):
+    module = SimpleNamespace(env_steps=0, scalars={})
+    callback = RunProgress("RCP-A lunarlander seed 25", budget, None)
+    callback.on_train_start(SimpleNamespace(current_epoch=0), module)
+    for epoch in range(epochs):
+        module.env_steps, module.scalars = steps * (epoch + 1), scalars
+        callback.on_train_epoch_end(SimpleNamespace(current_epoch=epoch), module)
+    callback.on_train_end(SimpleNamespace(), module)
+
+
+def test_all_that_matters_fits_into_80_columns(shown, monkeypatch):
+    seconds = itertools.count(0, 30)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(seconds))
+    out = shown(80)
+    train(SCALARS)
+    line = last_frame(out.getvalue())
+    assert len(line) <= 80
+    assert re.search(r"[━╸]{12} +0\.3% \d+:\d\d:\d\d left rollout -1151\.7 · [\d,]+ steps/s", line), line
+    out = shown(160)
+    train(SCALARS)
+    assert "eval -1062.3 · greedy -1225.2 · epoch 3/1000 · 0.37M steps" in last_frame(out.getvalue())
+
+
+def test_a_search_for_proxies_shows_its_fitness(shown):
+    out = shown(80)
+    train({"es/fitness_mean": 0.98}, epochs=1)
+    assert "fitness 0.98 · " in last_frame(out.getvalue())
+
+
+def test_before_the_first_epoch_the_time_so_far_is_shown(shown):
+    out = shown(80)
+    train({}, epochs=0)
+    assert re.search(r"0\.0% 0:00:0\d so far", last_frame(out.getvalue()))
+
+
+def test_without_a_terminal_there_is_a_line_now_and_then(shown, monkeypatch):
+    seconds = itertools.count(0, 20)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(seconds))
+    out = shown(None)
+    with progress.counting(4, "agents") as advance:
+        for _ in range(4):
+            advance(1, "DDQN")
+    assert out.getvalue().splitlines() == [
+        "agents · 50.0% · 0:00:40 left · 2 of 4 agents · DDQN",
+        "agents · 100.0% · 0:00:00 left · 4 of 4 agents · DDQN",
+    ]
