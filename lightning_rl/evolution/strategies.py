@@ -32,7 +32,7 @@ def _transform_name(value: Any) -> Any:
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class StrategyConfig:
-    """Keys of the outer loop; ``configs/SE.yaml`` explains them."""
+    """Keys of the outer loop; ``configs/proxy_search.yaml`` explains them."""
 
     strategy: str
     population: Agents

@@ -47,7 +47,7 @@ PROXY_FILE = "proxy.pt"
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class ProxySearchConfig(StrategyConfig, MethodConfig):
-    """Keys of ``configs/SE.yaml`` and ``configs/RN.yaml``, explained there."""
+    """Keys of SE and RN; ``configs/proxy_search.yaml`` explains them."""
 
     agent: str | list[str] | dict[str, dict[str, Any] | None] | None
     vary: bool
@@ -74,7 +74,7 @@ class ProxySearchConfig(StrategyConfig, MethodConfig):
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class SEConfig(ProxySearchConfig):
-    """Keys of ``configs/SE.yaml``."""
+    """Keys of SE."""
 
     objective: ClassVar[str] = "final_return"
     stop_when_solved: bool
@@ -98,7 +98,7 @@ def _reward_name(value: Any) -> Any:
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class RNConfig(ProxySearchConfig):
-    """Keys of ``configs/RN.yaml``."""
+    """Keys of RN."""
 
     stop_when_solved: ClassVar[bool] = False
     reward: Annotated[str, BeforeValidator(_reward_name)]
