@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pytorch_lightning import Trainer
 from rich.console import Console
 from rich.table import Table
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -46,8 +47,9 @@ def update_speeds(config: RCPAConfig) -> dict[str, float]:
     """Seconds per 1000 updates of the policy and of the critic, and of the policy's matrix products."""
     torch.set_num_threads(1)
     method = RCPA("lunarlander", seed=0, config=dataclasses.asdict(config))
-    optimisers = method.optimisers()
-    method.raw_optimisers = lambda: optimisers  # type: ignore[method-assign]
+    trainer = Trainer(accelerator="cpu", logger=False, enable_checkpointing=False, enable_model_summary=False)
+    trainer.strategy.connect(method)
+    method.trainer, trainer.strategy.optimizers = trainer, method.configure_optimizers()[0]
     batch = config.batch_size
     obs, command, weight = torch.randn(batch, 8), torch.randn(batch, 1), torch.ones(batch)
     action, target = torch.randint(4, (batch,)), torch.randn(batch)

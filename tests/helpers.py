@@ -9,6 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from pytorch_lightning import LightningModule, Trainer
 
 from lightning_rl.cli import main
 from lightning_rl.core.catalogue import aliases, canonical
@@ -155,3 +156,16 @@ def toy_games(monkeypatch: pytest.MonkeyPatch) -> None:
     """Registers the toy environments as gamenames ``count`` and ``raising``."""
     for name, cls in (("count", CommandTask), ("raising", RaisingTask)):
         monkeypatch.setitem(NAMED, name, Game(cls, horizon=10, max_return=10.0))
+
+
+def attach(method: LightningModule, *optimisers: torch.optim.Optimizer) -> None:
+    """Lets a method's updates run without a fit, with its own optimisers or these."""
+    trainer = Trainer(
+        accelerator="cpu", devices=1, logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        enable_model_summary=False,
+    )  # fmt: skip
+    trainer.strategy.connect(method)
+    method.trainer = trainer
+    given = method.configure_optimizers()
+    clock, *own = given[0] if isinstance(given, tuple) else given
+    trainer.strategy.optimizers = [clock, *(optimisers or own)]

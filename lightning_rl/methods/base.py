@@ -10,7 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from pytorch_lightning import LightningModule
+from pytorch_lightning.core.optimizer import LightningOptimizer
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LambdaLR
 
 from lightning_rl.core.config import build_config, load_config
 from lightning_rl.core.schema import MethodConfig
@@ -127,8 +129,15 @@ class Method(LightningModule):
         raise NotImplementedError
 
     def configure_optimizers(self) -> Any:
-        """A clock first: Lightning counts optimiser steps, and one tick per epoch makes it count those without any, too."""
-        return [torch.optim.SGD([self._clock_hand], lr=0.0), *self.optimisers()]
+        """A clock first: Lightning counts optimiser steps, and one tick per epoch makes it count those without any, too.
+
+        From ``anneal_from`` of the budget on, where the config has that key, the learning rates fall linearly to 0 at its end.
+        """
+        optimisers = [torch.optim.SGD([self._clock_hand], lr=0.0), *self.optimisers()]
+        start = getattr(self.cfg, "anneal_from", 1.0)
+        if start >= 1.0:
+            return optimisers
+        return optimisers, [LambdaLR(each, lambda _: 1 - ramp(self.budget_share(), start, 1.0)) for each in optimisers[1:]]
 
     def train_epoch(self, batch: Any) -> None:
         """All that is learned from an epoch's batch."""
@@ -138,6 +147,9 @@ class Method(LightningModule):
         self.train_epoch(batch)
         optimisers = self.optimizers()  # a list, but where there is only one
         (optimisers[0] if isinstance(optimisers, list) else optimisers).step()  # ticks the clock
+        schedulers = self.lr_schedulers() or []
+        for scheduler in schedulers if isinstance(schedulers, list) else [schedulers]:
+            scheduler.step()  # type: ignore[call-arg]
 
     def distribute(self, executor: str, num_workers: int, ray_address: str | None) -> None:
         """Says where a population is evaluated; UserError for methods that have none."""
@@ -152,14 +164,15 @@ class Method(LightningModule):
         """Takes over the weights of another run's policy; RuntimeError if they do not fit."""
         self.policy.load_state_dict(weights)
 
-    def raw_optimisers(self) -> list[torch.optim.Optimizer]:
-        return list(self.optimizers(use_pl_optimizer=False))[1:]  # type: ignore[arg-type]
+    def wrapped_optimisers(self) -> list[LightningOptimizer]:
+        """Lightning's view of ``optimisers``: without the clock."""
+        return list(self.optimizers())[1:]
 
-    def anneal(self, progress: float, start: float) -> None:
-        """From ``start`` of the budget on, the learning rates fall linearly to 0 at its end (``progress`` 1)."""
-        for optimiser in self.raw_optimisers():
-            for group in optimiser.param_groups:
-                group["lr"] = group.setdefault("initial_lr", group["lr"]) * (1 - ramp(progress, start, 1.0))
+    def budget_share(self) -> float:
+        """Share of the budget that is spent, 0 to 1; what ``anneal_from`` is a share of."""
+        limit = self.cfg.max_env_steps
+        return 0.0 if limit is None else int(self.env_steps) / limit
+
 
     def fit(self, name: str, update: Callable[..., Tensor], minibatches: Iterable[tuple[Tensor, ...]]) -> float:
         """``update`` on every minibatch; the mean of the losses that it gives, which ``name`` names if it diverged."""
@@ -169,13 +182,16 @@ class Method(LightningModule):
         self.check_finite(name, float(losses[-1]) if np.isfinite(mean) else mean)
         return mean
 
-    @staticmethod
-    def descend(optimiser: torch.optim.Optimizer, loss: Tensor, max_grad_norm: float | None) -> Tensor:
-        """One step of ``optimiser`` down ``loss``, the gradient's norm clipped; the loss, detached."""
+    def descend(self, number: int, loss: Tensor, max_grad_norm: float | None) -> Tensor:
+        """One step of optimiser ``number`` down ``loss``, the gradient's norm clipped; the loss, detached.
+
+        Through Lightning, so that callbacks, precision and profiler see every update.
+        """
+        optimiser = self.wrapped_optimisers()[number]
         optimiser.zero_grad()
-        loss.backward()
+        self.manual_backward(loss)
         if max_grad_norm is not None:
-            torch.nn.utils.clip_grad_norm_([p for group in optimiser.param_groups for p in group["params"]], max_grad_norm)
+            self.clip_gradients(optimiser.optimizer, max_grad_norm, "norm")
         optimiser.step()
         return loss.detach()
 

@@ -147,6 +147,9 @@ class PolicyGradient(Method):
             training, evaluation, self.policy, self.seed, cfg.num_episodes_per_iter, cfg.running_mean_len, cfg.stale_rollouts
         )
 
+    def budget_share(self) -> float:
+        return 0.0 if self.cfg.max_episodes is None else int(self.episodes) / self.cfg.max_episodes
+
     def learned(self) -> list[torch.nn.Parameter]:
         return [parameter for parameter in self.parameters() if parameter is not self._clock_hand]
 
@@ -154,8 +157,6 @@ class PolicyGradient(Method):
         return [torch.optim.Adam(self.learned(), lr=self.cfg.learning_rate)]
 
     def train_epoch(self, batch: StepBatch) -> None:
-        if self.cfg.anneal_from < 1 and self.cfg.max_episodes is not None:
-            self.anneal(int(self.episodes) / self.cfg.max_episodes, self.cfg.anneal_from)
         loss = self.update(batch)
         for name, value in loss.items():
             self.check_finite(name, value)
@@ -169,10 +170,9 @@ class PolicyGradient(Method):
 
     def update(self, batch: StepBatch) -> dict[str, float]:
         """One optimiser step on the sum of the loss terms; these and what is logged beside them."""
-        (optimiser,) = self.raw_optimisers()
         distribution = self.policy.distribution(batch.obs)
         loss = self.loss(batch, distribution)
-        self.descend(optimiser, torch.stack(list(loss.terms.values())).sum(), self.cfg.max_grad_norm)
+        self.descend(0, torch.stack(list(loss.terms.values())).sum(), self.cfg.max_grad_norm)
         return {**loss.scalars(), "train/entropy": float(distribution.entropy().detach().mean())}
 
     def _target_reached(self, batch: StepBatch) -> bool:
@@ -265,11 +265,10 @@ class ActorCritic(PolicyGradient):
     def update(self, batch: StepBatch) -> dict[str, float]:
         """The joint step; then the critic alone, if it is to follow the policy more closely."""
         scalars = super().update(batch)
-        (optimiser,) = self.raw_optimisers()
         for _ in range(self.cfg.num_critic_updates - 1):
             value = self.critic(batch.obs)
             # Without gradients for the actor, Adam leaves it alone.
-            self.descend(optimiser, value_loss(value, self.targets(batch, value.detach()), delta=1.0), max_grad_norm=None)
+            self.descend(0, value_loss(value, self.targets(batch, value.detach()), delta=1.0), max_grad_norm=None)
         return scalars
 
     @torch.no_grad()

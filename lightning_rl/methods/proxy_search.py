@@ -304,9 +304,9 @@ class ProxySearch(ProxyMethod):
 
     def train_epoch(self, generation: Generation) -> None:
         """Follows the gradient that was estimated from a generation's outcomes, and logs these."""
-        (optimiser,) = self.raw_optimisers()
+        (optimiser,) = self.wrapped_optimisers()
         before, outcomes = self.strategy.mean.detach().clone(), generation.outcomes
-        self.strategy.schedule(optimiser, generation.number)
+        self.strategy.schedule(optimiser.optimizer, generation.number)
         optimiser.step()
         step_norm = float((self.strategy.mean.detach() - before).norm())
         self.check_finite("the proxy's parameters", step_norm)

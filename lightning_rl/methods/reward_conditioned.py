@@ -118,8 +118,6 @@ class RCP(Method):
 
     def train_epoch(self, batch: WindowEpoch) -> None:
         cfg, window = self.cfg, batch.window
-        if cfg.anneal_from < 1:
-            self.anneal(cfg.progress(int(self.env_steps)), cfg.anneal_from)
         label, scalars = self.label(batch)
         label = label if cfg.label_max is None else label.clamp(max=cfg.label_max)
         self.check_finite(f"the {self.command_names[0]} label", float(label.abs().max()))
@@ -144,7 +142,7 @@ class RCP(Method):
     def update(self, obs: Tensor, command: Tensor, action: Tensor, weight: Tensor) -> Tensor:
         """One Adam step on the weighted negative log-likelihood of the actions really taken; the loss, detached."""
         loss = -(weight * self.learner.executed_log_prob(obs, command, action)).mean()
-        loss = self.descend(self.raw_optimisers()[0], loss, self.cfg.max_grad_norm)
+        loss = self.descend(0, loss, self.cfg.max_grad_norm)
         with torch.no_grad():
             torch._foreach_lerp_(list(self.policy.parameters()), list(self.learner.parameters()), self.cfg.tau)
         return loss
@@ -274,5 +272,5 @@ class RCPA(RCP):
     def update_critic(self, obs: Tensor, target: Tensor) -> Tensor:
         """One Adam step of the critic alone; the loss, detached."""
         loss = torch.nn.functional.mse_loss(self.critic(obs).squeeze(-1), target)
-        return self.descend(self.raw_optimisers()[1], loss, self.cfg.critic_max_grad_norm)
+        return self.descend(1, loss, self.cfg.critic_max_grad_norm)
 

@@ -169,14 +169,13 @@ class MBRL(ProxyMethod):
 
     def train_epoch(self, data: Data) -> None:
         """One pass over the training data in shuffled minibatches."""
-        (optimiser,) = self.raw_optimisers()
         held_out = torch.arange(len(data.reward)) % _HELD_OUT == 0
         train = (~held_out).nonzero().squeeze(1)
         shuffled = train[torch.from_numpy(generator(self.seed, "shuffle", self.current_epoch).permutation(len(train)))]
 
         def update(index: Tensor) -> Tensor:
             losses = self.losses(data.rows(index))
-            return self.descend(optimiser, sum((losses[name] for name in self.learned), torch.zeros(())), None)
+            return self.descend(0, sum((losses[name] for name in self.learned), torch.zeros(())), None)
 
         self.fit("the model's loss", update, ((index,) for index in shuffled.split(self.cfg.batch_size)))
         with torch.no_grad():

@@ -247,9 +247,8 @@ class UDRL(Method):
 
     def update(self, obs: Tensor, command: Tensor, action: Tensor) -> Tensor:
         """One Adam step on the negative log-likelihood of the actions really taken; the loss, detached."""
-        (optimiser,) = self.raw_optimisers()
         loss = -self.policy.executed_log_prob(obs, command, action).mean()
-        return self.descend(optimiser, loss, self.cfg.max_grad_norm)
+        return self.descend(0, loss, self.cfg.max_grad_norm)
 
     @torch.no_grad()
     def _diagnostics(self, batch: UpsideDownEpoch) -> dict[str, float]:

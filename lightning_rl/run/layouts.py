@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from pytorch_lightning import Callback, Trainer
+from torch.optim.lr_scheduler import LRScheduler
 
 from lightning_rl.core.contents import (
     Also,
@@ -87,19 +88,22 @@ def resume_layout(method: Method, data: Rollouts, epoch: int, callbacks: Sequenc
     callbacks: the user's own, whose state may be any plain data.
     """
     done = epoch + 1
-    return {
+    given = method.configure_optimizers()
+    optimisers, schedulers = given if isinstance(given, tuple) else (given, [])
+    template = {
         "epoch": epoch,
-        "global_step": done,
+        "global_step": Count(done),
         "pytorch-lightning_version": Also(Text(SHOWN), _foreign_version),
         "state_dict": weights_layout(method),
         "loops": Also(_loops(), lambda loops: _wrong_counts(loops, epoch)),
         "callbacks": {**_callbacks(method, done), **{each.state_key: Optional(Plain()) for each in callbacks}},
-        "optimizer_states": [optimiser_layout(optimiser) for optimiser in method.configure_optimizers()],
-        "lr_schedulers": [],
+        "optimizer_states": [optimiser_layout(optimiser) for optimiser in optimisers],
+        "lr_schedulers": [_scheduler_layout(scheduler, done) for scheduler in schedulers],
         "hparams_name": OneOf((Text(NAME_BYTES), None)),
         "hyper_parameters": Plain(),
         **({data_key(data): layout} if (layout := data.layout(done)) else {}),
     }
+    return Also(template, _wrong_steps)
 
 
 def _callbacks(method: Method, done: int) -> dict[str, Any]:
@@ -124,6 +128,13 @@ def optimiser_layout(optimiser: torch.optim.Optimizer) -> dict[str, Any]:
     }
     groups = [{**group, **_rates(group)} for group in fresh["param_groups"]]
     return {"state": state, "param_groups": groups}
+
+
+def _scheduler_layout(scheduler: LRScheduler, done: int) -> dict[str, Any]:
+    """It is stepped once an epoch; its rates fall."""
+    state = scheduler.state_dict()
+    rates = [Number(0.0, rate) for rate in state["base_lrs"]]
+    return {**state, "last_epoch": done, "_step_count": done + 1, "_last_lr": rates}
 
 
 def _slot(example: Any) -> Any:
@@ -152,21 +163,27 @@ def _counters(example: Any) -> Any:
 
 
 def _wrong_counts(loops: Mapping[str, Any], epoch: int) -> str | None:
-    """Each epoch is one batch and one step of the clock."""
+    """Each epoch is one batch."""
     fit, done = loops["fit_loop"], epoch + 1
     expected = {"ready": done, "started": done, "processed": done}
-    told = {
+    found = {
         "epoch_progress.current": (fit["epoch_progress"]["current"], {**expected, "completed": epoch}),
         "epoch_loop.batch_progress.total": (fit["epoch_loop.batch_progress"]["total"], {**expected, "completed": done}),
         "epoch_loop.batch_progress.current": (
             fit["epoch_loop.batch_progress"]["current"], dict.fromkeys(("ready", "started", "processed", "completed"), 1),
         ),
-        "epoch_loop.manual_optimization.optim_step_progress.total": (
-            fit["epoch_loop.manual_optimization.optim_step_progress"]["total"], {"ready": done, "completed": done},
-        ),
     }  # fmt: skip
-    wrong = [name for name, (counts, right) in told.items() if counts != right]
+    wrong = [name for name, (counts, right) in found.items() if counts != right]
     return f"fit_loop.{wrong[0]} does not go with epoch {epoch}" if wrong else None
+
+
+def _wrong_steps(checkpoint: Mapping[str, Any]) -> str | None:
+    """``global_step`` is the sum of the optimiser steps that the loops have counted."""
+    fit = checkpoint["loops"]["fit_loop"]
+    manual = fit["epoch_loop.manual_optimization.optim_step_progress"]["total"]
+    automatic = fit["epoch_loop.automatic_optimization.optim_progress"]["optimizer"]["step"]["total"]
+    steps = manual["completed"] + automatic["completed"]
+    return None if steps == checkpoint["global_step"] else f"global_step: {checkpoint['global_step']}, its loops counted {steps}"
 
 
 def _foreign_version(version: str) -> str | None:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from helpers import tiny_settings
+from helpers import attach, tiny_settings
 from pytorch_lightning import Callback, Trainer
 from pytorch_lightning.loggers import CSVLogger
 from update_helpers import descend, leaves, relu_net
@@ -52,7 +52,7 @@ def test_a_generation_is_counted_and_stepped():
     method.strategy.mean.grad = torch.full_like(method.strategy.mean, 2.0)
     before = method.strategy.mean.detach().clone()
     descent = torch.optim.SGD([method.strategy.mean], 0.8)
-    method.raw_optimisers = lambda: [descent]
+    attach(method, descent)
     method.train_epoch(generation(method, RESULTS, is_best=True))
     torch.testing.assert_close(method.strategy.mean.detach(), before - 2 * 0.8 * 0.5**3)
     counters = (method.env_steps, method.eval_env_steps, method.num_updates, method.episodes)
@@ -124,10 +124,9 @@ def test_a_search_ends_when_the_agents_of_its_mean_solve_the_task(threshold, sto
     """Their mean test return is 191, which has to be passed; the candidates' do not count."""
     method = build("SE", population=1, center_agents=2, solved_return=threshold, stop_when_solved=stop)
     method.strategy.mean.grad = torch.zeros_like(method.strategy.mean)
-    descent, trainer = torch.optim.SGD([method.strategy.mean], 0.1), SimpleNamespace(should_stop=False, barebones=True)
-    method.raw_optimisers, method._trainer = lambda: [descent], trainer
+    attach(method, torch.optim.SGD([method.strategy.mean], 0.1))
     method.train_epoch(generation(method, RESULTS))
-    assert trainer.should_stop is ends
+    assert method.trainer.should_stop is ends
 
 
 def test_an_evaluation_sums_up_fresh_agents():
@@ -180,7 +179,7 @@ def test_a_pass_over_the_data_by_hand(published):
         for head, loss in zip(heads[:2] if published else heads, step, strict=False):
             descend(head, loss, 0.05)
     descent = torch.optim.SGD([method.params], 0.05)
-    method.raw_optimisers = lambda: [descent]
+    attach(method, descent)
     method.train_epoch(data)
     expected = [float(loss.detach()) for loss in losses(torch.tensor([0, 10, 20]))]
     assert [method.logged[f"model/{name}_loss"] for name in ("state", "reward", "done")] == pytest.approx(expected, rel=1e-4)

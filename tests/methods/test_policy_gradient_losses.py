@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from helpers import make_episode, run_cli
+from helpers import attach, make_episode, run_cli
 from policy_gradient_helpers import METHODS, build, same, some_batch, with_end
 
 from lightning_rl.core.catalogue import entry
@@ -58,7 +58,7 @@ def test_one_optimiser_step_moves_actor_and_critic_once(network):
     parameters = method.learned()
     assert len({id(p) for p in parameters}) == len(parameters) == (12 if network == "separate" else 8)
     adam = torch.optim.Adam(parameters, 1e-2)
-    method.raw_optimisers = lambda: [adam]
+    attach(method, adam)
     before = [p.clone() for p in parameters]
     method.update(some_batch())
     assert all(not torch.equal(p, q) for p, q in zip(parameters, before, strict=True))
@@ -69,7 +69,7 @@ def test_further_critic_updates_leave_the_actor_alone_and_fit_better():
     for count in (1, 30):
         method, _ = build(num_critic_updates=count, learning_rate=0.01)
         adam = torch.optim.Adam(method.learned(), 0.01)
-        method.raw_optimisers = lambda adam=adam: [adam]
+        attach(method, adam)
         method.update(batch)
         policies.append(method.policy.state_dict())
         with torch.no_grad():
@@ -134,8 +134,7 @@ def test_every_preset_builds_and_learns_from_a_batch(name, preset, gamename):
     found = IMPLEMENTATIONS[name]
     config = build_config(found.Config, merged_values(name, gamename, preset))
     method = found(**{"implementation": name, "gamename": gamename, "seed": 0, "config": dataclasses.asdict(config)})
-    optimisers = method.optimisers()
-    method.raw_optimisers = lambda: optimisers
+    attach(method)
     assert all(np.isfinite(value) for value in method.update(some_batch(gamename)).values())
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from helpers import last, make_episode, run_cli, run_dir
+from helpers import attach, last, make_episode, run_cli, run_dir
 from policy_gradient_helpers import METHODS, build, same
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -109,7 +109,7 @@ def test_gaussian_policies_learn_too():
     """One step, reward -(a - 0.6)^2: the mean of the policy moves to 0.6."""
     method, _ = build("REINFORCE-baseline", "pendulum", hidden=[16], learning_rate=0.02, normalise_weights=True)
     adam = torch.optim.Adam(method.learned(), 0.02)
-    method.raw_optimisers = lambda: [adam]
+    attach(method, adam)
     obs, rng = np.ones((2, 3), dtype=np.float32), np.random.default_rng(0)
     for _ in range(150):
         noise = method.policy.distribution_class.draw_noise(rng, (64, 1))

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from helpers import make_episode
+from helpers import attach, make_episode
 from policy_gradient_helpers import METHODS, build
 from update_helpers import assert_close, descend, leaves, log_softmax_of, relu_net, squashed_gaussian
 
@@ -24,7 +24,7 @@ def make(name, gamename="cartpole", **settings):
     own |= {"value_delta": DELTA, "network": "separate", "num_critic_updates": 1} if name == "AAC" else {}
     method, _ = build(name, gamename, **{**SETTINGS, **own, **settings})
     descent = torch.optim.SGD(method.learned(), RATE)
-    method.raw_optimisers = lambda: [descent]
+    attach(method, descent)
     return method
 
 
@@ -138,7 +138,7 @@ def test_the_target_return_counts_once_a_hundred_episodes_are_in(episodes, targe
 def test_the_rate_falls_with_the_episodes_that_were_played():
     """Of 100 episodes, from the half on: at 75 the rate has fallen to a half, at 80 to two fifths of the first one."""
     method = make("REINFORCE", max_episodes=100, anneal_from=0.5)
-    for episodes, rate in ((0, RATE), (50, RATE), (75, RATE / 2), (80, 0.4 * RATE), (100, 0.0)):
+    for episodes, rate in ((0, 1.0), (50, 1.0), (75, 0.5), (80, 0.4), (100, 0.0)):
         method.episodes.fill_(episodes)
-        method.train_epoch(batch_of())
-        assert method.raw_optimisers()[0].param_groups[0]["lr"] == pytest.approx(rate)
+        _, (scheduler,) = method.configure_optimizers()
+        assert scheduler.get_last_lr() == pytest.approx([method.cfg.learning_rate * rate])

@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from helpers import last, make_episode, run_cli, run_dir, tiny_settings
+from helpers import attach, last, make_episode, run_cli, run_dir, tiny_settings
 
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.config import block_layers, build_config, merged_values
@@ -22,8 +22,7 @@ def build(name: str, gamename: str = "cartpole", layers=(), **settings):
     config = build_config(entry.Config, [*merged_values(name, gamename), *layers, ("test", {**tiny_settings(name), **settings})])
     hparams = {"implementation": name, "gamename": gamename, "seed": 3, "config": dataclasses.asdict(config)}
     method = entry(**hparams)
-    adams = method.optimisers()
-    method.raw_optimisers = lambda: adams
+    attach(method)
     return method
 
 

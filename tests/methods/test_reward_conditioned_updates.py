@@ -9,7 +9,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from helpers import make_episode, tiny_settings
+from helpers import attach, make_episode, tiny_settings
 from update_helpers import assert_close, descend, leaves, log_softmax_of, relu_net
 
 from lightning_rl.core.config import build_config, merged_values
@@ -35,7 +35,7 @@ def build(name, gamename="cartpole", **settings):
     descents = [torch.optim.SGD(method.learner.parameters(), RATE)]
     if name == "RCP-A":
         descents.append(torch.optim.SGD(method.critic.parameters(), CRITIC_RATE))
-    method.raw_optimisers = lambda: descents
+    attach(method, *descents)
     with torch.no_grad():
         for parameter in method.policy.parameters():
             parameter.add_(0.1)

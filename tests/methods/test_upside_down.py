@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from helpers import same_episodes, tiny_settings
+from helpers import attach, same_episodes, tiny_settings
 
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.types import Episode
@@ -111,7 +111,7 @@ def test_loss_falls_on_fixed_examples(gamename, network):
     command = torch.rand(256, 2, generator=rng) * torch.tensor([200.0, 200.0])
     action = obs[:, :1].tanh() if continuous else (command[:, 0] > 100).long()
     adam = torch.optim.Adam(method.policy.parameters(), 1e-2)
-    method.raw_optimisers = lambda: [adam]
+    attach(method, adam)
     first, *_, last = (float(method.update(obs, command, action)) for _ in range(200))
     assert last < first - 0.4
 

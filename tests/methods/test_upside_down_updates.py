@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from helpers import make_episode, tiny_settings
+from helpers import attach, make_episode, tiny_settings
 from update_helpers import assert_close, descend, leaves, log_softmax_of, relu_net, squashed_gaussian
 
 from lightning_rl.core.config import build_config, merged_values
@@ -22,7 +22,7 @@ def build(gamename="cartpole", **settings):
     config = build_config(UDRLConfig, [*merged_values("UDRL", gamename), ("test", test)])
     method = UDRL(gamename, seed=3, config=dataclasses.asdict(config))
     descent = torch.optim.SGD(method.policy.parameters(), RATE)
-    method.raw_optimisers = lambda: [descent]
+    attach(method, descent)
     return method
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from chain_helpers import BEST, EYE, GAMMA, HORIZON, Chain, V, chain_episodes
-from helpers import tiny_settings
+from helpers import attach, tiny_settings
 from policy_gradient_helpers import build
 
 from lightning_rl.core.config import build_config, merged_values
@@ -26,8 +26,7 @@ def test_policy_gradients_find_the_best_policy_and_the_critic_its_values(name, m
     own = {"gae_lambda": 0.7, "bootstrap_truncated": True, "network": "separate", "value_delta": 1.0, "entropy_coef": 0.02}
     own = own if name == "AAC" else {}
     method, _ = build(name, "chain", gamma=GAMMA, learning_rate=0.02, hidden=[16], anneal_from=1.0, **own)
-    adams = method.optimisers()
-    method.raw_optimisers = lambda: adams
+    attach(method)
 
     def choose(obs, uniform):
         return (uniform < method.policy.distribution(obs).output.softmax(-1)[:, 1]).long()
@@ -53,8 +52,7 @@ def test_the_critic_of_reward_conditioned_policies_finds_the_values_of_a_random_
     entry = implementation("RCP-A")
     config = build_config(entry.Config, [*merged_values("RCP-A", "chain"), ("test", {**tiny_settings("RCP-A"), **settings})])
     method = entry(**{"implementation": "RCP-A", "gamename": "chain", "seed": 3, "config": dataclasses.asdict(config)})
-    adams = method.optimisers()
-    method.raw_optimisers = lambda: adams
+    attach(method)
     window = EpisodeWindow(10_000)
     window.add(chain_episodes(lambda obs, uniform: (uniform < 0.5).long(), 600, 0))
     flat, rng = window.flat(), np.random.default_rng(0)
