@@ -1,7 +1,7 @@
 """Learned proxies as Gymnasium environments.
 
-Importing this module registers the proxies that ship with the package as ``lightning_rl/<file name>``, e.g.
-``lightning_rl/SE-CartPole-v0``.
+Importing this module registers the proxies that ship with the package as ``lightning_rl/<file name>``, so that
+``gymnasium.make("lightning_rl.envs.proxy_env:lightning_rl/SE-CartPole-v0")`` makes one anywhere.
 """
 
 from __future__ import annotations
