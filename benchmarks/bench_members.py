@@ -23,10 +23,12 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from lightning_rl.agents.dqn import DDQN, DQNSettings
+from lightning_rl.agents.dqn import DDQN, DDQNConfig
 from lightning_rl.agents.training import MemberTraining, evaluate_agents
+from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.adapters import FUNC_ENVS
 from lightning_rl.envs.batch import FuncBatch
+from lightning_rl.envs.spec import env_spec
 from lightning_rl.nets.members import MemberMLP
 from lightning_rl.run.runtime import keep_freed_memory
 
@@ -38,9 +40,13 @@ ROUNDS = 5
 def make_training(members: int, seeds: list[int] | None = None) -> MemberTraining:
     """Members that learn from the first step on and never end."""
     seeds = seeds or list(range(members))
-    settings = DQNSettings(0.988, 3.04e-4, BATCH, REPLAY, 0.00848, 0.809, 0.0371, 0.961)
     envs = FuncBatch(FUNC_ENVS["cartpole-v0"](), 200, seeds)
-    return MemberTraining(DDQN(NET, OBS, settings, seeds), envs, 10**4, 0.988)
+    return MemberTraining(make_agent(seeds), envs, 10**4, 0.988)
+
+
+def make_agent(seeds: list[int]) -> DDQN:
+    """Members with the values of the config, which are the tuned ones."""
+    return DDQN(build_config(DDQNConfig, merged_values("DDQN", "cartpole-v0")), env_spec("cartpole-v0"), seeds)
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
@@ -73,8 +79,8 @@ def bounds() -> tuple[float, float]:
 
 def time_tests(episodes: int) -> tuple[float, float]:
     """(mean return, CPU seconds) of ``episodes`` test episodes of each of 48 members that push to where the pole falls."""
-    agent = DDQN(NET, OBS, make_training(1).agent.settings, list(range(48)))  # type: ignore[attr-defined]
-    first, last = NET.layers(agent.params.zero_())
+    agent = make_agent(list(range(48)))
+    first, last = NET.layers(agent.params.data.zero_())
     first.weight[:, :, 0] = torch.tensor([0.05, 0.2, 1.0, 0.5])  # one unit: a weighted sum of the state
     last.weight[:, 0, 1] = 1.0  # for pushing right
     tests = FuncBatch(FUNC_ENVS["cartpole-v0"](), 200, list(range(48 * episodes)))
@@ -89,7 +95,7 @@ def full_memory() -> int:
     training = make_training(48)
     memory = training.agent.memory()
     assert memory is not None
-    memory._rows.fill_(0.1)
+    memory.data["rows"].fill_(0.1)
     training.run(3)
     return resident() - before
 

@@ -12,52 +12,56 @@ import argparse
 import functools
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
 from lightning_rl.agents.base import Agent
-from lightning_rl.agents.dqn import DDQN, DQNSettings
-from lightning_rl.agents.tabular import Tabular, TabularSettings
-from lightning_rl.agents.td3 import TD3, TD3Settings
+from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.training import MemberTraining, evaluate_agents, mean_test_return
+from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.adapters import FUNC_ENVS
 from lightning_rl.envs.batch import FuncBatch
+from lightning_rl.envs.spec import env_spec
 from lightning_rl.functional.stopping import solved
-from lightning_rl.nets.members import MemberMLP
+
+
+def make(name: str, gamename: str, seeds: list[int]) -> tuple[Agent, Any]:
+    """Members with the values of the config, which are the tuned ones, and that config."""
+    kind = AGENTS[name]
+    cfg = build_config(kind.config, merged_values(name, gamename))
+    return kind.build(cfg, env_spec(gamename), seeds), cfg
 
 
 def cliff(seeds: list[int]) -> tuple[Agent, MemberTraining]:
     """Q-learning, judged by one greedy test after each episode."""
-    agent = Tabular(48, 4, TabularSettings(0.8, 1.0, 0.01, 0.01, 0.0), seeds)
+    agent, cfg = make("QL", "cliff", seeds)
     rule = functools.partial(solved, window=10, threshold=-20.0)
     score = mean_test_return(functools.partial(FuncBatch, FUNC_ENVS["cliff"](), 50), 1)
     envs = FuncBatch(FUNC_ENVS["cliff"](), 50, seeds)
-    return agent, MemberTraining(agent, envs, 100, 0.8, stop=rule, score=score, faithful_time_limits=True)
+    return agent, MemberTraining(agent, envs, 100, cfg.gamma, stop=rule, score=score, time_limits_end=True)
 
 
 def cartpole(seeds: list[int]) -> tuple[Agent, MemberTraining]:
     """DDQN, set cartpole_syn_env."""
-    settings = DQNSettings(0.988, 0.000304, 199, 100_000, 0.00848, 0.809, 0.0371, 0.961)
-    agent = DDQN(MemberMLP(4, (57,), 2, "tanh"), 4, settings, seeds)
+    agent, cfg = make("DDQN", "cartpole-v0", seeds)
     rule = functools.partial(solved, window=10, threshold=195.0)
     envs = FuncBatch(FUNC_ENVS["cartpole-v0"](), 200, seeds)
-    return agent, MemberTraining(agent, envs, 1000, 0.988, 1, rule, faithful_time_limits=True)
+    return agent, MemberTraining(agent, envs, 1000, cfg.gamma, 1, rule, time_limits_end=True)
 
 
 def acrobot(seeds: list[int]) -> tuple[Agent, MemberTraining]:
     """DDQN, set acrobot_syn_env."""
-    settings = DQNSettings(0.991, 0.00222, 149, 100_000, 0.0209, 0.904, 0.0471, 0.899)
-    agent = DDQN(MemberMLP(6, (112,), 3, "leakyrelu"), 6, settings, seeds)
+    agent, cfg = make("DDQN", "acrobot", seeds)
     rule = functools.partial(solved, window=10, threshold=-100.0)
     envs = FuncBatch(FUNC_ENVS["acrobot"](), 500, seeds)
-    return agent, MemberTraining(agent, envs, 1000, 0.991, 20, rule, faithful_time_limits=True)
+    return agent, MemberTraining(agent, envs, 1000, cfg.gamma, 20, rule, time_limits_end=True)
 
 
 def pendulum(seeds: list[int]) -> tuple[Agent, MemberTraining]:
     """TD3, set pendulum: 70 episodes."""
-    settings = TD3Settings(0.99, 1e-3, 256, 100_000, 0.02, 2, 0.1, 0.1, 0.25, 20)
-    agent = TD3(MemberMLP(3, (128, 128), 1), MemberMLP(4, (128, 128), 1), settings, seeds)
-    return agent, MemberTraining(agent, FuncBatch(FUNC_ENVS["pendulum"](), 200, seeds), 70, 0.99, 20)
+    agent, cfg = make("TD3", "pendulum", seeds)
+    return agent, MemberTraining(agent, FuncBatch(FUNC_ENVS["pendulum"](), 200, seeds), 70, cfg.gamma, 20)
 
 
 CASES: dict[str, tuple[Callable[[list[int]], tuple[Agent, MemberTraining]], int, int]] = {
@@ -76,9 +80,9 @@ def main() -> None:
     parser.add_argument("--members", type=int)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    make, horizon, count = CASES[arguments.gamename]
+    train, horizon, count = CASES[arguments.gamename]
     count = arguments.members or count
-    agent, training = make(list(range(count)))
+    agent, training = train(list(range(count)))
     started = time.process_time()
     training.run()
     print(f"trained in {time.process_time() - started:.1f} s of CPU time")

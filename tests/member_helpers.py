@@ -1,20 +1,16 @@
 """Shared by the tests of stacked agents: identity tasks and one small agent of each kind."""
 
 import functools
+from typing import NamedTuple
 
 import torch
 from helpers import last, run_cli
 
-from lightning_rl.agents.dqn import DDQN, DQNSettings
-from lightning_rl.agents.icm import ICM, ICMSettings
-from lightning_rl.agents.ppo import PPO, PPOSettings
-from lightning_rl.agents.tabular import Tabular, TabularSettings
-from lightning_rl.agents.td3 import TD3, DiscreteTD3, TD3Settings
+from lightning_rl.agents.registry import AGENTS as KINDS
 from lightning_rl.agents.training import MemberTraining
+from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.func_env import FuncEnv, Step
-from lightning_rl.nets.members import MemberMLP
-from lightning_rl.nets.values import DuelingNet
 
 HORIZON = 10
 
@@ -48,45 +44,80 @@ class MatchContinuous(Match):
         return Step(after, self.observe(after), 1 - (2 * error).clamp(max=1), torch.zeros_like(error, dtype=torch.bool))
 
 
-def curiosity(name, seeds, continuous):
-    if "icm" not in name:
-        return None
-    settings = ICMSettings(hidden_size=8, feature_size=4, eta=0.01)
-    size = 1 if continuous and name.startswith("td3") and "discrete" not in name else 3
-    return ICM(3, size, continuous, settings, [torch.Generator().manual_seed(s) for s in seeds])
+class Task(NamedTuple):
+    obs_size: int
+    action_size: int
+    continuous: bool = False
+
+
+def config(name, **settings):
+    """The YAML's values of an agent, with these."""
+    return build_config(KINDS[name].config, [*merged_values(name, "none"), ("test", settings)])
+
+
+def agent_of(name, obs_size, action_size, seeds, variation=None, continuous=False, **settings):
+    """An agent with the YAML's values but for these."""
+    return KINDS[name].build(config(name, **settings), Task(obs_size, action_size, continuous), seeds, variation)
+
+
+def off_policy(gamma, learning_rate, batch_size, replay_size, tau, hidden, activation="relu", **settings):
+    return {
+        "gamma": gamma, "learning_rate": learning_rate, "batch_size": batch_size, "replay_size": replay_size, "tau": tau,
+        "hidden": list(hidden), "activation": activation, **settings,
+    }  # fmt: skip
+
+
+def epsilon(init, least, decay):
+    return {"epsilon_init": init, "epsilon_min": least, "epsilon_decay": decay}
+
+
+def table_of(obs_size, action_size, seeds, gamma, learning_rate, *rates, name="QL", **settings):
+    return agent_of(name, obs_size, action_size, seeds, gamma=gamma, learning_rate=learning_rate, **epsilon(*rates), **settings)
+
+
+def ddqn_of(obs_size, action_size, seeds, name="DDQN", variation=None, **settings):
+    own = {**off_policy(0.5, 0.01, 32, 300, 0.1, (16,)), **epsilon(1.0, 0.1, 0.9), **settings}
+    return agent_of(name, obs_size, action_size, seeds, variation, **own)
+
+
+def curiosity(name):
+    return {"curiosity": "icm", "icm_hidden_size": 8, "icm_feature_size": 4, "icm_eta": 0.01} if "icm" in name else {}
 
 
 def make_dqn(name, seeds):
-    net = DuelingNet(3, (16,), 3, 8, "tanh") if name.startswith("dueling") else MemberMLP(3, (16,), 3, "relu")
-    settings = DQNSettings(0.5, 0.01, 32, 300, 0.1, 1.0, 0.1, 0.9)
-    return DDQN(net, 3, settings, seeds, curiosity=curiosity(name, seeds, False))
+    if name.startswith("dueling"):
+        return ddqn_of(3, 3, seeds, "DuelingDDQN", activation="tanh", feature_size=8, **curiosity(name))
+    return ddqn_of(3, 3, seeds, **curiosity(name))
 
 
 def make_td3(name, seeds):
-    settings = TD3Settings(0.5, 0.01, 32, 300, 0.1, 2, 0.2, 0.2, 0.5, 3)
-    discrete = "discrete" in name
-    size = 3 if discrete else 1
-    actor, critic = MemberMLP(3, (16,), size), MemberMLP(3 + size, (16,), 1)
-    if not discrete:
-        return TD3(actor, critic, settings, seeds, curiosity=curiosity(name, seeds, True))
+    own = off_policy(0.5, 0.01, 32, 300, 0.1, (16,), policy_delay=2, action_std=0.2, target_std=0.2, target_clip=0.5)
+    own |= {"learning_starts": 3, **curiosity(name)}
+    if "discrete" not in name:
+        return agent_of("TD3", 3, 1, seeds, continuous=True, **own)
     kind = name.split("-")[2]
-    return DiscreteTD3(actor, critic, settings, seeds, kind, 1.0, kind == "learnable", curiosity=curiosity(name, seeds, True))
+    heat = {"temperature": kind, "temperature_init": 1.0, "hard": kind == "learnable", "layer_norm": False}
+    return agent_of("TD3-discrete", 3, 3, seeds, **own, **heat)
+
+
+def ppo_of(obs_size, action_size, seeds, continuous=False, variation=None, **settings):
+    own = {
+        "gamma": 0.5, "learning_rate": 0.02, "rollout_steps": 64, "epochs": 8, "batch_size": 32, "clip": 0.2, "value_coef": 0.5,
+        "entropy_coef": 0.0, "standardise": "advantages", "gae_lambda": 0.95, "std_init": 0.5, "max_grad_norm": 0.5,
+        "hidden": [16], "activation": "tanh", **settings,
+    }  # fmt: skip
+    return agent_of("PPO", obs_size, action_size, seeds, variation, continuous, **own)
 
 
 def make_ppo(name, seeds):
-    continuous, paper = "continuous" in name, "paper" in name
-    batch, norm, kind = (None, None, "returns") if paper else (32, 0.5, "advantages")
-    settings = PPOSettings(0.5, 0.02, 64, 8, batch, 0.2, 0.5, 0.0, kind, max_grad_norm=norm)
-    size = 1 if continuous else 3
-    return PPO(
-        MemberMLP(3, (16,), size, "tanh"), MemberMLP(3, (16,), 1, "tanh"), continuous, settings, seeds,
-        curiosity(name, seeds, False),
-    )  # fmt: skip
+    continuous = "continuous" in name
+    paper = {"batch_size": None, "max_grad_norm": None, "standardise": "returns"} if "paper" in name else {}
+    return ppo_of(3, 1 if continuous else 3, seeds, continuous, **paper, **curiosity(name))
 
 
 def make_tabular(name, seeds):
-    settings = TabularSettings(0.5, 0.2, 1.0, 0.1, 0.9, 0.05 if "count" in name else 0.0)
-    return Tabular(3, 3, settings, seeds, sarsa=name.startswith("sarsa"))
+    count = {"curiosity": "count", "count_beta": 0.05} if "count" in name else {}
+    return table_of(3, 3, seeds, 0.5, 0.2, 1.0, 0.1, 0.9, name="SARSA" if name.startswith("sarsa") else "QL", **count)
 
 
 AGENTS = {
@@ -120,12 +151,13 @@ def flat(value, name=""):
         return [pair for key, inner in sorted(value.items()) for pair in flat(inner, f"{name}.{key}")]
     if isinstance(value, list | tuple):
         return [pair for i, inner in enumerate(value) for pair in flat(inner, f"{name}.{i}")]
-    return [(name, torch.as_tensor(value))]
+    return [] if value is None else [(name, torch.as_tensor(value))]
 
 
 def assert_same_runs(a, b, exactly=True):
     for part in ("state_dict", "epoch", "global_step"):
         compare(flat(a[part]), flat(b[part]), exactly)
+    compare(flat(a["optimizer_states"][1:]), flat(b["optimizer_states"][1:]), exactly)
     (key,) = (key for key in a if key.endswith("Rollouts"))
     compare(flat(a[key]), flat(b[key]), exactly)
 

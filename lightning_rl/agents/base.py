@@ -5,33 +5,104 @@ Up to rounding: in what order a matrix product is added up may depend on the num
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 import torch
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.optim import learners_only
+from lightning_rl.agents.optim import MemberAdam, learners_only
 from lightning_rl.agents.replay import MemberReplay, Transition
+from lightning_rl.agents.variation import Variation
+from lightning_rl.core.schema import STRICT, Layers, MethodConfig, Share, Width
 from lightning_rl.core.seeding import MemberNoise, derive_seed
-from lightning_rl.nets.stacked import Stacked
+from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.nets.activations import ActivationName
+from lightning_rl.nets.stacked import MemberModule
 
 
-class Agent(Stacked, ABC):
-    """``N`` learners trained in lock-step.
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class AgentConfig(MethodConfig):
+    """Keys of all agents; ``configs/agents.yaml`` explains them."""
 
-    All randomness of member ``n`` is a function of ``seeds[n]`` and the step, so its company changes nothing. ``step``
-    counts the lock-step decisions of a training run from 0; ``active`` ``[N]`` bool says who learns.
-    """
+    steps_per_epoch: PositiveInt
+    train_episodes: PositiveInt
+    action_repeat: PositiveInt
+    simulator: Literal["serial", "processes", "envpool"]
+    gamma: Share
+    learning_rate: PositiveFloat
+    stop_rule: Literal["none", "solved", "plateau"]
+    solved_return: float | None
+    judge: Literal["training", "test"]
+    early_out_num: PositiveInt
+    early_out_virtual_diff: PositiveFloat
+    faithful: bool
 
-    def __init__(self, seeds: Sequence[int], device: str = "cpu"):
-        self.seeds, self.device = list(seeds), device
-        self._noises: list[MemberNoise] = []
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class EpsilonGreedyConfig(AgentConfig):
+    """Keys of agents that explore by epsilon; see ``epsilon_after``."""
+
+    learning_starts: NonNegativeInt
+    epsilon_init: Share
+    epsilon_min: Share
+    epsilon_decay: Share
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class NetConfig:
+    """Keys of agents with networks."""
+
+    hidden: Layers
+    activation: ActivationName
+    curiosity: Literal["none", "icm"]
+    icm_learning_rate: PositiveFloat
+    icm_beta: Share
+    icm_eta: NonNegativeFloat
+    icm_hidden_size: Width
+    icm_feature_size: Width
+
+
+class Sizes(Protocol):
+    """What an agent asks of a task; an ``EnvSpec`` has it. action_size: number of actions, or of their dimensions."""
 
     @property
-    def num_members(self) -> int:
-        return len(getattr(self, self.member_tensors[0]))
+    def obs_size(self) -> int: ...
+    @property
+    def action_size(self) -> int: ...
+    @property
+    def continuous(self) -> bool: ...
+
+
+class Agent(MemberModule, ABC):
+    """``N`` learners trained in lock-step.
+
+    A registered agent is made as ``Agent(config, sizes, seeds, variation)``. All randomness of member ``n`` is a function of
+    ``seeds[n]`` and the step, so its company changes nothing. ``step`` counts the lock-step decisions of a training run from 0;
+    ``active`` ``[N]`` bool says who learns.
+    """
+
+    actions: ClassVar[Literal["discrete", "continuous", "any"]] = "any"
+    cfg: Any
+
+    def __init__(self, seeds: Sequence[int]):
+        super().__init__()
+        self.seeds = list(seeds)
+        self._noises: list[MemberNoise] = []
+
+    @classmethod
+    def misfit(cls, spec: EnvSpec) -> str | None:
+        """Why it cannot play an environment, with the remedy; None where it can."""
+        if cls.actions == "discrete" and spec.continuous:
+            return "it is for discrete actions; use TD3 or PPO"
+        if cls.actions == "continuous" and not spec.continuous:
+            return "it is for continuous actions; use TD3-discrete, DDQN or PPO"
+        return None
 
     @abstractmethod
     def act(self, obs: Tensor, episode: Tensor, step: int) -> Tensor:
@@ -44,10 +115,6 @@ class Agent(Stacked, ABC):
     @abstractmethod
     def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor) -> None:
         """Takes in one transition of every member; active members learn. over ``[N]``: the episode ended here."""
-
-    def memory(self) -> MemberReplay | None:
-        """The replay memory, for agents that have one."""
-        return None
 
     @property
     @abstractmethod
@@ -62,12 +129,9 @@ class Agent(Stacked, ABC):
     def adopt(self, net: nn.Module) -> None:
         """Every member starts from the weights of a network like those of ``module``; RuntimeError if they do not fit."""
 
-    def greedy_copy(self, rows: Tensor) -> Agent:
-        """The members ``rows`` (indices or mask) as they are now, for ``greedy`` alone."""
-        other = copy.copy(self)
-        for name in self.member_tensors:
-            setattr(other, name, getattr(self, name)[rows])
-        return other
+    def memory(self) -> MemberReplay | None:
+        """The replay memory, for agents that have one."""
+        return None
 
     def to_env(self, action: Tensor) -> Tensor:
         """The environment's action for one of ``act``."""
@@ -78,41 +142,90 @@ class Agent(Stacked, ABC):
         return [torch.Generator().manual_seed(derive_seed(seed, purpose)) for seed in self.seeds]
 
     def noise(self, purpose: str, shape: tuple[int, ...], kind: str, lengths: Sequence[int] | None = None) -> MemberNoise:
-        """A stream of noise that follows the members through ``keep``."""
-        self._noises.append(MemberNoise(self.seeds, purpose, shape, kind, self.device, lengths))
+        """A stream of noise that follows the members."""
+        self._noises.append(MemberNoise(self.seeds, purpose, shape, kind, lengths=lengths))
         return self._noises[-1]
 
     def keep(self, rows: Tensor) -> None:
-        super().keep(rows)
-        self.seeds = [self.seeds[n] for n in rows.tolist()]
+        """Goes on with the members ``rows`` ``[M]`` int64 alone."""
+        self.load_rows({name: value[rows] for name, value in self.rows().items()})
+        self.keep_streams(rows)
+
+    def keep_streams(self, rows: Tensor) -> None:
+        """Noise and memory go on with the members ``rows`` alone."""
         for noise in self._noises:
             noise.keep(rows)
+        if (memory := self.memory()) is not None:
+            memory.keep(rows)
+
+    def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Agent:
+        super()._apply(fn, recurse)
+        for noise in self._noises:
+            noise.to(self.device)
+        if (memory := self.memory()) is not None:
+            memory.to(self.device)
+        return self
 
 
-def per_member(value: float | Sequence[float], count: int, device: str = "cpu") -> Tensor:
-    """``[N]`` double precision from one value for all or one for each."""
-    values = torch.as_tensor(value, dtype=torch.float64, device=device)
-    if values.ndim and values.shape != (count,):
-        raise ValueError(f"need one value or {count}, one per member, got {len(values)}")
-    return values.expand(count).clone()
+@dataclass(frozen=True)
+class RegisteredAgent:
+    """config: the schema of its YAML. build: makes it from (config, sizes, seeds, variation)."""
+
+    config: type[AgentConfig]
+    build: Callable[..., Agent]
+    misfit: Callable[[EnvSpec], str | None]
+    about: str
 
 
-def batch_weights(sizes: Sequence[int], device: str = "cpu") -> Tensor:
+AGENTS: dict[str, RegisteredAgent] = {}
+"""Agents by implementation; ``registry`` imports those of this package."""
+
+AgentClass = TypeVar("AgentClass", bound=type[Agent])
+
+
+def register_agent(name: str, config: type[AgentConfig], about: str, **settings: Any) -> Callable[[AgentClass], AgentClass]:
+    """Makes a class of agents an implementation, which trains on its own and in the inner loop alike.
+
+    Args:
+        name: of the implementation; its values are in ``configs/``.
+        config: the schema of these.
+        about: the agent in a few words.
+        settings: what the constructor takes beside (config, sizes, seeds, variation).
+    """
+
+    def register(agent: AgentClass) -> AgentClass:
+        AGENTS[name] = RegisteredAgent(config, partial(agent, **settings), agent.misfit, about)
+        return agent
+
+    return register
+
+
+def varied(cfg: Any, variation: Variation | None) -> tuple[Any, tuple[int, ...], tuple[int, ...] | None]:
+    """Learning rate, one or one per member, the hidden layers that hold every member, and each member's width if they vary."""
+    if variation is None:
+        return cfg.learning_rate, tuple(cfg.hidden), None
+    return variation.learning_rates, variation.hidden, variation.widths
+
+
+def batch_weights(sizes: Sequence[int]) -> Tensor:
     """``[N, max(sizes)]``: 1 / sizes[n] for the first sizes[n] rows of member n's batch, 0 for the padding."""
-    size = torch.tensor(sizes, device=device).unsqueeze(1)
-    inside = torch.arange(max(sizes), device=device) < size
+    size = torch.tensor(sizes).unsqueeze(1)
+    inside = torch.arange(max(sizes)) < size
     return inside / size.float()
 
 
-def value_and_grad(loss: Callable[[Tensor], Tensor], params: Tensor) -> tuple[Tensor, Tensor]:
-    """Losses ``[N]`` of members that depend on their own row of params ``[N, D]`` alone, and the gradients ``[N, D]``."""
-    leaf = params.detach().requires_grad_()
-    with torch.enable_grad():
-        value = loss(leaf)
-        (grad,) = torch.autograd.grad(value.sum(), leaf)
-    return value.detach(), grad
+def descend(loss: Tensor, adam: MemberAdam, active: Tensor) -> None:
+    """One step of the active members down their own losses ``[N]``."""
+    (adam.params.grad,) = torch.autograd.grad(loss.sum(), adam.params)
+    adam.step(active=active)
 
 
+def frozen(params: Tensor) -> nn.Parameter:
+    """A copy that no gradient reaches: the start of a target network."""
+    return nn.Parameter(params.detach().clone(), requires_grad=False)
+
+
+@torch.no_grad()
 def track(target: Tensor, params: Tensor, tau: float, active: Tensor) -> None:
     """``target <- target + tau (params - target)`` in place for active members; all ``[N, D]``."""
     target.lerp_(learners_only(params, active), (tau * active.to(target.dtype)).unsqueeze(1))

@@ -7,52 +7,68 @@ synthetic-environments paper; squared error; no gradient clipping.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import torch
+from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import track
-from lightning_rl.agents.icm import ICM
-from lightning_rl.agents.off_policy import OffPolicyAgent, OffPolicySettings
+from lightning_rl.agents.base import EpsilonGreedyConfig, Sizes, frozen, register_agent, track, varied
+from lightning_rl.agents.off_policy import OffPolicyAgent, OffPolicyConfig
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.replay import Transition
-from lightning_rl.functional.value_learning import double_q_target, epsilon_after, epsilon_greedy
-from lightning_rl.nets.values import MemberNet
+from lightning_rl.agents.variation import Variation
+from lightning_rl.core.schema import STRICT, Width
+from lightning_rl.functional.compat import dueling_q_over_batch
+from lightning_rl.functional.value_learning import double_q_target, dueling_q, epsilon_after, epsilon_greedy
+from lightning_rl.nets.members import MemberMLP
+from lightning_rl.nets.values import DuelingNet, MemberNet
 
 _CACHE = 2**20  # bytes
 
 
-@dataclass(frozen=True)
-class DQNSettings(OffPolicySettings):
-    """epsilon_*: see ``epsilon_after``."""
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class DDQNConfig(EpsilonGreedyConfig, OffPolicyConfig):
+    """Keys of DDQN."""
 
-    epsilon_init: float
-    epsilon_min: float
-    epsilon_decay: float
+    def net(self, sizes: Sizes, hidden: tuple[int, ...]) -> MemberNet:
+        """The architecture of the Q values."""
+        return MemberMLP(sizes.obs_size, hidden, sizes.action_size, self.activation)
 
 
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class DuelingDDQNConfig(DDQNConfig):
+    """Keys of DuelingDDQN."""
+
+    feature_size: Width
+
+    def net(self, sizes: Sizes, hidden: tuple[int, ...]) -> MemberNet:
+        combine = dueling_q_over_batch if self.faithful else dueling_q
+        return DuelingNet(sizes.obs_size, hidden, sizes.action_size, self.feature_size, self.activation, combine)
+
+
+@register_agent("DDQN", DDQNConfig, "double DQN")
+@register_agent("DuelingDDQN", DuelingDDQNConfig, "double DQN with a dueling network")
 class DDQN(OffPolicyAgent):
-    """Members share ``net``, an architecture from observations to Q values ``[N, B, A]``; ``params`` fixes their start."""
+    """``net`` maps observations to Q values ``[N, B, A]``; its parameters are ``params`` ``[N, D]``."""
 
-    member_tensors = ("params", "target", "weight")
-    member_parts: tuple[str, ...] = ("adam",)
+    actions = "discrete"
 
-    def __init__(
-        self, net: MemberNet, obs_size: int, settings: DQNSettings, seeds: Sequence[int],
-        params: Tensor | None = None, curiosity: ICM | None = None, device: str = "cpu",
-    ):  # fmt: skip
-        super().__init__(settings, obs_size, 0, seeds, curiosity, device)
-        self.net, self.settings = net, settings
-        self.params = (net.init(self.generators("initialisation")) if params is None else params).to(device)
-        self.target = self.params.clone()
-        self.adam = MemberAdam(self.params, self.learning_rate)
+    def __init__(self, cfg: DDQNConfig, sizes: Sizes, seeds: Sequence[int], variation: Variation | None = None):
+        super().__init__(cfg, sizes, seeds, variation, vectors=False)
+        learning_rate, hidden, widths = varied(cfg, variation)
+        self.net = cfg.net(sizes, hidden)
+        self.params = nn.Parameter(self.net.init(self.generators("initialisation"), widths))
+        self.target = frozen(self.params)
+        self.adam = MemberAdam(self.params, learning_rate)
         self._explore = self.noise("explore", (2,), "uniform")
-        self._at_once = max(1, _CACHE // (4 * max(self.batch_sizes) * sum(net.hidden)))
+        self._at_once = max(1, _CACHE // (4 * max(self.batch_sizes) * sum(hidden)))
+
+    def optimizers(self) -> list[Any]:
+        return [self.adam, *super().optimizers()]
 
     def act(self, obs: Tensor, episode: Tensor, step: int) -> Tensor:
-        s = self.settings
-        epsilon = epsilon_after(episode, s.epsilon_init, s.epsilon_min, s.epsilon_decay)
+        epsilon = epsilon_after(episode, self.cfg.epsilon_init, self.cfg.epsilon_min, self.cfg.epsilon_decay)
         return epsilon_greedy(self.greedy_values(obs.unsqueeze(1)).squeeze(1), epsilon, self._explore.at(step))
 
     def greedy(self, obs: Tensor) -> Tensor:
@@ -63,16 +79,16 @@ class DDQN(OffPolicyAgent):
         """Q values ``[N, K, A]`` of obs ``[N, K, O]``."""
         return self.net(self.params, obs)
 
-    def update(self, batch: Transition, active: Tensor, step: int = 0) -> Tensor:
-        del step
+    def update(self, batch: Transition, active: Tensor, step: int) -> Tensor:
         losses, grads = [], []
         for rows in self._blocks():
             part = Transition(*(x[rows] for x in batch))
             loss, grad = self._gradient(self.params[rows], self.target[rows], part, self.weight[rows])
             losses.append(loss)
             grads.append(grad)
-        self.adam.step(self.params, torch.cat(grads), active)
-        track(self.target, self.params, self.settings.tau, active)
+        self.params.grad = torch.cat(grads)
+        self.adam.step(active=active)
+        track(self.target, self.params, self.cfg.tau, active)
         return torch.cat(losses)
 
     def _blocks(self) -> list[slice]:
@@ -100,6 +116,7 @@ class DDQN(OffPolicyAgent):
     def module(self, row: int) -> nn.Module:
         return self.net.module(self.params[row])
 
+    @torch.no_grad()
     def adopt(self, net: nn.Module) -> None:
         self.params.copy_(self.net.from_modules([net]))
         self.target.copy_(self.params)

@@ -4,55 +4,55 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from pydantic import PositiveInt
+from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor
 
-from lightning_rl.agents.base import Agent, batch_weights, per_member
+from lightning_rl.agents.base import Agent, AgentConfig, NetConfig, Sizes, batch_weights
 from lightning_rl.agents.icm import ICM
 from lightning_rl.agents.replay import MemberReplay, Transition
+from lightning_rl.agents.variation import Variation
+from lightning_rl.core.schema import STRICT, Batch, Share
+from lightning_rl.envs.spec import EnvSpec
 
 
-@dataclass(frozen=True)
-class OffPolicySettings:
-    """learning_rate, batch_size: one for all members or one for each. tau: how fast target networks follow."""
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class OffPolicyConfig(AgentConfig, NetConfig):
+    """Keys of agents with a replay memory and target networks."""
 
-    gamma: float
-    learning_rate: float | Sequence[float]
-    batch_size: int | Sequence[int]
-    replay_size: int
-    tau: float
+    batch_size: Batch
+    replay_size: PositiveInt
+    tau: Share
+
+    def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
+        return {"replay_size": self.replay_size}
 
 
 class OffPolicyAgent(Agent):
     """Stores every transition and learns from a batch ``[N, B]`` of the past; ``weight`` ``[N, B]`` averages over it.
 
-    action_size: 0 where actions are stored as indices. curiosity: a model whose errors are added to the rewards.
+    vectors: actions are stored as vectors, not as indices.
     """
 
-    member_parts: tuple[str, ...] = ()
+    weight: Tensor
 
     def __init__(
-        self, settings: OffPolicySettings, obs_size: int, action_size: int, seeds: Sequence[int], curiosity: ICM | None,
-        device: str,
+        self, cfg: OffPolicyConfig, sizes: Sizes, seeds: Sequence[int], variation: Variation | None, vectors: bool
     ):  # fmt: skip
-        super().__init__(seeds, device)
-        count, size = len(self.seeds), settings.batch_size
-        self.batch_sizes = [size] * count if isinstance(size, int) else list(size)
-        self.learning_rate = per_member(settings.learning_rate, count, device)
-        self.weight = batch_weights(self.batch_sizes, device)
-        self.replay = MemberReplay(count, settings.replay_size, obs_size, action_size, device)
+        super().__init__(seeds)
+        self.cfg, count = cfg, len(self.seeds)
+        self.batch_sizes = list(variation.batch_sizes) if variation else [cfg.batch_size] * count
+        self.register_buffer("weight", batch_weights(self.batch_sizes), persistent=False)
+        self.replay = MemberReplay(count, cfg.replay_size, sizes.obs_size, sizes.action_size if vectors else 0)
         self._draw = self.noise("replay", (max(self.batch_sizes),), "uniform64", self.batch_sizes)
-        self.curiosity = curiosity
-        if curiosity is not None:
-            self.member_parts = (*self.member_parts, "curiosity")
+        self.curiosity = ICM(cfg, sizes, vectors, self.generators("curiosity")) if cfg.curiosity == "icm" else None
 
     def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor) -> None:
-        del over
-        self.replay.add(transition)
+        self.replay.store(transition)
         if not active.any():
             return
-        batch = self.replay.sample(self._draw.at(step))
+        batch = self.replay.batch(self._draw.at(step))
         if self.curiosity is not None:
             batch = batch._replace(reward=batch.reward + self.curiosity.learn(batch, self.weight, active))
         self.update(batch, active, step)
@@ -63,7 +63,3 @@ class OffPolicyAgent(Agent):
 
     def memory(self) -> MemberReplay:
         return self.replay
-
-    def keep(self, rows: Tensor) -> None:
-        super().keep(rows)
-        self.replay.keep(rows)

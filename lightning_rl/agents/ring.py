@@ -26,7 +26,7 @@ class MemberRing:
     Members step together, hence one write position for all. Only what has been written is touched.
     """
 
-    def __init__(self, num_members: int, capacity: int, columns: Mapping[str, Column], device: str = "cpu"):
+    def __init__(self, num_members: int, capacity: int, columns: Mapping[str, Column], device: torch.device | str | None = None):
         self.capacity = capacity
         self.data = {
             name: torch.empty(num_members * capacity, column.size, dtype=column.dtype, device=device)
@@ -38,11 +38,6 @@ class MemberRing:
     def __len__(self) -> int:
         """Rows to draw from, the same for every member."""
         return min(self._written, self.capacity)
-
-    @property
-    def nbytes(self) -> int:
-        """Memory when full."""
-        return sum(data.nbytes for data in self.data.values())
 
     def add(self, row: Mapping[str, Tensor]) -> None:
         """Writes one row ``[N, size]`` of each column for every member; the oldest gives way."""
@@ -59,6 +54,11 @@ class MemberRing:
     def keep(self, rows: Tensor) -> None:
         """Goes on with the members ``rows`` alone; nothing is copied."""
         self._first = self._first[rows]
+
+    def to(self, device: torch.device) -> None:
+        """Goes on on this device."""
+        self._first = self._first.to(device)
+        self.data = {name: data.to(device) for name, data in self.data.items()}
 
     def snapshot(self) -> dict[str, Tensor]:
         """What has been written, ``[N, len, size]`` of each column, and how many rows were ever ``written [N]``."""

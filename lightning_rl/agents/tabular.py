@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Literal
 
 import torch
+from pydantic import PositiveFloat
+from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import Agent, per_member
+from lightning_rl.agents.base import Agent, EpsilonGreedyConfig, Sizes, register_agent
 from lightning_rl.agents.replay import Transition
+from lightning_rl.agents.variation import Variation
+from lightning_rl.core.schema import STRICT
+from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.curiosity import count_bonus
 from lightning_rl.functional.value_learning import epsilon_after, epsilon_greedy, q_learning_target, sarsa_target
 
 
-@dataclass(frozen=True)
-class TabularSettings:
-    """learning_rate: one for all members or one for each. count_beta: scale of the count-based bonus, 0 for none."""
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class TabularConfig(EpsilonGreedyConfig):
+    """Keys of QL and SARSA."""
 
-    gamma: float
-    learning_rate: float | Sequence[float]
-    epsilon_init: float
-    epsilon_min: float
-    epsilon_decay: float
-    count_beta: float = 0.0
+    curiosity: Literal["none", "count"]
+    count_beta: PositiveFloat
 
 
+@register_agent("QL", TabularConfig, "tabular Q-learning", sarsa=False)
+@register_agent("SARSA", TabularConfig, "tabular SARSA", sarsa=True)
 class Tabular(Agent):
     """A table ``[N, O, A]`` for one-hot observations, zero at the start; learns from every step as it comes.
 
@@ -33,26 +36,33 @@ class Tabular(Agent):
     one that is taken next); else from the best.
     """
 
-    member_tensors = ("table", "count", "learning_rate", "updates")
+    count: Tensor
+    updates: Tensor
+    _epsilon: Tensor
 
     def __init__(
-        self, obs_size: int, num_actions: int, settings: TabularSettings, seeds: Sequence[int], sarsa: bool = False,
-        device: str = "cpu",
+        self, cfg: TabularConfig, sizes: Sizes, seeds: Sequence[int], variation: Variation | None = None, *, sarsa: bool
     ):  # fmt: skip
-        super().__init__(seeds, device)
-        self.settings, self.sarsa = settings, sarsa
-        members = len(self.seeds)
-        self.table = torch.zeros(members, obs_size, num_actions, device=device)
-        self.count = torch.zeros(members, obs_size, num_actions, device=device)
-        self.learning_rate = per_member(settings.learning_rate, members, device).float()
+        if variation is not None:
+            raise ValueError("tables have but a learning rate: nothing of them varies")
+        super().__init__(seeds)
+        self.cfg, self.sarsa, members = cfg, sarsa, len(self.seeds)
+        table = torch.zeros(members, sizes.obs_size, sizes.action_size)
+        self.table = nn.Parameter(table, requires_grad=False)
+        self.register_buffer("count", torch.zeros_like(table))
+        self.register_buffer("updates", torch.zeros(members, dtype=torch.int64))
+        self.register_buffer("_epsilon", torch.zeros(members), persistent=False)
         self._explore = self.noise("explore", (2,), "uniform")
         self._explore_next = self.noise("explore next", (2,), "uniform")
-        self._epsilon = torch.zeros(members, device=device)
-        self.updates = torch.zeros(members, dtype=torch.int64, device=device)
+
+    @classmethod
+    def misfit(cls, spec: EnvSpec) -> str | None:
+        if spec.one_hot and not spec.continuous:
+            return None
+        return "tables need one-hot observations and discrete actions; use a grid world, e.g. cliff or FrozenLake-v1"
 
     def act(self, obs: Tensor, episode: Tensor, step: int) -> Tensor:
-        s = self.settings
-        self._epsilon = epsilon_after(episode, s.epsilon_init, s.epsilon_min, s.epsilon_decay)
+        self._epsilon = epsilon_after(episode, self.cfg.epsilon_init, self.cfg.epsilon_min, self.cfg.epsilon_decay)
         return epsilon_greedy(self._values(obs.unsqueeze(1)).squeeze(1), self._epsilon, self._explore.at(step))
 
     def greedy(self, obs: Tensor) -> Tensor:
@@ -64,12 +74,11 @@ class Tabular(Agent):
         return self.table[torch.arange(len(self.table), device=self.table.device).unsqueeze(1), cell]
 
     def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor) -> None:
-        del over
         obs, action, reward, discount, next_obs = transition
         place = (torch.arange(len(self.table), device=obs.device), obs.argmax(-1), action)
-        if self.settings.count_beta:
+        if self.cfg.curiosity == "count":
             self.count[place] += 1
-            reward = reward + count_bonus(self.count[place], self.settings.count_beta)
+            reward = reward + count_bonus(self.count[place], self.cfg.count_beta)
         next_q = self._values(next_obs.unsqueeze(1)).squeeze(1)
         if self.sarsa:
             next_action = epsilon_greedy(next_q, self._epsilon, self._explore_next.at(step))
@@ -78,7 +87,7 @@ class Tabular(Agent):
             target = q_learning_target(reward, discount, next_q)
         self.updates += active
         old = self.table[place]
-        self.table[place] = torch.where(active, old + self.learning_rate * (target - old), old)
+        self.table[place] = torch.where(active, old + self.cfg.learning_rate * (target - old), old)
 
     @property
     def num_updates(self) -> Tensor:
@@ -93,7 +102,3 @@ class Tabular(Agent):
     def adopt(self, net: nn.Module) -> None:
         (weight,) = net.parameters()
         self.table.copy_(weight.detach().T)
-
-    def keep(self, rows: Tensor) -> None:
-        super().keep(rows)
-        self._epsilon = self._epsilon[rows]

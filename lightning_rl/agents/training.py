@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -49,24 +49,31 @@ class Results:
 class MemberTraining:
     """Trains the members of ``agent`` in ``envs`` until each has played ``max_episodes`` or its stop rule holds.
 
-    Members that are done leave the stack, so that they cost nothing; ``results`` and ``state`` keep them all.
+    Members that are done leave the stack, so that they cost nothing; between two calls of ``run`` the agent holds all. What is
+    learned is the agent's own; the rest, ``snapshot``, is the state of the loop.
 
-    score: judge the members by this, e.g. by test episodes on the real environment, instead of by their training returns.
-    learning_starts: episodes without learning (and of uniform actions, for agents that start so).
-    faithful_time_limits: see ``discount_after``.
+    Args:
+        agent: the members.
+        envs: one environment for each.
+        max_episodes: of each member.
+        gamma: discount factor.
+        learning_starts: episodes without learning (and of uniform actions, for agents that start so).
+        stop: ends a member's training.
+        score: judges the members by this, e.g. by test episodes on the real environment, instead of by training returns.
+        time_limits_end: bootstrap nothing at a time limit, as earlier code did, which stored it as a termination.
     """
 
     def __init__(
         self, agent: Agent, envs: EnvBatch, max_episodes: int, gamma: float, learning_starts: int = 0,
-        stop: StopRule | None = None, score: Score | None = None, faithful_time_limits: bool = False,
+        stop: StopRule | None = None, score: Score | None = None, time_limits_end: bool = False,
     ):  # fmt: skip
         self.agent, self.envs, self.stop, self.score = agent, envs, stop, score
         self.max_episodes, self.learning_starts, self.gamma = max_episodes, learning_starts, gamma
-        self.faithful_time_limits = faithful_time_limits
+        self.time_limits_end = time_limits_end
         n, self._seeds = agent.num_members, list(agent.seeds)
         self.step = 0
         self.members = torch.arange(n)  # who is left
-        self.state = {name: value.clone() for name, value in agent.state_dict().items()}  # of the finished
+        self._everyone: dict[str, Tensor] | None = None  # the rows of all, while the agent has those that are left
         zeros = torch.zeros(n, dtype=torch.int64)
         self.results = Results(
             torch.zeros(n, max_episodes), torch.zeros(n, max_episodes), torch.zeros(n, max_episodes, dtype=torch.int64),
@@ -89,15 +96,11 @@ class MemberTraining:
         return total
 
     def snapshot(self) -> dict[str, Any]:
-        """All that the rest of the training depends on: plain data and tensors, the members' rows in order."""
+        """The state of the loop: plain data and tensors, the members' rows in order."""
         memory = self.agent.memory()
-        agent = {name: value.clone() for name, value in self.state.items()}
-        if not self.done:
-            for name, value in self.agent.state_dict().items():
-                agent[name][self.members] = value
-        loop = {name: getattr(self, name) for name in _LOOP}
         return {
-            "step": self.step, "members": self.members, "agent": agent, "results": vars(self.results).copy(), "loop": loop,
+            "step": self.step, "members": self.members, "results": vars(self.results).copy(),
+            "loop": {name: getattr(self, name) for name in _LOOP},
             "envs": {} if self.done else self.envs.snapshot(),
             "memory": {} if self.done or memory is None else memory.snapshot(),
         }  # fmt: skip
@@ -109,8 +112,8 @@ class MemberTraining:
         end = {"members": TensorOf(torch.int64, (0,)), "envs": {}, "memory": {}}
         template = {
             "step": Count(0, most_steps), "members": TensorOf(torch.int64, ("left",), 0, everyone - 1),
-            "agent": self.agent.layout(everyone, num_actions), "results": rows_like(vars(self.results), everyone), "loop": loop,
-            "envs": self.envs.layout("left"), "memory": {} if memory is None else memory.layout("left", num_actions),
+            "results": rows_like(vars(self.results), everyone), "loop": loop, "envs": self.envs.layout("left"),
+            "memory": {} if memory is None else memory.transitions_layout("left", num_actions),
         }  # fmt: skip
         return OneOf((Also({**template, **end}, self._inconsistency), Also(template, self._inconsistency)))
 
@@ -124,18 +127,16 @@ class MemberTraining:
         return f"{int(episodes.max())} episodes of {self.max_episodes}" if int(episodes.max()) > self.max_episodes else None
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Goes on from a snapshot, with the agent and the environments as they were at the start of the training."""
-        self.step, self.members = state["step"], state["members"]
-        self.state = {name: value.to(self.agent.device).clone() for name, value in state["agent"].items()}
+        """Goes on from a snapshot, with the environments as they were at the start; the agent's own state is restored apart."""
+        self.step, self.members, device = state["step"], state["members"], self.agent.device
         self.results = Results(**state["results"])
-        self.agent.load_state_dict(self.state)
         for name, value in state["loop"].items():
-            setattr(self, name, value.to(self.agent.device))
+            setattr(self, name, value.to(device))
         if self.done:
             return
         if len(self.members) < len(self._seeds):
-            self.agent.keep(self.members.to(self.agent.device))
-            self.envs.keep(self.members.to(self.agent.device))
+            self.agent.keep_streams(self.members.to(device))
+            self.envs.keep(self.members.to(device))
         self.envs.restore(state["envs"])
         if not torch.equal(self.obs, self.envs.obs):
             raise ValueError("the environments are not where they were: their observations differ")
@@ -144,27 +145,32 @@ class MemberTraining:
             memory.restore(state["memory"])
 
     def run(self, steps: int | None = None) -> None:
-        """Goes on for ``steps`` decisions of every member, or until all are done; then the agent holds all members again."""
+        """Goes on for ``steps`` decisions of every member, or until all are done."""
         last = None if steps is None else self.step + steps
+        if len(self.members) < len(self._seeds) and not self.done:
+            self._everyone = self.agent.rows()
+            self.agent.load_rows({name: value[self.members.to(value.device)] for name, value in self._everyone.items()})
         while not self.done and self.step != last:
             self._step()
-        if self.done:
-            self.agent.load_state_dict(self.state)
-            self.agent.seeds = list(self._seeds)
+        if self._everyone is not None:
+            if not self.done:
+                self._store()
+            self.agent.load_rows(self._everyone)
+            self._everyone = None
 
     def finish(self) -> None:
         """Ends the training of all members as they are, in the middle of their episodes."""
-        if not self.done:
-            self.results.env_steps[self.members] += self._length.cpu()
-            self._leave(torch.ones(len(self.members), dtype=torch.bool))
-        self.run()
+        self.results.env_steps[self.members] += self._length.cpu()
+        self._narrow(torch.empty(0, dtype=torch.int64))
 
     def _step(self) -> None:
         agent = self.agent
         action = agent.act(self.obs, self._episode, self.step)
         step = self.envs.step(agent.to_env(action))
         over = step.terminated | step.truncated
-        discount = discount_after(step.terminated, step.truncated, self.gamma, self.faithful_time_limits, step.continuation)
+        discount = discount_after(step.terminated, self.gamma, step.continuation)
+        if self.time_limits_end:
+            discount = discount.masked_fill(step.truncated, 0)
         transition = Transition(self.obs, action, step.reward, discount, step.obs)
         agent.learn(transition, over, self.step, self._episode >= self.learning_starts)
         self._return += step.reward
@@ -198,34 +204,46 @@ class MemberTraining:
             return self.results.returns[members, episode]
         pairs = zip(members.tolist(), episode.tolist(), strict=True)
         seeds = [derive_seed(self._seeds[n], "score", e) for n, e in pairs]
-        score, steps = self.score(self.agent.greedy_copy(over), seeds)
+        with self.agent.only(over):
+            score, steps = self.score(self.agent, seeds)
         self.results.judge_steps[members] += steps.cpu()
         return score.cpu()
 
+    def _store(self) -> None:
+        """Writes the rows of the members that are left among those of all."""
+        for name, value in self.agent.rows().items():
+            cast(dict[str, Tensor], self._everyone)[name][self.members.to(value.device)] = value
+
     def _leave(self, finished: Tensor) -> None:
-        """Stores the finished members and goes on with the others."""
-        for name, value in self.agent.state_dict().items():
-            self.state[name][self.members[finished]] = value[finished.to(value.device)]
+        """Goes on without the finished members."""
+        if self._everyone is None:
+            self._everyone = {name: value.clone() for name, value in self.agent.rows().items()}
+        self._store()
         rows = (~finished).nonzero().squeeze(1)
+        self._narrow(rows)
+        if not self.done:
+            there = rows.to(self.obs.device)
+            self.agent.keep(there)
+            self.envs.keep(there)
+
+    def _narrow(self, rows: Tensor) -> None:
+        """The state of the loop is that of the members ``rows`` of those that are left."""
         self.members = self.members[rows]
-        if self.done:
-            return
-        there = rows.to(self.obs.device)
-        self.agent.keep(there)
-        self.envs.keep(there)
-        self.obs, self._episode = self.obs[there], self._episode[there]
-        self._return, self._length = self._return[there], self._length[there]
+        for name in _LOOP:
+            value = getattr(self, name)
+            setattr(self, name, value[rows.to(value.device)])
 
 
 _LIVE = ("loop", "envs", "memory")  # parts of a snapshot with one row for each member that is left
-_ALL = ("agent", "results")  # and those with one for every member
+_ALL = ("agent", "results")  # and those with one for every member; most agents are saved apart
 
 
 def member_snapshot(state: dict[str, Any], member: int) -> dict[str, Any]:
     """The snapshot of one member trained alone, out of that of a stack."""
     row = (state["members"] == member).nonzero().squeeze(1)
     live = {part: {name: value[row] for name, value in state[part].items()} for part in _LIVE}
-    every = {part: {name: value[member : member + 1].clone() for name, value in state[part].items()} for part in _ALL}
+    parts = [part for part in _ALL if part in state]
+    every = {part: {name: value[member : member + 1].clone() for name, value in state[part].items()} for part in parts}
     return {"step": state["step"], "members": torch.zeros_like(row), **live, **every}
 
 
@@ -233,7 +251,7 @@ def join_snapshots(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The snapshot of a stack out of those of its members, all taken at one step."""
     members = [n for n, state in enumerate(states) if len(state["members"])]
     left = [states[n] for n in members] or [states[0]]
-    parts = {part: left if part in _LIVE else list(states) for part in (*_LIVE, *_ALL)}
+    parts = {part: left if part in _LIVE else list(states) for part in (*_LIVE, *_ALL) if part in states[0]}
     joined = {
         part: {name: torch.cat([state[part][name] for state in rows]) for name in rows[0][part]} for part, rows in parts.items()
     }
@@ -241,30 +259,22 @@ def join_snapshots(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 @torch.no_grad()
-def evaluate_agents(agent: Agent, envs: EnvBatch, episodes: int, noisy_as: int | None = None) -> tuple[Tensor, Tensor]:
+def evaluate_agents(agent: Agent, envs: EnvBatch, episodes: int) -> tuple[Tensor, Tensor]:
     """Returns and lengths ``[N, K]`` of ``episodes`` = K test episodes per member, without exploration.
 
     envs: ``N * K`` environments, member by member.
-    noisy_as: explore as in this training episode, as the earlier code did; for K = 1.
     """
     members = agent.num_members
     over = torch.zeros(members * episodes, dtype=torch.bool, device=agent.device)
     obs = envs.reset(over)
     total, length = torch.zeros(len(over), device=obs.device), torch.zeros(len(over), dtype=torch.int64, device=obs.device)
-    step = 0
     while not over.all():
-        if noisy_as is None:
-            action = agent.greedy(obs.unflatten(0, (members, episodes))).flatten(0, 1)
-        else:
-            episode = torch.full((members,), noisy_as, device=obs.device)
-            action = agent.to_env(agent.act(obs, episode, step))
-        outcome = envs.step(action)
+        outcome = envs.step(agent.greedy(obs.unflatten(0, (members, episodes))).flatten(0, 1))
         total += outcome.reward.masked_fill(over, 0)
         length += outcome.length.masked_fill(over, 0)
         ended = outcome.terminated | outcome.truncated
         over |= ended
         obs = envs.reset(ended) if ended.any() else outcome.obs
-        step += 1
     return total.unflatten(0, (members, episodes)), length.unflatten(0, (members, episodes))
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-
-import torch
+from dataclasses import dataclass
+from typing import Any
 
 from lightning_rl.core.seeding import generator
-from lightning_rl.nets.members import MemberMLP, varied_params
 
 
 @dataclass(frozen=True)
@@ -21,15 +19,19 @@ class Variation:
     widths: tuple[int, ...]
     depths: tuple[int, ...]
 
-    def net(self, in_size: int, out_size: int, base: MemberMLP) -> MemberMLP:
-        """The smallest architecture that holds every member."""
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        """The smallest hidden layers that hold every member."""
         if len(set(self.depths)) > 1:
             raise ValueError(f"members of one stack need one depth, got {self.depths}; group them by depth")
-        return replace(base, in_size=in_size, hidden=(max(self.widths),) * self.depths[0], out_size=out_size)
+        return (max(self.widths),) * self.depths[0]
 
-    def params(self, net: MemberMLP, generators: Sequence[torch.Generator]) -> torch.Tensor:
-        """Fresh parameters in ``net``, each member initialised as the small network that it is."""
-        return varied_params(net, self.widths, generators)
+
+def vary_agents(cfg: Any, seeds: Sequence[int]) -> Variation | None:
+    """Hyper-parameters around those of an agent's config, drawn for each seed; None for tables, which have no network."""
+    if not hasattr(cfg, "hidden"):
+        return None
+    return vary(cfg.learning_rate, cfg.batch_size or 1, cfg.hidden[0], len(cfg.hidden), seeds)
 
 
 def vary(learning_rate: float, batch_size: int, width: int, depth: int, seeds: Sequence[int]) -> Variation:

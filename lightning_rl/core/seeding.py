@@ -53,8 +53,8 @@ class MemberNoise:
     """
 
     def __init__(
-        self, seeds: Sequence[int], purpose: str, shape: tuple[int, ...], kind: str, device: str = "cpu",
-        lengths: Sequence[int] | None = None, block: int = _BLOCK,
+        self, seeds: Sequence[int], purpose: str, shape: tuple[int, ...], kind: str,
+        device: torch.device | str | None = None, lengths: Sequence[int] | None = None, block: int = _BLOCK,
     ):  # fmt: skip
         self.block = block
         self.seeds, self.purpose, self.shape, self.kind, self.device = list(seeds), purpose, shape, kind, device
@@ -82,6 +82,10 @@ class MemberNoise:
             block[:, n, : row.shape[1]] = row
             block[:, n, row.shape[1] :] = row[:, :1]
         return block
+
+    def to(self, device: torch.device) -> None:
+        """Gives the noise on this device from now on."""
+        self.device, self._block = device, self._block.to(device)
 
     def keep(self, rows: torch.Tensor) -> None:
         """Goes on with the members ``rows`` alone."""

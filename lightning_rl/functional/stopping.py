@@ -9,20 +9,16 @@ import torch
 from torch import Tensor
 
 
-def _window_mean(returns: Tensor, start: Tensor, end: Tensor) -> Tensor:
+def window_mean(returns: Tensor, start: Tensor, end: Tensor) -> Tensor:
     """Mean of ``returns[n, start[n]:end[n]]``; nan where that is empty."""
     column = torch.arange(returns.shape[1], device=returns.device)
     inside = (column >= start.unsqueeze(1)) & (column < end.unsqueeze(1))
     return torch.where(inside, returns, 0.0).sum(1) / inside.sum(1)
 
 
-def solved(returns: Tensor, count: Tensor, window: int, threshold: float, faithful: bool = False) -> Tensor:
-    """Whether the mean of the last ``window`` returns has reached ``threshold``.
-
-    faithful: averages fewer while there are fewer, as the earlier code did: a lucky first episode then ends the run.
-    """
-    reached = _window_mean(returns, (count - window).clamp(min=0), count) >= threshold
-    return reached if faithful else reached & (count >= window)
+def solved(returns: Tensor, count: Tensor, window: int, threshold: float) -> Tensor:
+    """Whether the mean of the last ``window`` returns has reached ``threshold``."""
+    return (window_mean(returns, (count - window).clamp(min=0), count) >= threshold) & (count >= window)
 
 
 def plateaued(returns: Tensor, count: Tensor, window: int, tolerance: float, learning_starts: int) -> Tensor:
@@ -32,6 +28,6 @@ def plateaued(returns: Tensor, count: Tensor, window: int, tolerance: float, lea
     R' averages fewer values while there are fewer.
     """
     middle = (count - window).clamp(min=0)
-    now = _window_mean(returns, middle, count)
-    before = _window_mean(returns, (middle - window).clamp(min=0), middle)
+    now = window_mean(returns, middle, count)
+    before = window_mean(returns, (middle - window).clamp(min=0), middle)
     return ((now - before).abs() / (before.abs() + 1e-9) < tolerance) & (count > learning_starts + window)

@@ -10,18 +10,12 @@ import torch
 from torch import Tensor
 
 
-def discount_after(
-    terminated: Tensor, truncated: Tensor, gamma: float, faithful: bool = False, continuation: Tensor | None = None
-) -> Tensor:
+def discount_after(terminated: Tensor, gamma: float, continuation: Tensor | None = None) -> Tensor:
     """``discount`` of a step ``[...]``: a time limit is no termination (Pardo et al. 2018).
 
-    faithful: as in the earlier code, which stored the time limit as a termination.
     continuation ``[...]``: a learned probability of going on, used as it is instead of ``terminated``.
     """
-    if continuation is not None:
-        return gamma * continuation.masked_fill(truncated, 0) if faithful else gamma * continuation
-    ended = terminated | truncated if faithful else terminated
-    return gamma * (~ended).float()
+    return gamma * ((~terminated).float() if continuation is None else continuation)
 
 
 def q_learning_target(reward: Tensor, discount: Tensor, next_q: Tensor) -> Tensor:
@@ -43,14 +37,9 @@ def double_q_target(reward: Tensor, discount: Tensor, next_q: Tensor, next_q_tar
     return sarsa_target(reward, discount, next_q_target, best)
 
 
-def dueling_q(value: Tensor, advantage: Tensor, faithful: bool = False) -> Tensor:
-    """``Q = V + A - mean(A)`` (Wang et al. 2016, arXiv 1511.06581, equation 9); value ``[..., 1]``, advantage ``[..., A]``.
-
-    The mean runs over the actions of one sample. faithful: over samples ``[..., B, A]`` and actions together, as in
-    the earlier code, where Q values of a batch depend on each other; one sample ``[A]`` is a batch of its own.
-    """
-    together = faithful and advantage.ndim > 1
-    return value + advantage - advantage.mean((-2, -1) if together else -1, keepdim=True)
+def dueling_q(value: Tensor, advantage: Tensor) -> Tensor:
+    """``Q = V + A - mean(A)`` (Wang et al. 2016, arXiv 1511.06581, equation 9); value ``[..., 1]``, advantage ``[..., A]``."""
+    return value + advantage - advantage.mean(-1, keepdim=True)
 
 
 def twin_target(reward: Tensor, discount: Tensor, next_q: Tensor) -> Tensor:

@@ -7,10 +7,11 @@ seed; what a member does is a function of its own seed, so one seed of many is, 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from lightning_rl.agents import ppo
@@ -19,6 +20,7 @@ from lightning_rl.agents.training import MemberTraining, StopRule, mean_test_ret
 from lightning_rl.core.types import Episode
 from lightning_rl.envs.proxies import make_envs
 from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.functional.compat import solved_early
 from lightning_rl.functional.deterministic import BestAction, TanhAction
 from lightning_rl.functional.stopping import plateaued, solved
 from lightning_rl.methods.agent_configs import AGENTS, AgentConfig
@@ -47,6 +49,9 @@ class AgentMethod(StackedMethod):
         super().__init_subclass__(**kwargs)
         cls.Config = AGENTS[cls.kind].config
 
+    def optimisers(self) -> list[torch.optim.Optimizer]:
+        return self.agent.optimizers()
+
     @classmethod
     def misfit(cls, spec: EnvSpec) -> str | None:
         return AGENTS[cls.kind].misfit(spec)
@@ -59,7 +64,7 @@ class AgentMethod(StackedMethod):
         """Every seed starts from the policy; critics, optimisers, memory and counters start anew."""
         super().adopt(weights)
         self.agent.adopt(self.policy.net)
-        self._take_policies(range(len(self.seeds)))
+        self._take_policies()
 
     def rollouts(self, num_workers: int = 0) -> AgentRollouts:
         """The training and the evaluation of the agents; num_workers play the evaluation."""
@@ -73,11 +78,10 @@ class AgentMethod(StackedMethod):
         end, repeat = batch.step + self.decisions(batch.step, 0), self.spec.repeat
         while not batch.done and batch.step < end and (some := self.decisions(batch.step, int(batch.env_steps.max()), repeat)):
             batch.run(some)  # once, but where an episode ended within a repeated action
-        rows = range(len(self.seeds)) if batch.done else batch.members.tolist()
         self.member_counters[:, 0] = batch.env_steps
-        self.member_counters[rows, 1] = self.agent.num_updates
+        self.member_counters[:, 1] = self.agent.num_updates
         self.member_counters[:, 3] = batch.results.episodes
-        self._take_policies(rows)
+        self._take_policies()
         self.sum_up()
         speed = self.speed_scalars(int(batch.env_steps.sum() - played))
         self.log_members([{**rollout_scalars(batch, before, n), **speed} for n in range(len(self.seeds))])
@@ -92,10 +96,10 @@ class AgentMethod(StackedMethod):
             for n in members
         ])  # fmt: skip
 
-    def _take_policies(self, members: Sequence[int]) -> None:
-        """Copies the agent's rows, which are these members, into the plain networks."""
-        for row, member in enumerate(members):
-            state = self.agent.module(row).state_dict()
+    def _take_policies(self) -> None:
+        """Copies the agent's rows into the plain networks."""
+        for member in range(len(self.seeds)):
+            state = self.agent.module(member).state_dict()
             total = sum(float(value.sum()) for value in state.values())
             self.check_member(member, total)
             self.policies[member].net.load_state_dict(state)
@@ -126,7 +130,7 @@ def _stop_rule(cfg: AgentConfig, spec: EnvSpec) -> StopRule | None:
     threshold = spec.solved_return if cfg.solved_return is None else cfg.solved_return
     if threshold is None:  # nothing counts as solved: it plays all its episodes
         return None
-    return functools.partial(solved, window=cfg.early_out_num, threshold=threshold, faithful=cfg.faithful)
+    return functools.partial(solved_early if cfg.faithful else solved, window=cfg.early_out_num, threshold=threshold)
 
 
 class AgentRollouts(Rollouts):

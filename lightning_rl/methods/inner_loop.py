@@ -20,6 +20,7 @@ from lightning_rl.agents.training import MemberTraining, Results, StopRule, eval
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, make_envs
 from lightning_rl.evolution.proposals import Item, Proposal
+from lightning_rl.functional.compat import solved_early
 from lightning_rl.functional.stopping import plateaued, solved
 from lightning_rl.methods.agent_configs import AGENTS, vary_agents
 
@@ -172,7 +173,7 @@ class InnerLoop:
         training = MemberTraining(
             agent, envs, cfg.train_episodes, cfg.gamma, init, stop=self._stop_rule(cfg, init),
             score=mean_test_return(functools.partial(make_envs, spec), self.judge_episodes) if judged else None,
-            faithful_time_limits=cfg.faithful if limit_terminates is None else limit_terminates,
+            time_limits_end=cfg.faithful if limit_terminates is None else limit_terminates,
         )  # fmt: skip
         training.run(-(-self.max_train_steps // cfg.action_repeat))
         training.finish()
@@ -186,7 +187,8 @@ class InnerLoop:
                 plateaued, window=cfg.early_out_num, tolerance=cfg.early_out_virtual_diff, learning_starts=init
             )
         if self.stop_rule == "solved" and self.solved_return is not None:
-            return functools.partial(solved, window=cfg.early_out_num, threshold=self.solved_return, faithful=cfg.faithful)
+            rule = solved_early if cfg.faithful else solved
+            return functools.partial(rule, window=cfg.early_out_num, threshold=self.solved_return)
         return None
 
     def outcomes(self, trained: Trained) -> list[Outcome]:

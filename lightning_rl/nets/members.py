@@ -108,8 +108,15 @@ class MemberMLP:
         """Columns ``D`` of the parameter block."""
         return sum(self._sizes)
 
-    def init(self, generators: Sequence[torch.Generator]) -> Tensor:
-        """Fresh parameters ``[N, D]``; member ``n`` draws from ``generators[n]`` alone."""
+    def init(self, generators: Sequence[torch.Generator], widths: Sequence[int] | None = None) -> Tensor:
+        """Fresh parameters ``[N, D]``; member ``n`` draws from ``generators[n]`` alone.
+
+        widths: each member is initialised as the small network with ``widths[n]`` units in each hidden layer that it is.
+        """
+        if widths is not None:
+            small = [replace(self, hidden=(width,) * len(self.hidden)) for width in widths]
+            rows = [self.embed(net, net.init([g])) for net, g in zip(small, generators, strict=True)]
+            return torch.cat(rows)
         offset = self._per_column([piece.offset for piece in self._pieces])
         if self.initialisation == "uniform":
             uniform = torch.stack([torch.rand(self.size, generator=g) for g in generators])
@@ -223,6 +230,7 @@ class MemberMLP:
         grad -= grad.mean(1, keepdim=True) + normal * (grad * normal).mean(1, keepdim=True)
         return grad.mul_(inverse_std)
 
+    @torch.no_grad()
     def embed(self, other: MemberMLP, params: Tensor) -> Tensor:
         """Parameters ``[N, self.size]`` of this architecture that compute what a narrower ``other`` computes with ``params``.
 
@@ -305,15 +313,3 @@ def _write_gradient(grad: Tensor, below: Tensor, into: Layer) -> None:
         into.weight.copy_(torch.bmm(grad, below.mT).mT)
     else:
         into.weight.copy_(torch.bmm(below, grad.mT))
-
-
-def varied_params(net: MemberMLP, widths: Sequence[int], generators: Sequence[torch.Generator]) -> Tensor:
-    """Fresh parameters ``[N, net.size]`` of members with ``widths[n]`` units in each hidden layer.
-
-    Each member is initialised as the small network that it is, then embedded in ``net``.
-    """
-    rows = []
-    for width, generator in zip(widths, generators, strict=True):
-        small = replace(net, hidden=(width,) * len(net.hidden))
-        rows.append(net.embed(small, small.init([generator])))
-    return torch.cat(rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, cast
@@ -14,6 +14,9 @@ from lightning_rl.functional.value_learning import dueling_q
 from lightning_rl.nets.activations import ActivationName
 from lightning_rl.nets.members import MemberMLP, Pullback
 
+Combine = Callable[[Tensor, Tensor], Tensor]
+"""(value ``[..., 1]``, advantage ``[..., A]``) -> Q values ``[..., A]``."""
+
 
 class MemberNet(Protocol):
     """What agents ask of a network."""
@@ -22,7 +25,7 @@ class MemberNet(Protocol):
     def hidden(self) -> tuple[int, ...]: ...
     @property
     def size(self) -> int: ...
-    def init(self, generators: Sequence[torch.Generator]) -> Tensor: ...
+    def init(self, generators: Sequence[torch.Generator], widths: Sequence[int] | None = None) -> Tensor: ...
     def __call__(self, params: Tensor, x: Tensor) -> Tensor: ...
     def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, Pullback]: ...
     def module(self, params: Tensor) -> nn.Module: ...
@@ -33,7 +36,7 @@ class MemberNet(Protocol):
 class DuelingNet:
     """Features, a linear layer of them, then a head for the value and one for the advantages (arXiv 1511.06581).
 
-    Each head has one hidden layer as wide as the features. faithful: see ``dueling_q``.
+    Each head has one hidden layer as wide as the features. combine: value and advantages to Q values, a projection.
     """
 
     in_size: int
@@ -41,7 +44,7 @@ class DuelingNet:
     num_actions: int
     feature_size: int
     activation: ActivationName = "relu"
-    faithful: bool = False
+    combine: Combine = dueling_q
 
     @cached_property
     def parts(self) -> tuple[MemberMLP, MemberMLP, MemberMLP]:
@@ -57,16 +60,17 @@ class DuelingNet:
     def size(self) -> int:
         return sum(part.size for part in self.parts)
 
-    def init(self, generators: Sequence[torch.Generator]) -> Tensor:
-        """Fresh parameters ``[N, D]``."""
-        return torch.cat([part.init(generators) for part in self.parts], dim=1)
+    def init(self, generators: Sequence[torch.Generator], widths: Sequence[int] | None = None) -> Tensor:
+        """Fresh parameters ``[N, D]``. widths: of the features' hidden layers, see ``MemberMLP.init``."""
+        features, *heads = self.parts
+        return torch.cat([features.init(generators, widths), *(head.init(generators) for head in heads)], dim=1)
 
     def __call__(self, params: Tensor, x: Tensor) -> Tensor:
         """Q values ``[N, B, A]`` for observations x ``[N, B, O]``."""
         features, value, advantage = self.parts
         a, b, c = params.split([part.size for part in self.parts], dim=1)
         z = features(a, x)
-        return dueling_q(value(b, z), advantage(c, z), self.faithful)
+        return self.combine(value(b, z), advantage(c, z))
 
     @torch.no_grad()
     def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, Pullback]:
@@ -80,17 +84,17 @@ class DuelingNet:
         def pullback(grad: Tensor, want_x: bool = False) -> tuple[Tensor, Tensor | None]:
             # The gradient to the advantages is centred as the advantages are: their mean is taken from them.
             to_b, z_by_value = to_value(grad.sum(-1, keepdim=True), True)
-            to_c, z_by_advantage = to_advantage(dueling_q(torch.zeros_like(v), grad, self.faithful), True)
+            to_c, z_by_advantage = to_advantage(self.combine(torch.zeros_like(v), grad), True)
             to_a, to_x = to_features(cast(Tensor, z_by_value) + cast(Tensor, z_by_advantage), want_x)
             return torch.cat([to_a, to_b, to_c], dim=1), to_x
 
-        return dueling_q(v, adv, self.faithful), pullback
+        return self.combine(v, adv), pullback
 
     def module(self, params: Tensor) -> nn.Module:
         """Member ``params`` ``[D]`` as a plain module."""
         pieces = params.split([part.size for part in self.parts])
         features, value, advantage = (part.module(piece) for part, piece in zip(self.parts, pieces, strict=True))
-        return DuelingModule(features, value, advantage, self.faithful)
+        return DuelingModule(features, value, advantage, self.combine)
 
     def from_modules(self, modules: Sequence[nn.Module]) -> Tensor:
         """The block ``[N, D]`` of plain modules laid out as ``module`` lays them out."""
@@ -100,16 +104,16 @@ class DuelingNet:
 
 
 class DuelingModule(nn.Module):
-    """One dueling network: obs ``[..., O]`` to Q values ``[..., A]``. faithful: see ``dueling_q``."""
+    """One dueling network: obs ``[..., O]`` to Q values ``[..., A]``."""
 
-    def __init__(self, features: nn.Module, value: nn.Module, advantage: nn.Module, faithful: bool = False):
+    def __init__(self, features: nn.Module, value: nn.Module, advantage: nn.Module, combine: Combine = dueling_q):
         super().__init__()
-        self.faithful = faithful
+        self.combine = combine
         self.features, self.value, self.advantage = features, value, advantage
 
     def forward(self, obs: Tensor) -> Tensor:
         z = self.features(obs)
-        return dueling_q(self.value(z), self.advantage(z), self.faithful)
+        return self.combine(self.value(z), self.advantage(z))
 
 
 @dataclass(frozen=True)
@@ -122,9 +126,9 @@ class TwinCritic:
     def size(self) -> int:
         return 2 * self.net.size
 
-    def init(self, generators: Sequence[torch.Generator]) -> Tensor:
-        """Fresh parameters ``[N, 2 D]``."""
-        return torch.cat([self.net.init(generators), self.net.init(generators)], dim=1)
+    def init(self, generators: Sequence[torch.Generator], widths: Sequence[int] | None = None) -> Tensor:
+        """Fresh parameters ``[N, 2 D]``; see ``MemberMLP.init``."""
+        return torch.cat([self.net.init(generators, widths), self.net.init(generators, widths)], dim=1)
 
     def __call__(self, params: Tensor, obs: Tensor, action: Tensor) -> Tensor:
         """Both values ``[N, 2, B]`` of obs ``[N, B, O]`` and action ``[N, B, A]``."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from lightning_rl.agents.training import join_snapshots, member_snapshot
 from lightning_rl.core.limits import shorten
@@ -48,12 +49,31 @@ def member_checkpoint(checkpoint: dict[str, Any], member: int, data_key: str) ->
     state, mine = checkpoint["state_dict"], f"policies.{member}."
     weights = {name: value for name, value in state.items() if not name.startswith("policies.")}
     weights |= {f"policies.0.{name.removeprefix(mine)}": value for name, value in state.items() if name.startswith(mine)}
-    weights["member_counters"] = state["member_counters"][member : member + 1].clone()
+    weights |= {name: state[name][member : member + 1].clone() for name in _stacked(weights)}
     weights |= dict(zip(COUNTERS, weights["member_counters"][0].clone(), strict=True))
-    changed = {"hyper_parameters": hparams, "state_dict": weights}
+    changed: dict[str, Any] = {"hyper_parameters": hparams, "state_dict": weights}
+    if "optimizer_states" in checkpoint:
+        clock, *optimizers = checkpoint["optimizer_states"]
+        own = [_map_moments([optimizer], lambda rows: rows[0][member : member + 1].clone()) for optimizer in optimizers]
+        changed["optimizer_states"] = [clock, *own]
     if data_key in checkpoint:
         changed[data_key] = member_snapshot(checkpoint[data_key], member)
     return {**checkpoint, **changed}
+
+
+def _stacked(weights: Mapping[str, Any]) -> list[str]:
+    """The names of the tensors that have a row for each member."""
+    return [name for name in weights if name == "member_counters" or name.startswith("agent.")]
+
+
+def _map_moments(optimizers: Sequence[dict[str, Any]], function: Callable[[list[Tensor]], Tensor]) -> dict[str, Any]:
+    """The state of an optimiser whose tensors are ``function`` of those that several states of it have by one name."""
+    first = optimizers[0]
+    state = {
+        number: {name: function([optimizer["state"][number][name] for optimizer in optimizers]) for name in moments}
+        for number, moments in first["state"].items()
+    }
+    return {**first, "state": state}
 
 
 def join_checkpoints(checkpoints: Sequence[dict[str, Any]], data_key: str) -> dict[str, Any]:
@@ -69,7 +89,12 @@ def join_checkpoints(checkpoints: Sequence[dict[str, Any]], data_key: str) -> di
         for name, value in checkpoint["state_dict"].items():
             if name.startswith("policies.0."):
                 weights[f"policies.{member}.{name.removeprefix('policies.0.')}"] = value
-    weights["member_counters"] = torch.cat([checkpoint["state_dict"]["member_counters"] for checkpoint in checkpoints])
+    for name in _stacked(weights):
+        weights[name] = torch.cat([checkpoint["state_dict"][name] for checkpoint in checkpoints])
     weights |= dict(zip(COUNTERS, weights["member_counters"].amax(0), strict=True))
     data = join_snapshots([checkpoint[data_key] for checkpoint in checkpoints])
-    return {**first, "hyper_parameters": hparams, "state_dict": weights, data_key: data}
+    clock, *_ = first["optimizer_states"]
+    stacks = zip(*(checkpoint["optimizer_states"][1:] for checkpoint in checkpoints), strict=True)
+    optimizers = [clock, *(_map_moments(states, torch.cat) for states in stacks)]
+    changed = {"hyper_parameters": hparams, "state_dict": weights, "optimizer_states": optimizers, data_key: data}
+    return {**first, **changed}

@@ -1,5 +1,8 @@
+from copy import deepcopy
+
 import pytest
 import torch
+from torch import nn
 
 from lightning_rl.agents.base import track
 from lightning_rl.agents.optim import MemberAdam
@@ -16,13 +19,14 @@ def test_one_stack_equals_n_adams(max_norm):
     """Own learning rates, steps and norms."""
     rates = [1e-4, 3e-4, 1e-3, 1e-2, 0.1]
     start = torch.randn(N, D)
-    params = start.clone()
-    adam = MemberAdam(params, torch.tensor(rates, dtype=torch.float64), max_grad_norm=max_norm)
+    params = nn.Parameter(start.clone())
+    adam = MemberAdam(params, rates, max_grad_norm=max_norm)
     rows = [start[n].clone().requires_grad_() for n in range(N)]
     alone = [torch.optim.Adam([row], lr=rate) for row, rate in zip(rows, rates, strict=True)]
     for step, grad in enumerate(gradients(60)):
         active = torch.tensor([(step + n) % (n + 1) == 0 for n in range(N)])
-        adam.step(params, grad, active)
+        params.grad = grad
+        adam.step(active=active)
         for n in active.nonzero().flatten().tolist():
             rows[n].grad = grad[n].clone()
             if max_norm is not None:
@@ -31,40 +35,65 @@ def test_one_stack_equals_n_adams(max_norm):
     for n in range(N):
         state = alone[n].state[rows[n]]
         assert adam.num_steps[n] == state["step"]
-        torch.testing.assert_close(params[n], rows[n].detach(), rtol=2e-6, atol=1e-6)
-        torch.testing.assert_close(adam.exp_avg[n], state["exp_avg"], rtol=1e-5, atol=0)
-        torch.testing.assert_close(adam.exp_avg_sq[n], state["exp_avg_sq"], rtol=1e-5, atol=0)
+        torch.testing.assert_close(params.data[n], rows[n].detach(), rtol=2e-6, atol=1e-6)
+        torch.testing.assert_close(adam.moments["exp_avg"][n], state["exp_avg"], rtol=1e-5, atol=0)
+        torch.testing.assert_close(adam.moments["exp_avg_sq"][n], state["exp_avg_sq"], rtol=1e-5, atol=0)
 
 
-def test_inactive_members_do_not_change_at_all():
-    params = torch.randn(N, D)
-    adam = MemberAdam(params, torch.full((N,), 0.1))
-    adam.step(params, torch.randn(N, D), torch.ones(N, dtype=torch.bool))
-    before, state = params.clone(), {k: v.clone() for k, v in adam.state_dict().items()}
-    active = torch.tensor([False, True, False, False, False])
-    adam.step(params, torch.randn(N, D), active)
-    assert torch.equal(params[~active], before[~active])
-    assert not torch.equal(params[active], before[active])
-    for name, value in adam.state_dict().items():
-        assert torch.equal(value[~active], state[name][~active])
+def stepped(max_norm=None):
+    """Members after a step that all of them took."""
+    params = nn.Parameter(torch.randn(N, D))
+    adam = MemberAdam(params, 0.1, max_grad_norm=max_norm)
+    params.grad = torch.randn(N, D)
+    adam.step(active=torch.ones(N, dtype=torch.bool))
+    return params, adam, params.detach().clone(), {k: v.clone() for k, v in adam.rows().items()}
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+@pytest.mark.parametrize("bad", [1.0, float("nan"), float("inf")])
 @pytest.mark.parametrize("max_norm", [None, 0.5])
-def test_no_gradient_whatever_reaches_an_inactive_member(bad, max_norm):
-    params = torch.randn(N, D)
-    adam = MemberAdam(params, torch.full((N,), 0.1), max_grad_norm=max_norm)
-    adam.step(params, torch.randn(N, D), torch.ones(N, dtype=torch.bool))
-    before, state = params.clone(), {k: v.clone() for k, v in adam.state_dict().items()}
+def test_inactive_members_do_not_change_at_all_whatever_their_gradient(bad, max_norm):
+    params, adam, before, state = stepped(max_norm)
     active = torch.tensor([True, False, True, False, True])
-    grad = torch.randn(N, D)
-    grad[1], grad[3, 0] = bad, bad
-    adam.step(params, grad, active)
+    params.grad = torch.randn(N, D)
+    params.grad[1], params.grad[3, 0] = bad, bad
+    adam.step(active=active)
     assert torch.equal(params[~active], before[~active])
-    for name, value in adam.state_dict().items():
+    for name, value in adam.rows().items():
         assert torch.equal(value[~active], state[name][~active])
     assert params.isfinite().all()
     assert not torch.equal(params[active], before[active])
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.01])
+def test_members_that_always_step_together_take_one_pass(decay):
+    """As members that step apart, and as ``torch.optim.AdamW`` with a decay that is scaled by the learning rate."""
+    one, two, three = (nn.Parameter(torch.linspace(-1, 1, N * D).view(N, D)) for _ in range(3))
+    together, apart = (MemberAdam(x, 0.02, (0.9, 0.99), 1e-5, decay, 0.5) for x in (one, two))
+    known = torch.optim.AdamW([three], 0.02, (0.9, 0.99), 1e-5, decay / 0.02)
+    for grad in gradients(20):
+        for x in (one, two):
+            x.grad = grad.clone()
+        norm = grad.norm(dim=1, keepdim=True)
+        three.grad = grad * (0.5 / (norm + 1e-6)).clamp(max=1)
+        together.step(members=slice(0, 2))
+        together.step(members=slice(2, N))
+        apart.step(active=torch.ones(N, dtype=torch.bool))
+        known.step()
+    assert together.num_steps.tolist() == apart.num_steps.tolist() == [20] * N
+    torch.testing.assert_close(one, two, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(one, three, rtol=1e-5, atol=1e-6)
+
+
+def test_its_state_is_that_of_an_optimiser_of_torch():
+    params, adam, _, _ = stepped()
+    other = nn.Parameter(params.detach().clone())
+    copy = MemberAdam(other, 0.5)
+    copy.load_state_dict(deepcopy(adam.state_dict()))
+    for x, optimizer in ((params, adam), (other, copy)):
+        x.grad = torch.ones(N, D)
+        optimizer.step(active=torch.ones(N, dtype=torch.bool))
+    assert torch.equal(params, other)
+    assert copy.num_steps.tolist() == [2] * N
 
 
 def test_targets_of_inactive_members_stay_whatever_their_parameters_are():
@@ -75,29 +104,27 @@ def test_targets_of_inactive_members_stay_whatever_their_parameters_are():
 
 def test_first_step_is_the_learning_rate_along_the_sign():
     """By hand: with both moments corrected, the first step is lr * g / (|g| + eps)."""
-    params = torch.zeros(2, 2)
-    MemberAdam(params, torch.tensor([0.1, 0.2])).step(params, torch.tensor([[3.0, -4.0], [0.5, 0.0]]), torch.tensor([True, True]))
-    torch.testing.assert_close(params, torch.tensor([[-0.1, 0.1], [-0.2, 0.0]]))
+    params = nn.Parameter(torch.zeros(2, 2))
+    params.grad = torch.tensor([[3.0, -4.0], [0.5, 0.0]])
+    MemberAdam(params, [0.1, 0.2]).step()
+    torch.testing.assert_close(params.detach(), torch.tensor([[-0.1, 0.1], [-0.2, 0.0]]))
 
 
-def test_keeping_rows_goes_on_as_before():
-    params = torch.randn(N, D)
-    adam = MemberAdam(params, torch.full((N,), 0.1))
-    first, second = gradients(2)
-    everyone = torch.ones(N, dtype=torch.bool)
-    adam.step(params, first, everyone)
+def test_rows_go_on_as_before():
+    params, adam, _, _ = stepped()
     rows = torch.tensor([3, 1])
-    some, other = params[rows], MemberAdam(params, torch.full((N,), 0.1))
-    other.load_state_dict(adam.state_dict())
-    other.keep(rows)
-    adam.step(params, second, everyone)
-    other.step(some, second[rows], everyone[:2])
+    some = nn.Parameter(params.detach()[rows])
+    other = MemberAdam(some, 0.1)
+    other.load_rows({name: value[rows] for name, value in adam.rows().items()})
+    params.grad = torch.randn(N, D)
+    some.grad = params.grad[rows]
+    adam.step(active=torch.ones(N, dtype=torch.bool))
+    other.step(active=torch.ones(2, dtype=torch.bool))
     assert torch.equal(some, params[rows])
 
 
-def test_wrong_shapes_are_refused():
-    with pytest.raises(ValueError, match=r"learning_rate must be \[N\] = \[5\], got \[1\]"):
-        MemberAdam(torch.zeros(N, D), torch.zeros(1))
-    adam = MemberAdam(torch.zeros(N, D), torch.zeros(N))
-    with pytest.raises(ValueError, match="other tensors than MemberAdam: exp_avg"):
-        adam.load_state_dict({k: v for k, v in adam.state_dict().items() if k != "exp_avg"})
+def test_what_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match=r"need one learning rate or 5, one per member, got \[1\]"):
+        MemberAdam(nn.Parameter(torch.zeros(N, D)), [0.1])
+    with pytest.raises(ValueError, match="without a gradient"):
+        MemberAdam(nn.Parameter(torch.zeros(N, D)), 0.1).step()

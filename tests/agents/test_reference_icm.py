@@ -3,22 +3,24 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from member_helpers import Task, config, off_policy, ppo_of, table_of
 from reference_helpers import close, close_to_adam, count, descend, leaf, of_member, perceptron, random_batch
 
-from lightning_rl.agents.dqn import DDQN, DQNSettings
-from lightning_rl.agents.icm import ICM, ICMSettings
-from lightning_rl.agents.ppo import PPO, PPOSettings
+from lightning_rl.agents.dqn import DDQN
+from lightning_rl.agents.icm import ICM
 from lightning_rl.agents.replay import Transition
-from lightning_rl.agents.tabular import Tabular, TabularSettings
-from lightning_rl.nets.members import MemberMLP
 
 OBS, WIDTH, FEATURES, RATE, BETA, ETA = 4, 6, 3, 0.02, 0.3, 0.7
+CURIOUS = {
+    "curiosity": "icm", "icm_learning_rate": RATE, "icm_beta": BETA, "icm_eta": ETA, "icm_hidden_size": WIDTH,
+    "icm_feature_size": FEATURES,
+}  # fmt: skip
 SEEDS, SIZES, ACTIVE = [1, 2, 3], (8, 5, 8), torch.tensor([True, True, False])
 
 
 def make(action_size, continuous, seeds=SEEDS):
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-    return ICM(OBS, action_size, continuous, ICMSettings(RATE, BETA, ETA, WIDTH, FEATURES), generators)
+    return ICM(config("DDQN", **CURIOUS), Task(OBS, action_size), continuous, generators)
 
 
 def losses(params, b, actions, continuous):
@@ -65,7 +67,7 @@ def test_two_steps_of_curiosity(continuous):
 
 
 class Spy(DDQN):
-    def update(self, batch, active, step=0):
+    def update(self, batch, active, step):
         self.seen = batch
         return super().update(batch, active, step)
 
@@ -76,8 +78,8 @@ def one_step(seed, members, num_actions):
 
 def test_agents_with_a_memory_learn_from_reward_and_bonus():
     """A memory of one transition, so that the batch is that one."""
-    settings, over, active = DQNSettings(0.9, 0.01, 4, 1, 0.1, 1.0, 0.1, 0.9), torch.zeros(2, dtype=torch.bool), torch.ones(2) > 0
-    agent = Spy(MemberMLP(OBS, (8,), 3), OBS, settings, [1, 2], curiosity=make(3, False, [1, 2]))
+    over, active = torch.zeros(2, dtype=torch.bool), torch.ones(2) > 0
+    agent = Spy(config("DDQN", **off_policy(0.9, 0.01, 4, 1, 0.1, (8,)), **CURIOUS), Task(OBS, 3), [1, 2])
     start, step = agent.curiosity.params.clone(), one_step(0, 2, 3)
     agent.learn(step, over, 0, active)
     for n in range(2):
@@ -89,9 +91,8 @@ def test_agents_with_a_memory_learn_from_reward_and_bonus():
 
 def test_ppo_learns_from_reward_and_bonus(monkeypatch):
     """The returns that its critic is fitted to are those of reward + bonus."""
-    settings = PPOSettings(0.9, 0.01, 4, 1, None, 0.2, 0.5, 0.0, "returns")
-    nets = MemberMLP(OBS, (8,), 3), MemberMLP(OBS, (8,), 1)
-    agent, over, active = PPO(*nets, False, settings, [1, 2], make(3, False, [1, 2])), torch.zeros(2) > 0, torch.ones(2) > 0
+    settings = {"gamma": 0.9, "rollout_steps": 4, "epochs": 1, "batch_size": None, "standardise": "returns", "hidden": [8]}
+    agent, over, active = ppo_of(OBS, 3, [1, 2], **settings, **CURIOUS), torch.zeros(2) > 0, torch.ones(2) > 0
     start, steps, targets = agent.curiosity.params.clone(), [one_step(t, 2, 3) for t in range(4)], []
     monkeypatch.setattr(agent, "_step", lambda rows, target, advantage, active: targets.append(target))
     for t, step in enumerate(steps):
@@ -107,7 +108,7 @@ def test_ppo_learns_from_reward_and_bonus(monkeypatch):
 
 def test_visits_are_counted_before_they_are_rewarded():
     """beta 0.3: the first visit pays 0.3, the second 0.3 / sqrt 2. Rate 1, nothing follows, so the table is what was paid."""
-    agent = Tabular(4, 2, TabularSettings(0.9, 1.0, 0.0, 0.0, 0.0, count_beta=0.3), [0])
+    agent = table_of(4, 2, [0], 0.9, 1.0, 0.0, 0.0, 0.0, curiosity="count", count_beta=0.3)
     step = Transition(torch.eye(4)[:1], torch.tensor([1]), torch.tensor([2.0]), torch.tensor([0.0]), torch.eye(4)[1:2])
     for number in (1, 2):
         agent.learn(step, torch.tensor([True]), number, torch.tensor([True]))

@@ -4,11 +4,11 @@ import math
 
 import pytest
 import torch
+from member_helpers import ppo_of
 from reference_helpers import Given, close, close_to_adam, count, leaf, perceptron
 
-from lightning_rl.agents.ppo import PPO, PPOSettings
 from lightning_rl.agents.replay import Transition
-from lightning_rl.nets.members import MemberMLP
+from lightning_rl.agents.variation import Variation
 
 SEEDS, RATES, STEPS, OBS, HIDDEN = [1, 2, 3], (0.05, 0.02, 0.05), 8, 3, 8
 ACTIVE = torch.tensor([True, True, False])
@@ -18,11 +18,12 @@ TERMINATED, TRUNCATED = 2, 5  # the steps of the roll-out at which an episode en
 
 def make(continuous, recipe):
     paper = recipe == "returns"
-    settings = PPOSettings(
-        GAMMA, RATES, STEPS, EPOCHS, None if paper else 4, CLIP, VALUE, ENTROPY, recipe, TRACE, 0.4, None if paper else NORM
-    )
-    nets = MemberMLP(OBS, (HIDDEN,), 2, "tanh"), MemberMLP(OBS, (HIDDEN,), 1, "tanh")
-    agent = PPO(*nets, continuous, settings, SEEDS)
+    settings = {
+        "gamma": GAMMA, "rollout_steps": STEPS, "epochs": EPOCHS, "batch_size": None if paper else 4, "clip": CLIP,
+        "value_coef": VALUE, "entropy_coef": ENTROPY, "standardise": recipe, "gae_lambda": TRACE, "std_init": 0.4,
+        "max_grad_norm": None if paper else NORM,
+    }  # fmt: skip
+    agent = ppo_of(OBS, 2, SEEDS, continuous, Variation(RATES, (4,) * 3, (HIDDEN,) * 3, (1,) * 3), **settings)
     g = torch.Generator().manual_seed(3)
     uniform = torch.rand(STEPS, 3, 2, generator=g)
     agent._explore = Given(torch.randn(STEPS, 3, 2, generator=g) if continuous else -torch.log(-torch.log(uniform)))
@@ -33,8 +34,10 @@ def make(continuous, recipe):
 def roll_out(agent):
     """Feeds the agent a roll-out, which makes it learn; the transitions as ``[N, T]``."""
     g, seen = torch.Generator().manual_seed(4), []
+    after = torch.randn(3, OBS, generator=g)
     for t in range(STEPS):
-        obs, after = torch.randn(2, 3, OBS, generator=g)
+        first, following = torch.randn(2, 3, OBS, generator=g)
+        obs, after = first if t - 1 in (TERMINATED, TRUNCATED) else after, following
         action = agent.act(obs, torch.zeros(3, dtype=torch.int64), t)
         discount = torch.full((3,), 0.0 if t == TERMINATED else GAMMA)
         step = Transition(obs, action, torch.randn(3, generator=g), discount, after)

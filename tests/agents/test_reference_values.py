@@ -1,23 +1,20 @@
 """Updates of the off-policy and tabular agents against the same written out in plain torch, member by member."""
 
-import dataclasses
-
 import pytest
 import torch
 import torch.nn.functional as F
+from member_helpers import Task, agent_of, config, ddqn_of, off_policy, table_of
 from reference_helpers import Given, close, close_to_adam, count, descend, leaf, of_member, perceptron, random_batch
 
-from lightning_rl.agents.dqn import DDQN, DQNSettings
+from lightning_rl.agents.dqn import DDQN
 from lightning_rl.agents.replay import Transition
-from lightning_rl.agents.tabular import Tabular, TabularSettings
-from lightning_rl.agents.td3 import TD3, DiscreteTD3, TD3Settings
-from lightning_rl.nets.members import MemberMLP
-from lightning_rl.nets.values import DuelingNet
+from lightning_rl.agents.variation import Variation
 
 SEEDS, RATES, SIZES = [1, 2, 3], (0.05, 0.02, 0.05), (8, 5, 8)
 ACTIVE = torch.tensor([True, True, False])
 TAU = 0.3
 OBS, ACTIONS, HIDDEN = 4, 3, 8
+VARIED = Variation(RATES, SIZES, (HIDDEN,) * 3, (1,) * 3)
 
 
 def plain_q(params, obs):
@@ -40,18 +37,18 @@ def copy(source, target):
 
 
 @pytest.mark.parametrize(
-    ("net", "q_of"),
-    [(MemberMLP(OBS, (HIDDEN,), ACTIONS, "tanh"), plain_q), (DuelingNet(OBS, (HIDDEN,), ACTIONS, 6, "tanh"), dueling_q)],
+    ("name", "own", "q_of"),
+    [("DDQN", {}, plain_q), ("DuelingDDQN", {"feature_size": 6}, dueling_q)],
     ids=["ddqn", "dueling"],
 )
-def test_three_updates_of_double_dqn(net, q_of):
+def test_three_updates_of_double_dqn(name, own, q_of):
     """The online network chooses, the target network judges, nothing follows a termination; squared error, mean of the batch."""
-    agent = DDQN(net, OBS, DQNSettings(0.9, RATES, SIZES, 50, TAU, 1.0, 0.1, 0.9), SEEDS)
-    agent.target.add_(0.5 * torch.randn(agent.target.shape, generator=torch.Generator().manual_seed(0)))
+    agent = ddqn_of(OBS, ACTIONS, SEEDS, name, VARIED, gamma=0.9, tau=TAU, activation="tanh", **own)
+    agent.target.data.add_(0.5 * torch.randn(agent.target.shape, generator=torch.Generator().manual_seed(0)))
     start, start_target = agent.params.clone(), agent.target.clone()
     batches, losses, differ = [random_batch(k, 3, 8, OBS, ACTIONS) for k in range(3)], [], 0
     for batch in batches:
-        losses.append(agent.update(batch, ACTIVE))
+        losses.append(agent.update(batch, ACTIVE, 0))
     for n, (rate, size) in enumerate(zip(RATES[:2], SIZES, strict=False)):
         online, target = leaf(start[n]), start_target[n].clone()
         adam = torch.optim.Adam([online], lr=rate)
@@ -75,13 +72,13 @@ def test_three_updates_of_double_dqn(net, q_of):
     assert agent.num_updates.tolist() == [3, 3, 0]
 
 
-def make_td3(kind, **options):
-    settings = TD3Settings(0.9, RATES, SIZES, 50, TAU, 2, 0.1, 0.4, 0.5, 0)
-    nets = MemberMLP(OBS, (HIDDEN,), 2), MemberMLP(OBS + 2, (HIDDEN,), 1)
-    agent = kind(*nets, settings, SEEDS, **options)
+def make_td3(name, learning_starts=0, **options):
+    own = off_policy(0.9, 0.01, 8, 50, TAU, (HIDDEN,), policy_delay=2, action_std=0.1, target_std=0.4, target_clip=0.5)
+    own |= {"learning_starts": learning_starts, **({"layer_norm": False, **options} if options else {})}
+    agent = agent_of(name, OBS, 2, SEEDS, VARIED, continuous=name == "TD3", **own)
     g = torch.Generator().manual_seed(1)
     for block, size in ((agent.actor_target, agent.actor.size), (agent.critic_target, agent.critic.size)):
-        block[:, :size] += 0.3 * torch.randn(3, size, generator=g)
+        block.data[:, :size] += 0.3 * torch.randn(3, size, generator=g)
     agent._smooth = Given(torch.randn(3, 3, 8, 2, generator=g))
     return agent
 
@@ -136,7 +133,7 @@ def test_three_updates_of_td3():
     def act(params, obs, n, step, purpose):
         return perceptron(params, (OBS, HIDDEN, 2), obs, F.relu).tanh()
 
-    agent = make_td3(TD3)
+    agent = make_td3("TD3")
     assert (0.4 * agent._smooth.values).abs().max() > 0.5
     check_td3(agent, act, lambda action: action.clamp(-1, 1))
 
@@ -146,7 +143,7 @@ def test_three_updates_of_td3():
 )
 def test_three_updates_of_discrete_td3(temperature, hard):
     """Gumbel-softmax actions; hard ones are one-hot with the gradient of the soft ones. Annealing counts the actor's updates."""
-    agent = make_td3(DiscreteTD3, temperature=temperature, temperature_init=0.7, hard=hard)
+    agent = make_td3("TD3-discrete", temperature=temperature, temperature_init=0.7, hard=hard)
     g = torch.Generator().manual_seed(2)
     gumbel = {purpose: -torch.log(-torch.log(torch.rand(3, 3, 8, 2, generator=g))) for purpose in ("target", "actor")}
     agent._gumbel = {purpose: Given(values) for purpose, values in gumbel.items()}
@@ -164,8 +161,8 @@ def test_three_updates_of_discrete_td3(temperature, hard):
 
 def test_the_temperature_of_a_sample_has_a_floor():
     """The actor's own 0.01 counts as 0.05; soft samples of equal logits then have the odds exp((g1 - g2) / 0.05)."""
-    agent = make_td3(DiscreteTD3, temperature="learnable", temperature_init=0.01, hard=False)
-    agent.actor_params[:, :-1] = 0
+    agent = make_td3("TD3-discrete", temperature="learnable", temperature_init=0.01, hard=False)
+    agent.actor_params.data[:, :-1] = 0
     agent._gumbel["act"] = Given(torch.tensor([[[0.1, 0.0]] * 3]))
     agent._explore = Given(torch.zeros(1, 3, 2))
     odds = torch.tensor(2.0).exp()
@@ -174,8 +171,7 @@ def test_the_temperature_of_a_sample_has_a_floor():
 
 def test_td3_acts_at_random_first_and_then_with_noise():
     """Two episodes of uniform actions; then tanh of the actor, plus 0.1 times normal noise, in the box."""
-    agent = make_td3(TD3)
-    agent.settings = dataclasses.replace(agent.settings, learning_starts=2)
+    agent = make_td3("TD3", learning_starts=2)
     uniform, normal = torch.rand(1, 3, 2), torch.tensor([[[9.0, -9.0], [1.0, -1.0], [20.0, -20.0]]])
     agent._uniform, agent._explore = Given(uniform), Given(normal)
     obs = torch.randn(3, OBS)
@@ -189,14 +185,14 @@ def test_td3_acts_at_random_first_and_then_with_noise():
 class Spy(DDQN):
     """Writes down its batches."""
 
-    def update(self, batch, active, step=0):
+    def update(self, batch, active, step):
         self.seen = [*getattr(self, "seen", []), batch.obs]
         return super().update(batch, active, step)
 
 
 def test_every_update_draws_another_batch_for_every_member():
     """A memory of 20 whose place k always holds k, so equal draws would be equal batches; who is not active does not learn."""
-    agent = Spy(MemberMLP(1, (4,), 2), 1, DQNSettings(0.9, 0.01, 16, 20, TAU, 1.0, 0.1, 0.9), [1, 2])
+    agent = Spy(config("DDQN", **off_policy(0.9, 0.01, 16, 20, TAU, (4,))), Task(1, 2), [1, 2])
     start, nobody = agent.params.clone(), torch.tensor([False, False])
     for step in range(40):
         obs, first = torch.full((2, 1), float(step % 20)), torch.tensor([True, False])
@@ -218,12 +214,12 @@ def one_hot_step(place, action, reward, discount, after):
 
 @pytest.mark.parametrize("sarsa", [False, True])
 def test_two_updates_of_a_table(sarsa):
-    """Rate 0.5 and 0.25, epsilon 0.5. SARSA's next action is drawn: member 0 explores action 0, member 1 takes its best, 1.
+    """Rate 0.5, epsilon 0.5. SARSA's next action is drawn: member 0 explores action 0, member 1 takes its best, 1.
 
     Member 2 does not learn. The second step terminates.
     """
-    agent = Tabular(4, 2, TabularSettings(0.8, (0.5, 0.25, 0.5), 0.5, 0.5, 1.0), SEEDS, sarsa)
-    agent.table.copy_(torch.tensor([[1.0, 2.0], [3.0, 5.0], [4.0, 7.0], [6.0, 8.0]]))
+    agent = table_of(4, 2, SEEDS, 0.8, 0.5, 0.5, 0.5, 1.0, name="SARSA" if sarsa else "QL")
+    agent.table.data.copy_(torch.tensor([[1.0, 2.0], [3.0, 5.0], [4.0, 7.0], [6.0, 8.0]]))
     agent._explore_next = Given(torch.tensor([[[0.4, 0.1], [0.6, 0.1], [0.4, 0.1]]] * 2))
     agent.act(torch.eye(4)[:3], torch.zeros(3, dtype=torch.int64), 0)  # which sets the rate of exploration
     step = one_hot_step([0, 1, 2], [1, 0, 1], [1.0, 2.0, 3.0], [0.8, 0.8, 0.8], [1, 2, 3])
@@ -232,7 +228,7 @@ def test_two_updates_of_a_table(sarsa):
     agent.learn(end, torch.ones(3, dtype=torch.bool), 1, ACTIVE)
     following = 3.0 if sarsa else 5.0
     first = [[1.0, 2 + 0.5 * (1 + 0.8 * following - 2)], [3.0, 5 + 0.5 * (10 - 5)], [4.0, 7.0], [6.0, 8.0]]
-    second = [[1.0, 2.0], [3 + 0.25 * (2 + 0.8 * 7 - 3), 5 + 0.25 * (10 - 5)], [4.0, 7.0], [6.0, 8.0]]
+    second = [[1.0, 2.0], [3 + 0.5 * (2 + 0.8 * 7 - 3), 5 + 0.5 * (10 - 5)], [4.0, 7.0], [6.0, 8.0]]
     third = [[1.0, 2.0], [3.0, 5.0], [4.0, 7.0], [6.0, 8.0]]
     torch.testing.assert_close(agent.table, torch.tensor([first, second, third]))
     assert agent.num_updates.tolist() == [2, 2, 0]

@@ -2,21 +2,19 @@ import functools
 
 import pytest
 import torch
-from member_helpers import HORIZON, Match, train
+from member_helpers import HORIZON, Match, Task, config, ddqn_of, epsilon, table_of, train
 
-from lightning_rl.agents.dqn import DDQN, DQNSettings
-from lightning_rl.agents.tabular import Tabular, TabularSettings
+from lightning_rl.agents.tabular import Tabular
 from lightning_rl.agents.training import MemberTraining, evaluate_agents, mean_test_return
 from lightning_rl.agents.variation import Variation, vary
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.grids import GRID_WORLDS
 from lightning_rl.functional.stopping import solved
-from lightning_rl.nets.members import MemberMLP
 
 
 def test_q_learning_by_hand_on_the_smallest_room():
     """alpha 0.5, gamma 0.8, no exploration: right, left (ties go right), .. worked out below."""
-    agent = Tabular(4, 4, TabularSettings(0.8, 0.5, 0.0, 0.0, 0.0), [0])
+    agent = table_of(4, 4, [0], 0.8, 0.5, 0.0, 0.0, 0.0)
     training = MemberTraining(agent, FuncBatch(GRID_WORLDS["emptyroom22"](), 10, [0]), 1, 0.8)
     training.run(4)
     # cell 0: right to 1 (q -0.005); cell 1: right, a wall (-0.005), left to 0 (-0.005 + 0: its best is 0); cell 0: left, a wall
@@ -32,7 +30,7 @@ def test_q_learning_by_hand_on_the_smallest_room():
 
 
 def test_count_bonus_enters_the_target():
-    agent = Tabular(4, 4, TabularSettings(0.8, 1.0, 0.0, 0.0, 0.0, count_beta=0.1), [0])
+    agent = table_of(4, 4, [0], 0.8, 1.0, 0.0, 0.0, 0.0, curiosity="count", count_beta=0.1)
     MemberTraining(agent, FuncBatch(GRID_WORLDS["emptyroom22"](), 10, [0]), 1, 0.8).run(1)
     assert agent.table[0, 0, 0].item() == pytest.approx(-0.01 + 0.1)
 
@@ -44,9 +42,9 @@ def test_q_learning_on_the_cliff_meets_minus_20_within_the_reference_steps():
     def make(seeds):
         return FuncBatch(env, 50, seeds)
 
-    agent = Tabular(48, 4, TabularSettings(0.8, 1.0, 0.01, 0.01, 0.0), seeds)
+    agent = table_of(48, 4, seeds, 0.8, 1.0, 0.01, 0.01, 0.0)
     rule = functools.partial(solved, window=10, threshold=-20.0)
-    training = MemberTraining(agent, make(seeds), 100, 0.8, stop=rule, score=mean_test_return(make, 1), faithful_time_limits=True)
+    training = MemberTraining(agent, make(seeds), 100, 0.8, stop=rule, score=mean_test_return(make, 1), time_limits_end=True)
     training.run()
     assert training.results.stopped.all()
     assert training.results.env_steps.min() >= 1400
@@ -75,36 +73,39 @@ def test_time_limits_are_stored_as_told():
 
     for faithful, last in ((False, 0.5), (True, 0.0)):
         seen = []
-        agent = Spy(3, 3, TabularSettings(0.5, 0.1, 0.1, 0.1, 0.1), [0])
-        MemberTraining(agent, FuncBatch(Match(), HORIZON, [0]), 1, 0.5, faithful_time_limits=faithful).run()
+        settings = {"gamma": 0.5, "learning_rate": 0.1, **epsilon(0.1, 0.1, 0.1)}
+        agent = Spy(config("QL", **settings), Task(3, 3), [0], sarsa=False)
+        MemberTraining(agent, FuncBatch(Match(), HORIZON, [0]), 1, 0.5, time_limits_end=faithful).run()
         assert seen == [0.5] * 9 + [last]
 
 
-def dqn(variation, net, seeds, params):
-    settings = DQNSettings(0.5, variation.learning_rates, variation.batch_sizes, 100, 0.1, 1.0, 0.1, 0.9)
-    return DDQN(net, 3, settings, seeds, params)
+def dqn(variation, seeds):
+    return ddqn_of(3, 3, seeds, activation="tanh", replay_size=100, variation=variation)
 
 
 def test_varied_members_equal_the_small_agents_alone():
-    """Own width, depth, batch size and learning rate. Tolerance: a padded matrix product adds up in another order."""
-    base, seeds = MemberMLP(3, (16,), 3, "tanh"), [7, 8, 9]
+    """Own width, batch size and learning rate. Tolerance: a padded matrix product adds up in another order."""
+    seeds = [7, 8, 9]
     variation = Variation((1e-3, 1e-2, 3e-3), (8, 20, 32), (5, 16, 9), (2, 2, 2))
-    net = variation.net(3, 3, base)
-    generators = [torch.Generator().manual_seed(s) for s in seeds]
-    together = dqn(variation, net, seeds, variation.params(net, generators))
+    together = dqn(variation, seeds)
     _, training = train("ddqn", seeds, agent=together)
     training.run()
     for n, seed in enumerate(seeds):
         rate, batch, width, depth = (
             x[n] for x in (variation.learning_rates, variation.batch_sizes, variation.widths, variation.depths)
         )
-        small = MemberMLP(3, (width,) * depth, 3, "tanh")
-        start = small.init([torch.Generator().manual_seed(seed)])
-        alone = dqn(Variation((rate,), (batch,), (width,), (depth,)), small, [seed], start)
+        alone = dqn(Variation((rate,), (batch,), (width,), (depth,)), [seed])
+        assert alone.net.hidden == (width, width)
         _, single = train("ddqn", [seed], agent=alone)
         single.run()
-        torch.testing.assert_close(together.params[n : n + 1], net.embed(small, alone.params), rtol=1e-3, atol=1e-5)
+        expected = together.net.embed(alone.net, alone.params)
+        torch.testing.assert_close(together.params.data[n : n + 1], expected, rtol=1e-3, atol=1e-5)
         assert torch.equal(training.results.returns[n], single.results.returns[0])
+
+
+def test_members_of_several_depths_are_no_stack():
+    with pytest.raises(ValueError, match=r"need one depth, got \(1, 2\)"):
+        dqn(Variation((1e-3, 1e-2), (8, 8), (5, 5), (1, 2)), [1, 2])
 
 
 def test_variation_stays_in_its_ranges_and_covers_them():

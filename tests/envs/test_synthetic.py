@@ -88,11 +88,9 @@ def test_a_classifier_gives_probabilities():
 class Spy(Agent):
     """Plays action 0 and writes down the discounts."""
 
-    member_tensors = ("nothing",)
-
     def __init__(self, seeds):
         super().__init__(seeds)
-        self.nothing, self.seen = torch.zeros(len(seeds)), []
+        self.nothing, self.seen = torch.nn.Parameter(torch.zeros(len(seeds))), []
 
     def act(self, obs, episode, step):
         return torch.zeros(len(obs), dtype=torch.int64)
@@ -120,7 +118,7 @@ def test_agents_learn_from_the_raw_done(cap_ends):
     env, agent = make(2), Spy([0, 1])
     envs = FuncBatch(env, 3, [0, 1])
     expected = 0.9 * env.step(envs.state, torch.zeros(2, dtype=torch.int64), torch.empty(2, 0)).continuation
-    training = MemberTraining(agent, envs, 2, 0.9, faithful_time_limits=cap_ends)
+    training = MemberTraining(agent, envs, 2, 0.9, time_limits_end=cap_ends)
     training.run(3)
     torch.testing.assert_close(agent.seen[0][0], expected)
     assert agent.seen[2][1].tolist() == [True, True]

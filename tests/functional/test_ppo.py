@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from lightning_rl.functional.ppo import clipped_surrogate, generalised_advantage, standardised
-from lightning_rl.functional.returns import discounted_returns
+from lightning_rl.functional.ppo import clipped_surrogate, standardised
+from lightning_rl.functional.returns import discounted_returns, lambda_returns
 
 
 def test_returns_start_anew_after_each_episode():
@@ -13,19 +13,11 @@ def test_returns_start_anew_after_each_episode():
 def test_generalised_advantage_by_hand():
     """Step 1 is truncated (bootstraps, no trace), step 2 terminated, step 3 is where the data end (bootstraps)."""
     reward, value, next_value = torch.ones(4), torch.tensor([1.0, 2, 3, 4]), torch.tensor([2.0, 6, 9, 10])
-    discount, over = torch.tensor([0.5, 0.5, 0.0, 0.5]), torch.tensor([False, True, True, False])
+    discount, last = torch.tensor([0.5, 0.5, 0.0, 0.5]), torch.tensor([False, True, True, True])
     delta = [1 + 0.5 * 2 - 1, 1 + 0.5 * 6 - 2, 1 - 3, 1 + 0.5 * 10 - 4]
     expected = [delta[0] + 0.8 * 0.5 * delta[1], *delta[1:]]
-    advantage = generalised_advantage(reward, discount, over, value, next_value, 0.8)
+    advantage = lambda_returns(reward, discount, next_value, last, 0.8) - value
     assert advantage.tolist() == pytest.approx(expected)
-
-
-def test_trace_one_without_values_gives_returns():
-    reward, over = torch.randn(3, 20), torch.rand(3, 20) < 0.2
-    discount, zero = 0.9 * (~over).float(), torch.zeros(3, 20)
-    torch.testing.assert_close(
-        generalised_advantage(reward, discount, over, zero, zero, 1.0), discounted_returns(reward, 0.9, over)
-    )
 
 
 def test_clipped_surrogate_by_hand():

@@ -1,5 +1,6 @@
 import torch
 
+from lightning_rl.functional.compat import solved_early
 from lightning_rl.functional.stopping import plateaued, solved
 
 
@@ -12,7 +13,7 @@ def pad(*rows):
 def test_solved_needs_a_full_window_unless_faithful():
     returns, count = pad([0, 5, 7], [0, 5, 6], [100], [])
     assert solved(returns, count, 2, 6.0).tolist() == [True, False, False, False]
-    assert solved(returns, count, 2, 6.0, faithful=True).tolist() == [True, False, True, False]
+    assert solved_early(returns, count, 2, 6.0).tolist() == [True, False, True, False]
 
 
 def test_plateau_by_hand():

@@ -3,6 +3,7 @@ import math
 import pytest
 import torch
 
+from lightning_rl.functional.compat import dueling_q_over_batch
 from lightning_rl.functional.value_learning import (
     annealed,
     discount_after,
@@ -30,24 +31,20 @@ def test_targets_by_hand():
     assert twin_target(R[None], D[None], torch.tensor([[[6.0, 1.0], [4.0, 2.0]]])).tolist() == [[1 + 0.5 * 4, 2]]
 
 
-def test_time_limits_bootstrap_unless_faithful():
-    terminated, truncated = torch.tensor([False, True, False]), torch.tensor([False, False, True])
-    assert discount_after(terminated, truncated, 0.9).tolist() == pytest.approx([0.9, 0, 0.9])
-    assert discount_after(terminated, truncated, 0.9, faithful=True).tolist() == pytest.approx([0.9, 0, 0])
+def test_nothing_follows_a_termination():
+    assert discount_after(torch.tensor([False, True]), 0.9).tolist() == pytest.approx([0.9, 0])
 
 
-def test_a_learned_continuation_is_the_discount_and_faithfully_none_at_a_time_limit():
-    continuation, cut = torch.tensor([1.1, 0.5, 0.5]), torch.tensor([False, False, True])
-    for terminated in (torch.ones(3) > 0, torch.ones(3) < 0):  # what it was thresholded to does not count
-        assert discount_after(terminated, cut, 0.9, continuation=continuation).tolist() == pytest.approx([0.99, 0.45, 0.45])
-        faithful = discount_after(terminated, cut, 0.9, faithful=True, continuation=continuation)
-        assert faithful.tolist() == pytest.approx([0.99, 0.45, 0])
+def test_a_learned_continuation_is_the_discount():
+    continuation = torch.tensor([1.1, 0.5])
+    for terminated in (torch.ones(2) > 0, torch.ones(2) < 0):  # what it was thresholded to does not count
+        assert discount_after(terminated, 0.9, continuation).tolist() == pytest.approx([0.99, 0.45])
 
 
 def test_dueling_mean_is_per_sample():
     value, advantage = torch.tensor([[[1.0], [2.0]]]), torch.tensor([[[1.0, 3.0], [0.0, 8.0]]])
     assert dueling_q(value, advantage).tolist() == [[[0, 2], [-2, 6]]]
-    assert dueling_q(value, advantage, faithful=True).tolist() == [[[-1, 1], [-1, 7]]]  # mean 3 over the batch
+    assert dueling_q_over_batch(value, advantage).tolist() == [[[-1, 1], [-1, 7]]]  # mean 3 over the batch
     assert torch.equal(dueling_q(value, advantage)[:, :1], dueling_q(value[:, :1], advantage[:, :1]))
 
 

@@ -1,16 +1,14 @@
 import pytest
 import torch
 from helpers import last, run_cli, run_dir
-from member_helpers import assert_same_runs, check_a_seed_of_many, compare, flat
+from member_helpers import assert_same_runs, check_a_seed_of_many, compare, flat, ppo_of
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from lightning_rl.agents.ppo import PPO, PPOSettings
 from lightning_rl.cli import main
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.evaluate import evaluate
 from lightning_rl.methods.agents import AgentMethod, member_policy
 from lightning_rl.methods.registry import IMPLEMENTATIONS
-from lightning_rl.nets.members import MemberMLP
 
 # One environment in batched torch for each agent, and one of Gymnasium's for each way of acting.
 CASES = [
@@ -133,8 +131,7 @@ def test_q_learning_finds_the_best_path_on_the_cliff(tmp_path):
 @pytest.mark.parametrize("std", [0.01, 0.5, 2.0])
 def test_ppo_acts_trains_and_is_evaluated_with_one_standard_deviation(std):
     """Also where the Gaussians of networks would be bounded: below exp(-3) and above exp(0.5)."""
-    settings = PPOSettings(0.9, 0.01, 16, 1, None, 0.2, 0.5, 0.0, "advantages", std_init=std)
-    agent = PPO(MemberMLP(3, (8,), 1), MemberMLP(3, (8,), 1), True, settings, [1, 2, 3])
+    agent = ppo_of(3, 1, [1, 2, 3], continuous=True, std_init=std)
     obs, episode = torch.randn(3, 3), torch.zeros(3, dtype=torch.int64)
     actions = torch.stack([agent.act(obs, episode, step) for step in range(400)])
     means = agent.greedy(obs.unsqueeze(1)).squeeze(1)

@@ -5,8 +5,10 @@ import torch
 import torch.nn.functional as F
 from torch.func import functional_call, stack_module_state, vmap
 
+from lightning_rl.functional.compat import dueling_q_over_batch
+from lightning_rl.functional.value_learning import dueling_q
 from lightning_rl.nets.activations import ACTIVATIONS
-from lightning_rl.nets.members import MemberMLP, varied_params
+from lightning_rl.nets.members import MemberMLP
 from lightning_rl.nets.values import DuelingNet
 
 
@@ -90,7 +92,7 @@ def test_initialisation_has_the_bounds_of_torch_linear():
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_narrow_members_stay_themselves_through_training(activation):
     big, widths = MemberMLP(3, (12, 12), 2, activation), (5, 12, 8, 1)
-    params = varied_params(big, widths, generators(4))
+    params = big.init(generators(4), widths)
     x = torch.randn(4, 6, 3)
     small = [MemberMLP(3, (width, width), 2, activation) for width in widths]
     alone = [net.init([g]) for net, g in zip(small, generators(4), strict=True)]
@@ -188,9 +190,9 @@ def test_truncated_normal_weights_and_biases_of_zero():
         assert not layer.bias.any()
 
 
-@pytest.mark.parametrize("faithful", [False, True])
-def test_the_pullback_of_a_dueling_network_is_that_of_autograd(faithful):
-    net = DuelingNet(3, (9,), 2, 7, "tanh", faithful)
+@pytest.mark.parametrize("combine", [dueling_q, dueling_q_over_batch])
+def test_the_pullback_of_a_dueling_network_is_that_of_autograd(combine):
+    net = DuelingNet(3, (9,), 2, 7, "tanh", combine)
     params, x, to_q = net.init(generators(2)), torch.randn(2, 5, 3), torch.randn(2, 5, 2)
     leaves = params.clone().requires_grad_(), x.clone().requires_grad_()
     out, pullback = net.vjp(params, x)

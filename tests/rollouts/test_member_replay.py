@@ -3,13 +3,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from member_helpers import ddqn_of
 
-from lightning_rl.agents.dqn import DDQN, DQNSettings
 from lightning_rl.agents.replay import MemberReplay, Transition
 from lightning_rl.agents.training import MemberTraining
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.classic import CartPole
-from lightning_rl.nets.members import MemberMLP
 
 
 def step(value, members=3, action_size=0):
@@ -22,9 +21,9 @@ def step(value, members=3, action_size=0):
 def test_what_is_drawn_is_what_was_written(action_size):
     replay = MemberReplay(3, 10, 2, action_size)
     for value in range(4):
-        replay.add(step(value, action_size=action_size))
+        replay.store(step(value, action_size=action_size))
     noise = torch.tensor([[0.0, 0.3, 0.5, 0.999999]] * 3, dtype=torch.float64)
-    batch = replay.sample(noise)
+    batch = replay.batch(noise)
     for n in range(3):
         for b, value in enumerate((0, 1, 2, 3)):
             for drawn, written in zip(batch, step(value, action_size=action_size), strict=True):
@@ -35,22 +34,22 @@ def test_what_is_drawn_is_what_was_written(action_size):
 def test_the_oldest_gives_way():
     replay = MemberReplay(1, 4, 2, 0)
     for value in range(7):
-        replay.add(step(value, members=1))
+        replay.store(step(value, members=1))
         assert len(replay) == min(value + 1, 4)
-    drawn = replay.sample(torch.rand(1, 1000, dtype=torch.float64)).obs[0, :, 0]
+    drawn = replay.batch(torch.rand(1, 1000, dtype=torch.float64)).obs[0, :, 0]
     assert drawn.unique().tolist() == [3, 4, 5, 6]
     assert torch.bincount(drawn.long())[3:].tolist() == pytest.approx([250] * 4, rel=0.25)
 
 
 def test_keeping_members_copies_nothing():
     replay = MemberReplay(3, 5, 2, 0)
-    replay.add(step(0))
-    rows = replay._rows
+    replay.store(step(0))
+    rows = replay.data["rows"]
     replay.keep(torch.tensor([2, 0]))
-    replay.add(step(7)._replace(**{k: v[[2, 0]] for k, v in step(7)._asdict().items()}))
-    batch = replay.sample(torch.tensor([[0.0, 0.6]] * 2, dtype=torch.float64))
+    replay.store(step(7)._replace(**{k: v[[2, 0]] for k, v in step(7)._asdict().items()}))
+    batch = replay.batch(torch.tensor([[0.0, 0.6]] * 2, dtype=torch.float64))
     assert batch.obs[:, :, 0].tolist() == [[200, 207], [0, 7]]
-    assert replay._rows is rows
+    assert replay.data["rows"] is rows
 
 
 def test_48_members_with_100k_rows_stay_under_a_gibibyte():
@@ -58,7 +57,7 @@ def test_48_members_with_100k_rows_stay_under_a_gibibyte():
     for obs_size, action_size in ((4, 0), (6, 0), (17, 6)):
         assert 48 * 4 * 100_000 * (2 * obs_size + max(action_size, 1) + 2) < 2**30
         replay = MemberReplay(1, 10, obs_size, action_size)
-        assert replay._rows.nbytes == 4 * 10 * (2 * obs_size + max(action_size, 1) + 2)
+        assert replay.data["rows"].nbytes == 4 * 10 * (2 * obs_size + max(action_size, 1) + 2)
 
 
 def test_48_agents_with_full_memories_take_less_than_a_gibibyte():
@@ -68,9 +67,8 @@ def test_48_agents_with_full_memories_take_less_than_a_gibibyte():
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     before, seeds = resident(), list(range(48))
-    settings = DQNSettings(0.99, 1e-3, 199, 100_000, 0.01, 1.0, 0.1, 0.9)
-    agent = DDQN(MemberMLP(4, (57,), 2, "tanh"), 4, settings, seeds)
-    agent.replay._rows.fill_(0.5)
+    agent = ddqn_of(4, 2, seeds, hidden=[57], activation="tanh", batch_size=199, replay_size=100_000)
+    agent.replay.data["rows"].fill_(0.5)
     training = MemberTraining(agent, FuncBatch(CartPole(), 200, seeds), 5, 0.99)
     training.run(2)
     grown = resident() - before
