@@ -36,13 +36,18 @@ class Row:
 
 
 @functools.lru_cache(maxsize=16)
+def _parsed(path: Path) -> tuple[str, dict[str, Any]]:
+    """The text of a YAML file, and the nodes of its blocks, which know their places in it."""
+    text = read_text(path, "YAML file")
+    root: Any = yaml.compose(text)
+    return text, {key.value: value for key, value in root.value}
+
+
 def block_rows(path: Path, name: str) -> list[Row]:
     """The keys in the ``default`` block of a file's block, in order, each under the heading (a comment of its own) above it."""
-    text = read_text(path, "YAML file")
+    text, blocks = _parsed(path)
     lines, heading, rows = text.splitlines(), "", []
-    root: Any = yaml.compose(text)
-    document = {key.value: value for key, value in root.value}
-    block = {key.value: value for key, value in document[name].value}.get("default")
+    block = {key.value: value for key, value in blocks[name].value}.get("default")
     for key, value in block.value if block else ():
         above = lines[key.start_mark.line - 1].strip()
         heading = above.removeprefix("# ") if above.startswith("# ") else heading
