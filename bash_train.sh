@@ -34,6 +34,6 @@ workers=(--num_workers 0)
 for flag in ${flags[@]+"${flags[@]}"}; do
     [[ $flag != --num_workers* ]] || workers=()
 done
-exec parallel --quote --line-buffer --halt soon,fail=100% --jobs "${JOBS:-$(nproc)}" \
+exec parallel --quote --line-buffer --halt soon,fail=100% --jobs "${JOBS:-$(nproc 2>/dev/null || sysctl -n hw.ncpu)}" \
     "$python" "$here/trainer.py" ${flags[@]+"${flags[@]}"} ${workers[@]+"${workers[@]}"} --seed {} \
     ::: $(seq "$first" "$last")

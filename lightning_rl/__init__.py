@@ -15,22 +15,44 @@ if TYPE_CHECKING:
     from lightning_rl.envs.gym import make_env
     from lightning_rl.envs.proxy_env import load_proxy
     from lightning_rl.lab.evaluate import evaluate
+    from lightning_rl.methods.agents import DDQN, PPO, QL, SARSA, TD3, DuelingDDQN, TD3Discrete
+    from lightning_rl.methods.policy_gradient import AAC, REINFORCE
+    from lightning_rl.methods.proxy_search import RN, SE
+    from lightning_rl.methods.registry import register_method
+    from lightning_rl.methods.reward_conditioned import RCPA, RCPR
+    from lightning_rl.methods.supervised_model import MBRL
+    from lightning_rl.methods.upside_down import UDRL
+    from lightning_rl.run.train import Run, train
 
-_PLACES = {
-    "evaluate": "lab.evaluate",
-    "load_proxy": "envs.proxy_env",
-    "make_env": "envs.gym",
-    "register_env": "core.gamenames",
+_NAMES = {
+    "run.train": ("train", "Run"),
+    "lab.evaluate": ("evaluate",),
+    "envs.gym": ("make_env",),
+    "core.gamenames": ("register_env",),
+    "methods.registry": ("register_method",),
+    "envs.proxy_env": ("load_proxy",),
+    "methods.upside_down": ("UDRL",),
+    "methods.reward_conditioned": ("RCPR", "RCPA"),
+    "methods.policy_gradient": ("REINFORCE", "AAC"),
+    "methods.agents": ("QL", "SARSA", "DDQN", "DuelingDDQN", "TD3", "TD3Discrete", "PPO"),
+    "methods.proxy_search": ("SE", "RN"),
+    "methods.supervised_model": ("MBRL",),
 }
-"""The public names, and the modules that have them."""
+"""The public names, by the modules that have them."""
 
-__all__ = ["__version__", "evaluate", "load_proxy", "make_env", "register_env"]
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+
+__all__ = [
+    "AAC", "DDQN", "MBRL", "PPO", "QL", "RCPA", "RCPR", "REINFORCE", "RN", "SARSA", "SE", "TD3", "UDRL", "DuelingDDQN",
+    "Run", "TD3Discrete", "__version__", "evaluate", "load_proxy", "make_env", "register_env", "register_method",
+    "train",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name not in _MODULES:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    value = getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
+    value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
     globals()[name] = value
     return value
 

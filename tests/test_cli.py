@@ -424,7 +424,7 @@ assert not lab, lab
 
 def test_every_public_name_is_there():
     assert all(getattr(lightning_rl, name) is not None for name in lightning_rl.__all__)
-    assert set(lightning_rl.__all__) == {"__version__", *lightning_rl._PLACES}
+    assert set(lightning_rl.__all__) == {"__version__", *lightning_rl._MODULES}
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = lightning_rl.nothing
 

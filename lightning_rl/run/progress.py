@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from pytorch_lightning import Callback, Trainer
@@ -41,7 +42,7 @@ class RunProgress(Callback):
         assert self._bar is not None
         steps, epoch = int(pl_module.env_steps), trainer.current_epoch + 1
         rate = (steps - self._steps_at_start) / max(time.monotonic() - self._started, 1e-9)
-        returns = [f"{word} {_short(pl_module.scalars[tag])}" for word, tag in RETURNS.items() if tag in pl_module.scalars]
+        returns = last_returns(pl_module.scalars)
         counts = (f"epoch {epoch}/{self.max_epochs}", f"{steps / 1e6:.2f}M steps")
         self._bar.show(self.share(epoch, steps), [*returns[:1], f"{rate:,.0f} steps/s", *returns[1:], *counts])
 
@@ -56,5 +57,7 @@ class RunProgress(Callback):
         self._close()
 
 
-def _short(value: float) -> str:
-    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+def last_returns(scalars: Mapping[str, float]) -> list[str]:
+    """What was obtained last, e.g. ``rollout 12.3`` and ``eval 14.0``."""
+    found = [(word, scalars[tag]) for word, tag in RETURNS.items() if tag in scalars]
+    return [f"{word} {value:.1f}" if abs(value) >= 10 else f"{word} {value:.2f}" for word, value in found]

@@ -41,13 +41,12 @@ from lightning_rl.run.interrupt import StopAtEnvSteps, StopOnSignal
 from lightning_rl.run.layouts import data_key
 from lightning_rl.run.member_checkpoints import MemberCheckpointIO
 from lightning_rl.run.options import RunOptions, accelerator_of, run_config
-from lightning_rl.run.progress import RunProgress
+from lightning_rl.run.progress import RunProgress, last_returns
 from lightning_rl.run.recorder import Recorder
 from lightning_rl.run.runtime import prepare_process
 from lightning_rl.run.state import owned, refuse_second, write_state
 
 _PACKAGES = ("lightning_rl", "torch", "pytorch-lightning", "gymnasium", "numpy", "tensorboard")
-_EVALUATIONS = {"sampled": "eval", "greedy": "eval_greedy"}
 _MAY_CHANGE_ON_RESUME = frozenset(
     ("max_epochs", "max_env_steps", "max_episodes", "target_return", "eval_interval", "eval_episodes", "checkpoint_interval")
 )
@@ -294,7 +293,6 @@ def _git_commit() -> str | None:
 def _summary(run: Run) -> str:
     state = "interrupted" if run.received else "finished"
     line = f"{state} at {int(run.method.env_steps):,} training steps, {int(run.method.eval_env_steps):,} evaluation steps"
-    found = {name: run.metrics.get(f"{prefix}/return_mean") for name, prefix in _EVALUATIONS.items()}
-    returns = ", ".join(f"{name} {value:.1f}" for name, value in found.items() if value is not None)
-    line += f"; last evaluation: {returns}" if returns else ""
+    returns = last_returns(run.method.scalars)
+    line += f"; last returns: {', '.join(returns)}" if returns else ""
     return line + (f"\ngo on with --resume; run directory: {run.path}" if run.received else f"\nrun directory: {run.path}")
