@@ -34,9 +34,6 @@ class CartPole(FuncEnv):
     def reset(self, noise: Tensor) -> State:
         return uniform_between(noise, -0.05, 0.05)
 
-    def observe(self, state: State) -> Tensor:
-        return state
-
     def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
         del noise
         x, velocity, angle, spin = state.unbind(-1)
@@ -122,9 +119,6 @@ class MountainCarContinuous(FuncEnv):
     def reset(self, noise: Tensor) -> State:
         position = uniform_between(noise, -0.6, -0.4)
         return torch.cat([position, torch.zeros_like(position)], dim=-1)
-
-    def observe(self, state: State) -> Tensor:
-        return state
 
     def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
         del noise

@@ -61,9 +61,9 @@ class FuncEnv(ABC):
     def reset(self, noise: Tensor) -> State:
         """First states for uniform noise ``[..., R]``."""
 
-    @abstractmethod
     def observe(self, state: State) -> Tensor:
-        """Observations ``[..., O]`` of states."""
+        """Observations ``[..., O]`` of states; by default the states themselves."""
+        return state
 
     @abstractmethod
     def step(self, state: State, action: Tensor, noise: Tensor) -> Step:

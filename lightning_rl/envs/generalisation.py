@@ -235,9 +235,6 @@ class PanFlute(FuncEnv):
     def reset(self, noise: Tensor) -> State:
         return torch.zeros(*noise.shape[:-1], self.obs_size, device=noise.device)
 
-    def observe(self, state: State) -> Tensor:
-        return state
-
     def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
         device = state.device
         reward = state.index_select(-1, self._last.to(device)).amin(-1)

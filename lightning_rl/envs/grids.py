@@ -102,9 +102,6 @@ class Bandit(FuncEnv):
     def reset(self, noise: Tensor) -> State:
         return torch.ones((*noise.shape[:-1], 1), device=noise.device)
 
-    def observe(self, state: State) -> Tensor:
-        return state
-
     def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
         reward = self.means.to(state.device)[action] + standard_normal(noise[..., 0])
         return Step(state, state, reward, torch.zeros_like(reward, dtype=torch.bool))

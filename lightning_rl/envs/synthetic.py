@@ -73,9 +73,6 @@ class StartStates(FuncEnv):
     def reset(self, noise: Tensor) -> State:
         return self.starts[(noise[..., 0] * len(self.starts)).long()]
 
-    def observe(self, state: State) -> Tensor:
-        return state
-
     def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
         raise NotImplementedError("only the start states of this task are known")
 
