@@ -201,7 +201,7 @@ def _train(implementation: str, *flags: str, gamename: str = "cartpole", **setti
 
 
 def _evaluate(folder: Path) -> int:
-    """Rows of a results CSV, one by one, as ``lightning-rl evaluate`` makes them."""
+    """Rows of a results CSV, one by one, as ``lightning-rl proxies`` makes them."""
     columns = ("name", "number", "value")
     try:
         with open_results(folder / "out" / "results.csv", columns, columns[:2]) as results:

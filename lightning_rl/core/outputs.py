@@ -3,7 +3,7 @@
 What an output is known by, when it is to be written again:
 
 * a picture by its metadata (``Software`` of a PNG, the creator of an SVG), a page by its ``generator``;
-* the CSV of a figure by its checksum, which stands in the figure's PNG: edited by hand, it is no longer ours;
+* the CSV of a figure by its checksum, which is kept in the figure's PNG: edited by hand, it no longer counts as ours;
 * any other table by its header.
 """
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from lightning_rl.core.types import UserError
 
 Floats = npt.NDArray[np.float64]
 Skip = Callable[[Path, str], None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,15 @@ class Curve:
 def print_skipped(path: Path, reason: str) -> None:
     """The line about something that is left out."""
     print(f"skipped '{path}': {reason}", file=sys.stderr)
+
+
+def attempt(path: Path, read: Callable[[], T], skip: Skip = print_skipped) -> list[T]:
+    """What ``read`` gives, or nothing and a line about ``path`` where it cannot."""
+    try:
+        return [read()]
+    except UserError as error:
+        skip(path, str(error))
+        return []
 
 
 def natural_order(name: str) -> list[tuple[int, str]]:

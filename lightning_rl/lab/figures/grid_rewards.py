@@ -18,7 +18,7 @@ from lightning_rl.lab.figures.reward_curves import FIRST
 
 COLUMNS = ("gamename", "trained_on", "proxy", "agent", "agents", "quantity", "row", "column", "cell", "action", "value")
 _CORNERS = {"right": ((1, 0), (1, 1)), "left": ((0, 0), (0, 1)), "down": ((0, 1), (1, 1)), "up": ((0, 0), (1, 0))}
-"""The side of a cell, (column, row) of its two corners, that an action's triangle stands on; its tip is the middle."""
+"""The side of a cell, (column, row) of its two corners, that is the base of an action's triangle; its tip is the middle."""
 _MOVES = {"right": (0, 1), "left": (0, -1), "down": (1, 0), "up": (-1, 0)}
 _NAMES = {"O": "hole", "#": "wall", "G": "goal", "S": "start"}
 

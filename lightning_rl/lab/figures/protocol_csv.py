@@ -1,4 +1,4 @@
-"""CSVs of the papers' protocols (``lightning_rl evaluate``) as tables."""
+"""CSVs of the papers' protocols (``lightning-rl proxies``) as tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read_protocol(sources: Sequence[str], columns: Sequence[str], protocol: str,
     def read(path: Path, label: str | None) -> pd.DataFrame:
         return _read(path, label, columns, protocol, kind)
 
-    table = read_sources(sources, read, None, f"no source is a CSV of lightning_rl evaluate {protocol}")
+    table = read_sources(sources, read, None, f"no source is a CSV of lightning-rl proxies {protocol}")
     games = list(dict.fromkeys(table["gamename"]))
     if len(games) > 1:
         raise UserError(f"results of {' and '.join(games)} do not share an axis; draw them apart")
@@ -39,7 +39,7 @@ def read_protocol(sources: Sequence[str], columns: Sequence[str], protocol: str,
 def _read(path: Path, label: str | None, columns: Sequence[str], protocol: str, kind: str) -> pd.DataFrame:
     table = read_csv(path, [name for name in columns if name in _NUMBERS], [name for name in columns if name in _LISTS], True)
     if missing := [name for name in columns if name not in table]:
-        raise UserError(f"it lacks the column {', '.join(missing)}; make one with lightning_rl evaluate {protocol}")
+        raise UserError(f"it lacks the column {', '.join(missing)}; make one with lightning-rl proxies {protocol}")
     if table.empty:
         raise UserError("it has no whole row")
     if not read_bytes(path, "CSV", TABLE_BYTES).endswith(b"\n"):

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,9 +22,7 @@ from lightning_rl.core.limits import LARGEST_NUMBER, NAME_BYTES, SEED
 from lightning_rl.core.types import UserError
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.figures import csv_files
-from lightning_rl.lab.scalars import Curve, Floats, Skip, natural_order, print_skipped, read_scalar
-
-T = TypeVar("T")
+from lightning_rl.lab.scalars import Curve, Floats, Skip, attempt, natural_order, print_skipped, read_scalar
 
 IDENTITY = ("gamename", "exp_name", "implementation", "seed")
 BUDGET = ("max_epochs", "max_env_steps", "max_episodes", "eval_interval", "eval_episodes", "checkpoint_interval", "chunk_size")
@@ -167,15 +165,6 @@ def read_sources(
     if not tables:
         raise UserError(f"nothing to draw: {nothing}")
     return pd.concat(tables, ignore_index=True)
-
-
-def attempt(path: Path, read: Callable[[], T], skip: Skip = print_skipped) -> list[T]:
-    """What ``read`` gives, or nothing and a line about ``path`` where it cannot."""
-    try:
-        return [read()]
-    except UserError as error:
-        skip(path, str(error))
-        return []
 
 
 def _run_table(run: Run, tag: str, axis: str, keys: Sequence[str]) -> pd.DataFrame:

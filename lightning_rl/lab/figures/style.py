@@ -26,7 +26,7 @@ from lightning_rl.core.arguments import checked_path
 from lightning_rl.core.outputs import File, Out, owned_numbers, owned_picture, picture_metadata
 from lightning_rl.lab.tables import csv_text
 
-# Okabe and Ito's colours, told apart by all readers; grey and black are for published curves.
+# Okabe and Ito's colours, which all readers can distinguish; grey and black are for published curves.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C564B", "#7F7F7F")
 REFERENCE_COLOURS = ("black", "#7F7F7F", "#8C564B", "#CC79A7")
 

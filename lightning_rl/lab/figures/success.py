@@ -29,13 +29,13 @@ NEEDED = ("gamename", "seed", "generation", "fitness_mean")
 def read_generations(sources: Sequence[str], keys: Sequence[str] = ()) -> pd.DataFrame:
     """gamename, exp_name, implementation, seed, run, generation (from 1), fitness_mean and ``keys``; a row per generation.
 
-    sources: run directories of SE and RN, folders above them, and CSVs of ``lightning_rl evaluate generations``.
+    sources: run directories of SE and RN, folders above them, and CSVs of ``lightning-rl proxies generations``.
     """
     table = read_sources(
         sources,
         lambda path, label: _of_csv(path, label, keys),
         lambda run: _of_run(run, keys),
-        f"no source has '{TAG}'; name runs of SE, or CSVs of lightning_rl evaluate generations",
+        f"no source has '{TAG}'; name runs of SE, or CSVs of lightning-rl proxies generations",
     )
     return table.astype({"seed": str})
 

@@ -14,9 +14,9 @@ from matplotlib.axes import Axes
 from lightning_rl.core.types import UserError
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.protocol_csv import ordered
-from lightning_rl.lab.figures.runs import Run, attempt, find_runs
+from lightning_rl.lab.figures.runs import Run, find_runs
 from lightning_rl.lab.figures.transfer import FIRST, bars, densities, draw_bars, draw_density, groups_text, read_transfer
-from lightning_rl.lab.scalars import read_scalar
+from lightning_rl.lab.scalars import attempt, read_scalar
 
 LOSSES = {"state": "next observation, squared error", "reward": "reward, squared error", "done": "end, log loss"}
 
@@ -28,7 +28,7 @@ def read_losses(folders: Sequence[Path]) -> pd.DataFrame:
         for name in LOSSES:
             parts += attempt(run.path, functools.partial(read_loss, run, name))
     if not parts:
-        raise UserError("no loss to draw: name run directories of MBRL beside the CSV of lightning_rl evaluate transfer")
+        raise UserError("no loss to draw: name run directories of MBRL beside the CSV of lightning-rl proxies transfer")
     return pd.concat(parts, ignore_index=True)
 
 
@@ -60,7 +60,7 @@ def draw(arguments: argparse.Namespace) -> None:
     tables = [source for source in arguments.sources if not Path(source).is_dir()]
     losses = read_losses([Path(source) for source in arguments.sources if source not in tables])
     if not tables:
-        raise UserError("no agents to draw: name a CSV of lightning_rl evaluate transfer beside the run directories")
+        raise UserError("no agents to draw: name a CSV of lightning-rl proxies transfer beside the run directories")
     table = read_transfer(tables)
     agents, groups = list(dict.fromkeys(table["agent"])), ordered(table["group"], FIRST)
     shapes, steps = densities(table), bars(table)

@@ -17,8 +17,8 @@ from lightning_rl.core.arguments import checked_path, count, number
 from lightning_rl.core.console import put
 from lightning_rl.core.types import UserError
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.runs import attempt, find_runs
-from lightning_rl.lab.scalars import Curve, read_scalar
+from lightning_rl.lab.figures.runs import find_runs
+from lightning_rl.lab.scalars import Curve, attempt, read_scalar
 from lightning_rl.lab.tables import save_table
 
 DEFAULT_TAGS = ("eval/return_mean", "eval_greedy/return_mean")

@@ -89,7 +89,7 @@ def make_kinds(names: Sequence[str], gamename: str, preset: str, varied: bool, s
         kinds.append(AgentKind(name, config, varied, known))
     for key in settings:
         if not any(key in kind.settings for kind in kinds):
-            raise UserError(f"--set {key}: none of {', '.join(names)} has such a key; see lightning_rl config {names[0]}")
+            raise UserError(f"--set {key}: none of {', '.join(names)} has such a key; see lightning-rl config {names[0]}")
     return kinds
 
 

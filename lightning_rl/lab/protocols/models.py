@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from torch import Tensor
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, proxy_path, read_proxy, shipped
 from lightning_rl.envs.spec import env_spec
+from lightning_rl.lab.scalars import attempt
 
 REAL = "real"
 """``trained_on`` of agents that train on the real task with its own reward."""
@@ -47,19 +48,15 @@ def find_models(sources: Sequence[str], gamename: str | None = None) -> list[Mod
     found: list[Model] = []
     for source in sources:
         path = proxy_path(source)
-        files = sorted(path.rglob("*.pt")) if path.is_dir() else [path]
+        if not path.is_dir():
+            found.append(_read_model(path, gamename))
+            continue
+        files = sorted(path.rglob("*.pt"))
         if not files:
             raise UserError(f"no proxy (a .pt file) is at or below '{path}'; name a run directory of SE, RN or MBRL, a file, "
                             f"or one of: {', '.join(shipped())}")  # fmt: skip
         for file in files:
-            try:
-                proxy, params, about = read_proxy(file, gamename)
-            except UserError as error:
-                if not path.is_dir():
-                    raise
-                print(f"skipped '{file}': {error}", file=sys.stderr)
-                continue
-            found.append(Model(_name(file), kind_of(proxy, about), proxy, params, float(about.get("score", "nan"))))
+            found += attempt(file, functools.partial(_read_model, file, gamename))
     if sources and not found:
         raise UserError(f"no proxy can be used among {', '.join(sources)}")
     for model in found:
@@ -74,6 +71,11 @@ def find_models(sources: Sequence[str], gamename: str | None = None) -> list[Mod
     return found
 
 
+def _read_model(file: Path, gamename: str | None) -> Model:
+    proxy, params, about = read_proxy(file, gamename)
+    return Model(_name(file), kind_of(proxy, about), proxy, params, float(about.get("score", "nan")))
+
+
 def _name(file: Path) -> str:
     """``exp_name-implementation-seed_n`` of a run's ``proxy.pt``, else the file's."""
     folders = file.resolve().parts
@@ -82,12 +84,11 @@ def _name(file: Path) -> str:
 
 def best_of_each(models: Sequence[Model], count: int | None) -> list[Model]:
     """Of each kind the ``count`` with the highest score of their search; None: all."""
-    kinds = dict.fromkeys(model.trained_on for model in models)
-    chosen = []
-    for kind in kinds:
-        mine = [model for model in models if model.trained_on == kind]
-        chosen += sorted(mine, key=lambda model: -model.score)[: count or len(mine)]
-    return chosen
+    kinds: dict[str, list[Model]] = {}
+    for model in sorted(models, key=lambda model: -model.score):
+        kinds.setdefault(model.trained_on, []).append(model)
+    order = dict.fromkeys(model.trained_on for model in models)
+    return [model for kind in order for model in kinds[kind][:count]]
 
 
 def real_task(gamename: str) -> Model:

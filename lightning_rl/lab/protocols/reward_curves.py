@@ -37,7 +37,7 @@ def curves(trained: Trained, grid: Tensor) -> Tensor:
     """Real test returns ``[N, K]`` at the training steps ``grid`` ``[K]``."""
     r = trained.results
     ends = r.lengths.cumsum(1)
-    place = torch.stack([torch.searchsorted(own, grid) for own in ends])  # the episode under way at that step
+    place = torch.stack([torch.searchsorted(end, grid) for end in ends])  # the episode under way at that step
     last = (r.episodes - 1).clamp(min=0).unsqueeze(1)
     return r.scores.gather(1, torch.minimum(place, last))
 

@@ -19,7 +19,7 @@ from lightning_rl.lab.tables import interval, put_rows
 
 @dataclass(frozen=True)
 class Comparison:
-    """A against B on one environment: scores ``[n]``, ``[m]``, and (value, low, high) of what is said of them."""
+    """A against B on one environment: scores ``[n]``, ``[m]``, and (value, low, high) of the statistics of them."""
 
     game: str
     labels: tuple[str, str]

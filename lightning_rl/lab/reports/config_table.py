@@ -66,8 +66,8 @@ def config_rows(found: Entry) -> Iterator[Row]:
     for row in itertools.chain(*blocks):
         first = rows.get(row.key, row)
         rows[row.key] = dataclasses.replace(row, heading=first.heading, explanation=first.explanation)
-    for own in reversed(blocks):
-        for above, below in itertools.pairwise(["", *dict.fromkeys(row.heading for row in own)]):
+    for block in reversed(blocks):
+        for above, below in itertools.pairwise(["", *dict.fromkeys(row.heading for row in block)]):
             order.add(below, above)
     return (row for heading in order.static_order() for row in rows.values() if row.heading == heading)
 

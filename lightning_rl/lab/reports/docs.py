@@ -1,6 +1,6 @@
 """``lightning-rl docs FILE...``: tables in documents that are made by commands, so that their numbers are those of ``results/``.
 
-Below a line ``<!-- made by: lightning-rl ... -->`` stands what that command prints, up to the next blank line.
+Below a line ``<!-- made by: lightning-rl ... -->`` is what that command prints, up to the next blank line.
 """
 
 from __future__ import annotations

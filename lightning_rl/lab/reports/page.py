@@ -29,9 +29,10 @@ from lightning_rl.core.types import UserError
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.curves import Look, curves_figure
 from lightning_rl.lab.figures.groups import LABELS, labelled_runs, make_groups
-from lightning_rl.lab.figures.runs import IDENTITY, Run, attempt, find_runs
+from lightning_rl.lab.figures.runs import IDENTITY, Run, find_runs
 from lightning_rl.lab.figures.scores import score_table, summary_rows
 from lightning_rl.lab.reports.listing import COLUMNS, cell, run_row
+from lightning_rl.lab.scalars import attempt
 from lightning_rl.lab.tables import is_number
 
 TAGS = ("rollout/return_mean", "eval/return_mean", "eval_greedy/return_mean")

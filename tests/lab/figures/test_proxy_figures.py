@@ -89,7 +89,7 @@ def test_transfer_is_drawn_and_foreign_tables_are_named(tmp_path, capsys):
     table = drawn(tmp_path, "proxy-transfer", tmp_path / "t.csv", tmp_path / "bad.csv")
     assert set(table["quantity"]) >= {"density", "return mean", "train_steps mean", "episodes sd"}
     assert "bad.csv': it lacks the column gamename" in capsys.readouterr().err
-    assert "nothing to draw: no source is a CSV of lightning_rl evaluate transfer" in refused(
+    assert "nothing to draw: no source is a CSV of lightning-rl proxies transfer" in refused(
         capsys, "proxy-transfer", tmp_path / "bad.csv"
     )
     transfer_table().assign(gamename="acrobot").to_csv(tmp_path / "other.csv", index=False)
