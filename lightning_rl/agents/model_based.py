@@ -1,56 +1,101 @@
-"""The DQN core of the model-based agents (Young et al. 2023, arXiv 2211.02222). For its experience see ``imagination``.
+"""DQN on replayed or imagined transitions (Young et al. 2023, arXiv 2211.02222).
 
-Where we differ from the paper's code: greedy actions of latent agents are for the mode of the latent, not for a sample; the
-double Q-learning switch works. Its errors are fixed, see ``configs/model_based.yaml``, key faithful.
+An update learns from ``batch_size * rollout_length`` transitions. The agents differ only in where these come from, which is an
+object of its own: the replay memory, roll-outs of the environment itself, or roll-outs of a learned world model.
+
+Where we differ from the paper's code: greedy actions of agents with latents are for the mode of the latent, not for a sample;
+the double Q-learning switch works. Its errors are fixed unless the key ``faithful`` asks for them.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple
 
 import torch
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic.dataclasses import dataclass
 from torch import Tensor
 
 from lightning_rl.agents.optim import LockstepAdam
 from lightning_rl.agents.ring import Column, MemberRing
+from lightning_rl.core.contents import Also
+from lightning_rl.core.schema import STRICT, Batch, MethodConfig, Share, Sizes, Width
 from lightning_rl.core.seeding import MemberNoise, derive_seed
 from lightning_rl.envs.func_env import FuncEnv
-from lightning_rl.functional.value_learning import double_q_target, q_learning_target
+from lightning_rl.functional.compat import bits_sample_of_logits
+from lightning_rl.functional.value_learning import boltzmann, double_q_target, q_learning_target
+from lightning_rl.functional.world_model import bits_sample, imagined_weights
+from lightning_rl.nets.members import Layers, MemberMLP
 from lightning_rl.nets.stacked import Stacked
-from lightning_rl.nets.trunks import RecordedPass, TrunkNet
-from lightning_rl.nets.world_models import RealSteps, WorldModel
+from lightning_rl.nets.world_models import (
+    CategoricalLatent,
+    GaussianLatent,
+    LatentModel,
+    LossWeights,
+    RealSteps,
+    SimpleModel,
+    WorldModel,
+    plain_mlp,
+)
+
+Beta = Annotated[float, Field(ge=0, lt=1)]
 
 
-@dataclass(frozen=True)
-class CoreSettings:
-    """batch_size: replayed transitions or starts. rollout_length: imagined steps from each. target_interval: environment steps.
+@dataclass(frozen=True, config=STRICT, kw_only=True)
+class ModelBasedConfig(LossWeights, MethodConfig):
+    """Keys of the five agents."""
 
-    decay: see ``LockstepAdam``. group_size: members that are updated together; changes the speed alone.
-    """
-
-    gamma: float
-    temperature: float
-    learning_rate: float
-    betas: tuple[float, float]
-    eps: float
-    decay: float
-    batch_size: int
-    rollout_length: int
-    replay_size: int
-    updates_per_step: int
-    target_interval: int
-    learning_starts: int
+    transitions: Literal["replay", "environment", "simple", "categorical", "gaussian"]
+    steps_per_epoch: PositiveInt
+    hidden: Sizes
+    activation: Literal["elu", "relu"]
+    gamma: Share
+    temperature: PositiveFloat
+    learning_rate: PositiveFloat
+    betas: Annotated[list[Beta], Field(min_length=2, max_length=2)]
+    adam_eps: PositiveFloat
+    weight_decay: NonNegativeFloat
+    batch_size: Batch
+    rollout_length: PositiveInt
+    updates_per_step: PositiveInt
+    target_interval: PositiveInt
+    learning_starts: NonNegativeInt
+    replay_size: PositiveInt
     double_q: bool
-    group_size: int
+    group_size: PositiveInt
+    faithful: list[Literal["stale-observation", "logit-bits"]]
+    model_learning_rate: PositiveFloat
+    variables: Width
+    classes: Width
+    std: Literal["softplus", "sigmoid", "sigmoid2"]
+    min_std: NonNegativeFloat
+
+    def stored_steps(self, spec: Any) -> dict[str, int]:
+        return {"replay_size": self.replay_size}
+
+    def unread(self) -> dict[str, str]:
+        reason = f"agents with transitions: {self.transitions} do not read it; leave it out"
+        return {key: reason for key, readers in _READERS.items() if self.transitions not in readers}
 
 
-class Experience(NamedTuple):
-    """Transitions ``[M, B]`` to learn from, of features ``[M, B, X]``; q ``[M, B, A]``: values of those that they start from.
+_LATENT = ("categorical", "gaussian")
+_MODEL = ("simple", *_LATENT)
+_READERS = {
+    "rollout_length": ("environment", *_MODEL),
+    **dict.fromkeys(("model_learning_rate", "reward_weight", "continuation_weight", "obs_weight"), _MODEL),
+    **dict.fromkeys(("kl_prior_weight", "kl_posterior_weight", "variables"), _LATENT),
+    **{"classes": ("categorical",), "std": ("gaussian",), "min_std": ("gaussian",)},
+}
+"""Keys that only some kinds of transitions need."""
 
-    weight: of each in the mean, or None for 1.
+
+class UpdateBatch(NamedTuple):
+    """Transitions ``[M, B]`` to learn from.
+
+    q ``[M, B, A]``: values of what they start from; next_features ``[M, B, X]``: what the value network reads of what they lead
+    to; weight: of each in the mean, or None for 1.
     """
 
     q: Tensor
@@ -61,134 +106,320 @@ class Experience(NamedTuple):
     weight: Tensor | None
 
 
-class ModelBasedDQN(Stacked, ABC):
-    """``N`` learners in lock-step; what member ``n`` does is a function of ``seeds[n]`` alone."""
+def member_generators(seeds: Sequence[int], purpose: str) -> list[torch.Generator]:
+    """One generator per member, e.g. for the initialisation."""
+    return [torch.Generator().manual_seed(derive_seed(seed, purpose)) for seed in seeds]
 
-    member_tensors: tuple[str, ...] = ("params", "target")
-    member_parts: tuple[str, ...] = ("adam",)
-    loss_names: tuple[str, ...] = ("train/value_loss",)
-    encode_noise_size: int = 0  # numbers of noise that ``features`` takes
-    noise_kind: str = "uniform"  # and their kind
 
-    def __init__(self, env: FuncEnv, net: TrunkNet, settings: CoreSettings, seeds: Sequence[int], device: str = "cpu"):
-        self.env, self.net, self.settings, self.seeds, self.device = env, net, settings, list(seeds), device
-        self.params = net.init(self.generators("initialisation")).to(device)
-        self.target = self.params.clone()
-        self._grad = torch.zeros_like(self.params[: settings.group_size])
-        self._views: dict[tuple[str, int, int], Any] = {}
-        s = settings
-        self.adam = LockstepAdam(self.params, s.learning_rate, s.betas, s.eps, s.decay)
-        self.memory = MemberRing(len(self.seeds), s.replay_size, self.columns(), device)
-        self._explore = self.noise("explore", (env.action_size,), "gumbel")
-        self._draw = self.noise("replay", (s.batch_size,), "uniform64")
-        self.losses = torch.zeros(len(self.loss_names), len(self.seeds), device=device)  # sums since they were last taken
-        self._summed = 0
+def member_noise(seeds: Sequence[int], purpose: str, shape: tuple[int, ...], kind: str) -> MemberNoise:
+    """A stream of noise, drawn in blocks of about a hundred thousand numbers per member."""
+    numbers = max(torch.Size(shape).numel(), 1)
+    return MemberNoise(seeds, purpose, shape, kind, block=max(1, min(128, 100_000 // numbers)))
 
-    def generators(self, purpose: str) -> list[torch.Generator]:
-        """One generator per member, e.g. for the initialisation."""
-        return [torch.Generator().manual_seed(derive_seed(seed, purpose)) for seed in self.seeds]
 
-    def noise(self, purpose: str, shape: tuple[int, ...], kind: str) -> MemberNoise:
-        """A stream of noise, drawn in blocks of about a hundred thousand numbers per member."""
-        numbers = max(torch.Size(shape).numel(), 1)
-        return MemberNoise(self.seeds, purpose, shape, kind, self.device, block=max(1, min(128, 100_000 // numbers)))
+class RecordedPass:
+    """Forward passes of a network with the parameters ``layers``, kept for a single backward pass over all of them.
 
-    def layers(self, net: TrunkNet | WorldModel, name: str, members: slice) -> Any:
-        """The layers of ``net`` in the rows ``members`` of the block called ``name``; views of it, made once."""
-        key = (name, members.start, members.stop)
+    A roll-out asks for the values of its states one after the other; the update then needs the gradient at those same
+    values, and pays for no second forward pass.
+    """
+
+    def __init__(self, net: MemberMLP, layers: Layers):
+        self.net, self.layers = net, layers
+        self._saved: list[list[Tensor]] = []
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Outputs ``[N, b, O]`` for x ``[N, b, I]``."""
+        out, saved = self.net.forward(self.layers, x)
+        self._saved.append(saved)
+        return out
+
+    def gradient(self, grad: Tensor, into: Layers) -> None:
+        """Writes the parameters' gradient ``into`` for that of the outputs ``[N, B, O]``, B the rows of all passes in order."""
+        saved = [torch.cat(each, dim=2) if len(each) > 1 else each[0] for each in zip(*self._saved, strict=True)]
+        self.net.backward(self.layers, saved, grad, into)
+
+
+class RowLayers:
+    """The layers of rows of a parameter block ``[N, D]``, as views that are made once."""
+
+    def __init__(self, net: MemberMLP | WorldModel):
+        self.net = net
+        self._views: dict[tuple[int, int, int], Any] = {}
+
+    def of(self, block: Tensor, members: slice) -> Any:
+        """The layers of the rows ``members`` of ``block``."""
+        key = (block.data_ptr(), members.start, members.stop)
         if key not in self._views:
-            self._views[key] = net.layers(getattr(self, name)[members])
+            self._views[key] = self.net.layers(block[members])
         return self._views[key]
 
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        super().load_state_dict(state)
-        self._views.clear()
 
-    @property
-    def everyone(self) -> slice:
-        """All members."""
-        return slice(0, len(self.seeds))
+class Replay(Stacked):
+    """Real transitions, replayed. Observations are bits: the memory keeps a byte of each."""
+
+    loss_names: tuple[str, ...] = ()
+    encode_noise_size: int = 0  # numbers of noise of ``noise_kind`` that ``features`` takes
+    noise_kind: str = "uniform"
+
+    def __init__(self, cfg: ModelBasedConfig, env: FuncEnv, seeds: Sequence[int]):
+        self.cfg, self.env, self.seeds = cfg, env, list(seeds)
+        self.feature_size = env.obs_size
+        self.memory = MemberRing(len(self.seeds), cfg.replay_size, self.columns())
+        self._draw = member_noise(seeds, "replay", (cfg.batch_size,), "uniform64")
+        self.losses = torch.zeros(len(self.loss_names), len(self.seeds))  # sums since they were last taken
+
+    def columns(self) -> Mapping[str, Column]:
+        """What the memory keeps."""
+        return {"bytes": Column(2 * self.env.obs_size + 2, torch.uint8), "reward": Column(1, torch.float32)}
+
+    def memory_layout(self) -> Any:
+        """What a snapshot of the memory may look like."""
+        return Also(self.memory.layout(len(self.seeds), {"bytes": (0, max(1, self.env.action_size - 1))}), self._no_bits)
+
+    def _no_bits(self, memory: Mapping[str, Tensor]) -> str | None:
+        bits = memory["bytes"].index_fill(-1, torch.tensor([2 * self.env.obs_size]), 0)
+        return "observations that are no bits" if bool((bits > 1).any()) else None
+
+    def remember(self, state: Tensor, real: RealSteps) -> None:
+        """Keeps one real step of every member: from the environment's state ``[N, S]``, the rest ``[N, ..]``."""
+        rest = torch.stack([real.action, real.continues.long()], dim=-1)
+        row = torch.cat([real.obs.byte(), real.next_obs.byte(), rest.byte()], dim=-1)
+        self.memory.add({"bytes": row, "reward": real.reward.unsqueeze(-1)})
+
+    def sample(self, members: slice, number: int) -> RealSteps:
+        """The replayed steps ``[M, B]`` of update ``number``."""
+        rows, size = self.memory.sample(self._draw.at(number)[members], members), self.env.obs_size
+        obs, next_obs, action, continues = rows["bytes"].split([size, size, 1, 1], dim=-1)
+        rest = (action.squeeze(-1).long(), rows["reward"].squeeze(-1), continues.squeeze(-1).float())
+        return RealSteps(obs.float(), *rest, next_obs.float())
+
+    def features(self, obs: Tensor, noise: Tensor | None) -> Tensor:
+        """What the value network reads for obs ``[N, K, O]``; noise ``[N, K, Z]``, None for the mode."""
+        return obs
+
+    def acting_noise(self, step: int) -> Tensor | None:
+        """Noise for the features of the observation acted on at environment step ``step``."""
+        return None
+
+    def batch(self, values: RecordedPass, members: slice, number: int) -> UpdateBatch:
+        """What update ``number`` of ``members`` learns from. values: the value network, which records what it is asked."""
+        real = self.sample(members, number)
+        discount = self.cfg.gamma * real.continues
+        return UpdateBatch(values(real.obs), real.action, real.reward, discount, real.next_obs, None)
+
+    def imagined(self, q: Tensor, action: Tensor, reward: Tensor, continues: Tensor, next_features: Tensor) -> UpdateBatch:
+        """What to learn from roll-outs, ``[M, L B, ..]`` step after step: a step counts as much as it is likely to be reached."""
+        weight = alive(continues, self.cfg.batch_size) if self.env.episodic else None
+        return UpdateBatch(q, action, reward, self.cfg.gamma * continues, next_features, weight)
+
+
+class EnvironmentRollouts(Replay):
+    """Imagines with the environment itself: remembers its states, and plays on from them."""
+
+    def __init__(self, cfg: ModelBasedConfig, env: FuncEnv, seeds: Sequence[int]):
+        self._state_type = env.reset(torch.zeros(1, env.reset_noise_size)).dtype
+        super().__init__(cfg, env, seeds)
+        shape = (cfg.rollout_length, cfg.batch_size)
+        self._actions = member_noise(seeds, "imagined actions", (*shape, env.action_size), "gumbel")
+        self._events = member_noise(seeds, "imagined events", (*shape, env.step_noise_size), "uniform")
+
+    def columns(self) -> Mapping[str, Column]:
+        state = self.env.reset(torch.zeros(1, self.env.reset_noise_size))
+        return {"state": Column(state.shape[-1], torch.int16)}  # cells and bits
+
+    def memory_layout(self) -> Any:
+        return Also(self.memory.layout(len(self.seeds), {"state": (0, torch.iinfo(torch.int16).max)}), self._fault)
+
+    def _fault(self, memory: Mapping[str, Tensor]) -> str | None:
+        state = memory["state"].flatten(0, 1).to(self._state_type)
+        return self.env.fault(state, self.env.observe(state)) if len(state) else None
+
+    def remember(self, state: Tensor, real: RealSteps) -> None:
+        self.memory.add({"state": state})
+
+    def batch(self, values: RecordedPass, members: slice, number: int) -> UpdateBatch:
+        state = self.memory.sample(self._draw.at(number)[members], members)["state"].to(self._state_type)
+        noise = (self._actions.at(number)[members].unbind(1), self._events.at(number)[members].unbind(1))
+        obs, steps = self.env.observe(state), []
+        for gumbel, event in zip(*noise, strict=True):
+            q = values(obs)
+            action = boltzmann(q, self.cfg.temperature, gumbel)
+            state, obs, reward, terminated, _ = self.env.step(state, action, event)
+            steps.append((q, action, reward, (~terminated).float(), obs))
+        q, action, reward, continues, obs = in_order(steps)
+        return self.imagined(q, action, reward, continues, obs)
+
+
+class ModelRollouts(Replay):
+    """Trains a world model on replayed transitions and imagines with it."""
+
+    member_tensors = ("params",)
+    member_parts = ("adam",)
+
+    def __init__(
+        self, make_model: Callable[[ModelBasedConfig, FuncEnv], WorldModel], cfg: ModelBasedConfig, env: FuncEnv,
+        seeds: Sequence[int],
+    ):  # fmt: skip
+        self.model = model = make_model(cfg, env)
+        self.loss_names = tuple(f"model/{name}_loss" for name in model.parts)
+        super().__init__(cfg, env, seeds)
+        self.feature_size, self.encode_noise_size, self.noise_kind = model.feature_size, model.encode_noise_size, model.noise_kind
+        self.params = model.init(member_generators(seeds, "model initialisation"))
+        betas = (cfg.betas[0], cfg.betas[1])
+        self.adam = LockstepAdam(self.params, cfg.model_learning_rate, betas, cfg.adam_eps, cfg.weight_decay)
+        self._grad, self._layers = torch.zeros_like(self.params[: cfg.group_size]), RowLayers(model)
+        shape, code, kind = (cfg.rollout_length, cfg.batch_size), model.encode_noise_size, model.noise_kind
+        self._actions = member_noise(seeds, "imagined actions", (*shape, env.action_size), "gumbel")
+        self._states = member_noise(seeds, "imagined states", (*shape, model.noise_size), kind)
+        self._codes = member_noise(seeds, "codes", (2, cfg.batch_size, code), kind)
+        self._acting_codes = member_noise(seeds, "acting codes", (1, code), kind)
+
+    def features(self, obs: Tensor, noise: Tensor | None) -> Tensor:
+        return self.model.encode(self._layers.of(self.params, slice(0, len(self.seeds))), obs, noise)
+
+    def acting_noise(self, step: int) -> Tensor | None:
+        return self._acting_codes.at(step)
+
+    def batch(self, values: RecordedPass, members: slice, number: int) -> UpdateBatch:
+        real, codes = self.sample(members, number), self._codes.at(number)[members]
+        self._fit_model(real, codes[:, 0], members)
+        layers = self._layers.of(self.params, members)
+        noise = (self._actions.at(number)[members].unbind(1), self._states.at(number)[members].unbind(1))
+        features, steps = self.model.encode(layers, real.obs, codes[:, 1]), []
+        for gumbel, state_noise in zip(*noise, strict=True):
+            q = values(features)
+            action = boltzmann(q, self.cfg.temperature, gumbel)
+            joined = self.model.join(features, action)
+            features = self.model.imagine(layers, joined, state_noise)
+            steps.append((q, action, joined, features))
+        q, action, joined, features = in_order(steps)
+        return self.imagined(q, action, *self.model.outcome(layers, joined), features)
+
+    def _fit_model(self, real: RealSteps, codes: Tensor, members: slice) -> None:
+        layers, rows = self._layers.of(self.params, members), slice(0, len(codes))
+        self.losses[:, members] += self.model.gradient(layers, real, codes, self.cfg, self._layers.of(self._grad, rows))
+        self.adam.step(self.params, self._grad[rows], members)
+
+
+def in_order(steps: Sequence[Sequence[Tensor]]) -> list[Tensor]:
+    """One batch ``[M, L B, ..]`` of each kind of number ``[M, B, ..]`` that the L steps of a roll-out have."""
+    return [torch.cat(rows, dim=1) for rows in zip(*steps, strict=True)]
+
+
+def alive(continues: Tensor, starts: int) -> Tensor:
+    """Probability ``[M, L B]`` that a roll-out comes so far; continues ``[M, L B]``: of going on after each step, B starts."""
+    return imagined_weights(continues.unflatten(1, (-1, starts)).mT).mT.flatten(1)
+
+
+def simple_model(cfg: ModelBasedConfig, env: FuncEnv) -> WorldModel:
+    """A model of observations."""
+    sample_bits = bits_sample_of_logits if "logit-bits" in cfg.faithful else bits_sample
+    return SimpleModel(env.obs_size, env.action_size, cfg.hidden, cfg.activation, sample_bits)
+
+
+def categorical_model(cfg: ModelBasedConfig, env: FuncEnv) -> WorldModel:
+    """A model of categorical latents."""
+    latent = CategoricalLatent(cfg.variables, cfg.classes)
+    return LatentModel(env.obs_size, env.action_size, cfg.hidden, cfg.activation, latent)
+
+
+def gaussian_model(cfg: ModelBasedConfig, env: FuncEnv) -> WorldModel:
+    """A model of Gaussian latents."""
+    latent = GaussianLatent(cfg.variables, cfg.std, cfg.min_std)
+    return LatentModel(env.obs_size, env.action_size, cfg.hidden, cfg.activation, latent)
+
+
+SOURCES: dict[str, Callable[[ModelBasedConfig, FuncEnv, Sequence[int]], Replay]] = {
+    "replay": Replay,
+    "environment": EnvironmentRollouts,
+    "simple": functools.partial(ModelRollouts, simple_model),
+    "categorical": functools.partial(ModelRollouts, categorical_model),
+    "gaussian": functools.partial(ModelRollouts, gaussian_model),
+}
+"""Where the transitions of an update come from, by ``transitions``."""
+
+
+class ModelBasedDQN(Stacked):
+    """``N`` learners in lock-step; what member ``n`` does is a function of ``seeds[n]`` alone.
+
+    Args:
+        cfg: the agent's keys.
+        env: where real steps are made, and imagined ones if ``cfg.transitions`` says so.
+        seeds: one for each member.
+    """
+
+    member_tensors: tuple[str, ...] = ("params", "target")
+    member_parts: tuple[str, ...] = ("adam", "source")
+
+    def __init__(self, cfg: ModelBasedConfig, env: FuncEnv, seeds: Sequence[int]):
+        self.cfg, self.env, self.seeds = cfg, env, list(seeds)
+        self.source = SOURCES[cfg.transitions](cfg, env, seeds)
+        self.net = plain_mlp(self.source.feature_size, cfg.hidden, env.action_size, cfg.activation)
+        self.params = self.net.init(member_generators(seeds, "initialisation"))
+        self.target = self.params.clone()
+        self.adam = LockstepAdam(self.params, cfg.learning_rate, (cfg.betas[0], cfg.betas[1]), cfg.adam_eps, cfg.weight_decay)
+        self._grad, self._layers = torch.zeros_like(self.params[: cfg.group_size]), RowLayers(self.net)
+        self._explore = member_noise(seeds, "explore", (env.action_size,), "gumbel")
+        self.losses = torch.zeros(len(self.seeds))  # sums since they were last taken
+        self._summed = 0
 
     @property
     def num_updates(self) -> int:
         """Updates of every member so far."""
         return int(self.adam.num_steps[0])
 
-    @abstractmethod
-    def columns(self) -> Mapping[str, Column]:
-        """What the memory keeps."""
-
-    def memory_layout(self) -> Any:
-        """What a snapshot of the memory may look like."""
-        return self.memory.layout(len(self.seeds))
-
-    @abstractmethod
-    def remember(self, state: Tensor, real: RealSteps) -> None:
-        """Keeps one real step of every member: from state ``[N, S]``, the rest ``[N, ..]``."""
-
-    @abstractmethod
-    def experience(self, online: RecordedPass, members: slice, number: int) -> Experience:
-        """What update ``number`` of ``members`` learns from. online: the value network, which records what it is asked."""
-
-    def features(self, obs: Tensor, noise: Tensor | None) -> Tensor:
-        """What the value network reads for obs ``[N, K, O]``; noise ``[N, K, Z]``, None for the mode."""
-        return obs
-
     @torch.no_grad()
     def values(self, obs: Tensor, noise: Tensor | None) -> Tensor:
-        """Q values ``[N, K, A]`` of obs ``[N, K, O]``."""
-        return self.net(self.layers(self.net, "params", self.everyone), self.features(obs, noise))
-
-    def encode_noise(self, step: int) -> Tensor | None:
-        """Noise for the features of the observation acted on at ``step``."""
-        return None
+        """Q values ``[N, K, A]`` of obs ``[N, K, O]``; noise ``[N, K, Z]`` for the latent, None for its mode."""
+        layers = self._layers.of(self.params, slice(0, len(self.seeds)))
+        return self.net.forward(layers, self.source.features(obs, noise))[0]
 
     def act(self, obs: Tensor, step: int) -> Tensor:
         """Actions ``[N]`` of probability ``softmax(Q / temperature)`` for obs ``[N, O]`` at environment step ``step``."""
-        q = self.values(obs.unsqueeze(1), self.encode_noise(step)).squeeze(1)
-        return self.boltzmann(q, self._explore.at(step))
-
-    def boltzmann(self, q: Tensor, gumbel: Tensor) -> Tensor:
-        """A sample ``[...]`` for values and Gumbel noise ``[..., A]``."""
-        return torch.add(q, gumbel, alpha=self.settings.temperature).argmax(-1)
+        q = self.values(obs.unsqueeze(1), self.source.acting_noise(step)).squeeze(1)
+        return boltzmann(q, self.cfg.temperature, self._explore.at(step))
 
     def learn(self, step: int) -> None:
         """The updates that go with environment step ``step``, if it is time to learn."""
-        s = self.settings
-        if step < s.learning_starts:
+        cfg = self.cfg
+        if step < cfg.learning_starts:
             return
-        if step % s.target_interval == 0:
+        if step % cfg.target_interval == 0:
             self.target.copy_(self.params)
-        for _ in range(s.updates_per_step):
+        for _ in range(cfg.updates_per_step):
             number = self.num_updates
-            for first in range(0, len(self.seeds), s.group_size):
-                self._update(slice(first, min(first + s.group_size, len(self.seeds))), number)
+            for first in range(0, len(self.seeds), cfg.group_size):
+                self.update(slice(first, min(first + cfg.group_size, len(self.seeds))), number)
             self._summed += 1
 
     @torch.no_grad()
-    def _update(self, members: slice, number: int) -> None:
-        online = RecordedPass(self.net, self.layers(self.net, "params", members))
-        batch = self.experience(online, members, number)
-        next_q = self.net(self.layers(self.net, "target", members), batch.next_features)
-        if self.settings.double_q:
-            chosen = self.net(online.layers, batch.next_features)
-            goal = double_q_target(batch.reward, batch.discount, chosen, next_q)
+    def update(self, members: slice, number: int) -> None:
+        """Update ``number`` of ``members``: Q learning by the gradient of the mean of ``weight * error^2``."""
+        values = RecordedPass(self.net, self._layers.of(self.params, members))
+        batch = self.source.batch(values, members, number)
+        next_q = self.net.forward(self._layers.of(self.target, members), batch.next_features)[0]
+        if self.cfg.double_q:
+            chosen = self.net.forward(values.layers, batch.next_features)[0]
+            target = double_q_target(batch.reward, batch.discount, chosen, next_q)
         else:
-            goal = q_learning_target(batch.reward, batch.discount, next_q)
+            target = q_learning_target(batch.reward, batch.discount, next_q)
         index = batch.action.unsqueeze(-1)
-        error = batch.q.gather(-1, index).squeeze(-1) - goal
+        error = batch.q.gather(-1, index).squeeze(-1) - target
         weighted = error if batch.weight is None else batch.weight * error
-        self.losses[0, members] += (weighted * error).mean(-1)
-        # The gradient of the mean of weight * error^2.
+        self.losses[members] += (weighted * error).mean(-1)
         grad = torch.zeros_like(batch.q).scatter_(-1, index, weighted.unsqueeze(-1) * (2 / error.shape[-1]))
         rows = slice(0, len(grad))
-        online.gradient(grad, self.layers(self.net, "_grad", rows))
+        values.gradient(grad, self._layers.of(self._grad, rows))
         self.adam.step(self.params, self._grad[rows], members)
 
     def take_losses(self) -> dict[str, Tensor]:
         """Mean losses ``[N]`` of the updates since the last call; none if there were none."""
         if not self._summed:
             return {}
-        means = self.losses / self._summed
-        self.losses, self._summed = torch.zeros_like(means), 0
-        return dict(zip(self.loss_names, means, strict=True))
+        names, sums = ("train/value_loss", *self.source.loss_names), (self.losses, *self.source.losses)
+        means = {name: each / self._summed for name, each in zip(names, sums, strict=True)}
+        self._summed = 0
+        self.losses.zero_()
+        self.source.losses.zero_()
+        return means

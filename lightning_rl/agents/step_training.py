@@ -12,6 +12,7 @@ from lightning_rl.agents.model_based import ModelBasedDQN
 from lightning_rl.core.contents import Count, rows_like
 from lightning_rl.core.seeding import MemberNoise
 from lightning_rl.envs.batch import PooledBatch
+from lightning_rl.functional.value_learning import boltzmann
 from lightning_rl.nets.world_models import RealSteps
 
 _LOOP = ("obs", "_return", "_length")
@@ -26,13 +27,13 @@ class StepTraining:
 
     def __init__(self, agent: ModelBasedDQN, stale_observation: bool = False):
         self.agent, self.stale_observation = agent, stale_observation
-        self.envs = PooledBatch(agent.env, agent.seeds, agent.device)
+        self.envs = PooledBatch(agent.env, agent.seeds)
         self.step = 0
         n = len(agent.seeds)
         self.obs = self.envs.obs
-        self._return = torch.zeros(n, device=agent.device)
-        self._length = torch.zeros(n, dtype=torch.int64, device=agent.device)
-        self.reward = torch.zeros(n, device=agent.device)  # sum over the last run
+        self._return = torch.zeros(n)
+        self._length = torch.zeros(n, dtype=torch.int64)
+        self.reward = torch.zeros(n)  # sum over the last run
         self.ended: list[list[tuple[float, int]]] = [[] for _ in range(n)]  # (return, length) of its episodes
 
     def run(self, steps: int, fresh: bool = True) -> None:
@@ -47,7 +48,7 @@ class StepTraining:
         agent, state, obs = self.agent, self.envs.state, self.obs
         action = agent.act(obs, self.step)
         outcome = self.envs.step(action)
-        agent.remember(state, RealSteps(obs, action, outcome.reward, (~outcome.terminated).float(), outcome.obs))
+        agent.source.remember(state, RealSteps(obs, action, outcome.reward, (~outcome.terminated).float(), outcome.obs))
         self._return += outcome.reward
         self._length += 1
         self.reward += outcome.reward
@@ -72,7 +73,7 @@ class StepTraining:
             "step": self.step, "members": torch.arange(len(self.agent.seeds)), "results": {},
             "agent": {name: value.clone() for name, value in self.agent.state_dict().items()},
             "loop": {name: getattr(self, name) for name in _LOOP},
-            "envs": self.envs.snapshot(), "memory": self.agent.memory.snapshot(),
+            "envs": self.envs.snapshot(), "memory": self.agent.source.memory.snapshot(),
         }  # fmt: skip
 
     def layout(self, most_steps: int) -> dict[str, Any]:
@@ -82,17 +83,17 @@ class StepTraining:
             "step": Count(0, most_steps), "members": torch.arange(everyone), "results": {},
             "agent": agent.layout(everyone, agent.env.action_size),
             "loop": rows_like({name: getattr(self, name) for name in _LOOP}, everyone),
-            "envs": self.envs.layout(everyone), "memory": agent.memory_layout(),
+            "envs": self.envs.layout(everyone), "memory": agent.source.memory_layout(),
         }  # fmt: skip
 
     def restore(self, state: dict[str, Any]) -> None:
         """Goes on from a snapshot."""
         self.step = state["step"]
-        self.agent.load_state_dict({name: value.to(self.agent.device) for name, value in state["agent"].items()})
+        self.agent.load_state_dict(state["agent"])
         for name, value in state["loop"].items():
-            setattr(self, name, value.to(self.agent.device))
+            setattr(self, name, value)
         self.envs.restore(state["envs"])
-        self.agent.memory.restore(state["memory"])
+        self.agent.source.memory.restore(state["memory"])
 
 
 @torch.no_grad()
@@ -105,18 +106,18 @@ def play(agent: ModelBasedDQN, seeds: Sequence[int], episodes: int, horizon: int
 
     def noise(purpose: str, size: int, kind: str) -> MemberNoise:
         block = max(1, 20_000 // (episodes * max(size, 1)))
-        return MemberNoise(seeds, purpose, (episodes, size), kind, agent.device, block=block)
+        return MemberNoise(seeds, purpose, (episodes, size), kind, block=block)
 
     chance = noise("play events", env.step_noise_size, "uniform")
     gumbel = noise("play actions", env.action_size, "gumbel")
-    codes = noise("play codes", agent.encode_noise_size, agent.noise_kind)
+    codes = noise("play codes", agent.source.encode_noise_size, agent.source.noise_kind)
     state = env.reset(noise("play starts", env.reset_noise_size, "uniform").at(0))
     obs = env.observe(state)
-    total, length = torch.zeros(shape, device=agent.device), torch.zeros(shape, dtype=torch.int64, device=agent.device)
-    over = torch.zeros(shape, dtype=torch.bool, device=agent.device)
+    total, length = torch.zeros(shape), torch.zeros(shape, dtype=torch.int64)
+    over = torch.zeros(shape, dtype=torch.bool)
     for t in range(horizon):
         q = agent.values(obs, None if greedy else codes.at(t))
-        action = q.argmax(-1) if greedy else agent.boltzmann(q, gumbel.at(t))
+        action = q.argmax(-1) if greedy else boltzmann(q, agent.cfg.temperature, gumbel.at(t))
         state, obs, reward, terminated, _ = env.step(state, action, chance.at(t))
         total += reward.masked_fill(over, 0)
         length += ~over

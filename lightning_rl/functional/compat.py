@@ -31,3 +31,10 @@ def solved_early(returns: Tensor, count: Tensor, window: int, threshold: float) 
     A lucky first episode then ends the run.
     """
     return window_mean(returns, (count - window).clamp(min=0), count) >= threshold
+
+
+def bits_sample_of_logits(logits: Tensor, noise: Tensor) -> Tensor:
+    """``world_model.bits_sample`` as in the code of Young et al. (2023): the logit itself is taken for the probability, so a bit
+    whose logit is below 0 is never 1, and one whose logit is above 1 always.
+    """
+    return (logits > noise).to(logits.dtype)

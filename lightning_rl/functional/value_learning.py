@@ -77,6 +77,11 @@ def epsilon_greedy(q: Tensor, epsilon: Tensor, noise: Tensor) -> Tensor:
     return torch.where(noise[..., 0] < epsilon, random, q.argmax(-1))
 
 
+def boltzmann(q: Tensor, temperature: float, gumbel: Tensor) -> Tensor:
+    """Actions ``[...]`` of probability ``softmax(q / temperature)`` for values and standard Gumbel noise ``[..., A]``."""
+    return torch.add(q, gumbel, alpha=temperature).argmax(-1)
+
+
 def gumbel_softmax(logits: Tensor, gumbel: Tensor, temperature: Tensor | float, hard: bool) -> Tensor:
     """Relaxed one-hot samples ``[..., A]`` (Jang et al. 2017, arXiv 1611.01144; Maddison et al. 2017).
 

@@ -74,12 +74,9 @@ def categorical_sample(logits: Tensor, noise: Tensor) -> Tensor:
     return torch.searchsorted(cumulative, threshold, right=True).squeeze(-1).clamp(max=logits.shape[-1] - 1)
 
 
-def bits_sample(logits: Tensor, noise: Tensor, faithful: bool = False) -> Tensor:
-    """Bits that are 1 with probability ``sigmoid(logits)``, for uniform noise in [0, 1); all ``[..., O]``.
-
-    faithful: the logit itself taken for the probability, as in the paper's code: below 0 never, above 1 always.
-    """
-    return (logits.clone() if faithful else logits.sigmoid()).gt_(noise)
+def bits_sample(logits: Tensor, noise: Tensor) -> Tensor:
+    """Bits that are 1 with probability ``sigmoid(logits)``, for uniform noise in [0, 1); all ``[..., O]``."""
+    return logits.sigmoid().gt_(noise)
 
 
 def imagined_weights(continues: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.envs.model_env import ModelEnv
 from lightning_rl.lab.evaluate import beside, load_method
 from lightning_rl.lab.tables import put_rows
-from lightning_rl.methods.model_based import ModelBased, PerfectModel
+from lightning_rl.methods.model_based import ModelBased
 from lightning_rl.nets.world_policy import WorldPolicy
 
 BURN_IN = 30
@@ -33,14 +33,14 @@ def imagine(path: Path, episodes: int, force: bool = False) -> dict[str, Any]:
         raise UserError(f"--imagine: '{path}' is of {type(method).__name__}, which has no world model; leave it out")
     out = beside(path, "imagination", force)
     out.check(path.parent / "imagination.png", owned_picture)  # before the work
-    policy, real, steps = method.policy, method.env, getattr(method.cfg, "rollout_length", None)
+    policy, real = method.policy, method.agent.env
     assert isinstance(policy, WorldPolicy)
-    if steps is None:
+    if method.cfg.transitions == "replay":
         raise UserError(f"--imagine: '{path}' is of ER, which replays and has no world model; use one of the other four agents")
-    model = real if isinstance(method, PerfectModel) else ModelEnv(policy.model, policy.world, real)  # type: ignore[arg-type]
+    model = real if policy.model is None else ModelEnv(policy.model, policy.world, real)
     generator = torch.Generator().manual_seed(derive_seed(method.seeds[0], "imagine"))
     with torch.no_grad():
-        pictures, rows = _compare(policy, real, model, episodes, steps, generator)
+        pictures, rows = _compare(policy, real, model, episodes, method.cfg.rollout_length, generator)
     report = {
         "checkpoint": str(path), "implementation": method.implementation, "gamename": method.spec.gamename,
         "env_steps": int(method.env_steps), "episodes": episodes, "rows": rows, "picture": str(path.parent / "imagination.png"),

@@ -1,27 +1,38 @@
-"""World models: networks that are trained to be the environment. Parameters are blocks ``[N, D]``.
+"""World models: networks that are trained to be the environment (Young et al. 2023, arXiv 2211.02222).
 
-Every model has *features* ``[N, B, X]``, which the value network reads and roll-outs pass on: the observation, or a latent.
+Parameters are blocks ``[N, D]``. Every model has *features* ``[N, B, X]``, which the value network reads and roll-outs pass on:
+the observation itself, or a latent. Gradients are written by hand, see ``members``.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple, cast
 
 import torch
+from pydantic import NonNegativeFloat, PositiveFloat
+from pydantic.dataclasses import dataclass
 from torch import Tensor
 
+from lightning_rl.core.schema import STRICT
 from lightning_rl.functional.world_model import (
+    STD_FUNCTIONS,
     bits_loss,
     bits_sample,
+    categorical_kl,
+    categorical_sample,
     continuation_loss,
+    gaussian_kl,
     reward_loss,
-)  # fmt: skip
-from lightning_rl.nets.latents import Latent, NoiseKind
-from lightning_rl.nets.trunks import Layers, TrunkActivation, TrunkNet
+    softmax_pullback,
+)
+from lightning_rl.nets.activations import ActivationName
+from lightning_rl.nets.members import Layers, MemberMLP
+
+NoiseKind = Literal["uniform", "normal"]
+
+_MIN_STD = 1e-6
 
 
 class RealSteps(NamedTuple):
@@ -34,51 +45,119 @@ class RealSteps(NamedTuple):
     next_obs: Tensor
 
 
-class LossWeights(NamedTuple):
-    """Of the parts of the loss; the KL ones for latent models: of its gradient to the dynamics network and to the encoder."""
+@dataclass(frozen=True, config=STRICT, kw_only=True)
+class LossWeights:
+    """Of the parts of a model's loss; kl_prior, kl_posterior: of the divergence's gradient to dynamics network and encoder."""
 
-    reward: float
-    continuation: float
-    obs: float
-    kl_prior: float = 0.0
-    kl_posterior: float = 0.0
+    reward_weight: NonNegativeFloat
+    continuation_weight: NonNegativeFloat
+    obs_weight: NonNegativeFloat
+    kl_prior_weight: PositiveFloat
+    kl_posterior_weight: NonNegativeFloat
 
 
-@dataclass(frozen=True)
-class WorldModel(ABC):
-    """A model of an environment with ``obs_size`` bits and ``action_size`` actions.
+def plain_mlp(in_size: int, hidden: Sequence[int], out_size: int, activation: ActivationName) -> MemberMLP:
+    """A network that starts as those of the paper's code do."""
+    return MemberMLP(in_size, tuple(hidden), out_size, activation, initialisation="truncated_normal")
 
-    Its networks have the hidden layers ``hidden``. noise_kind: of all the noise that it takes.
+
+class CategoricalLatent:
+    """Independent variables, each one-hot of ``classes``; gradients pass straight through to the probabilities.
+
+    A network's output ``[..., output_size]`` says how they are distributed; a sample ``[..., size]`` takes ``noise_size`` numbers
+    of noise of ``noise_kind``. prior: what reads the output of the dynamics network where this reads the encoder's.
     """
 
-    obs_size: int
-    action_size: int
-    hidden: tuple[int, ...]
-    activation: TrunkActivation
-    weights: LossWeights
+    noise_kind: NoiseKind = "uniform"
+
+    def __init__(self, variables: int, classes: int):
+        self.variables, self.classes = variables, classes
+        self.size = self.output_size = variables * classes
+        self.noise_size = variables
 
     @property
-    @abstractmethod
-    def nets(self) -> tuple[TrunkNet, ...]:
-        """The networks, in the order of their columns."""
+    def prior(self) -> CategoricalLatent:
+        return self
+
+    def _logits(self, output: Tensor) -> Tensor:
+        return output.unflatten(-1, (self.variables, self.classes))
+
+    def sample(self, output: Tensor, noise: Tensor | None) -> Tensor:
+        """A sample ``[..., size]`` for noise ``[..., noise_size]``, or the mode for None."""
+        logits = self._logits(output)
+        chosen = logits.argmax(-1) if noise is None else categorical_sample(logits, noise)
+        return torch.zeros_like(logits).scatter_(-1, chosen.unsqueeze(-1), 1.0).flatten(-2)
+
+    def pullback(self, output: Tensor, noise: Tensor, grad: Tensor) -> Tensor:
+        """The gradient to the output from ``grad`` ``[..., size]`` to its sample."""
+        return softmax_pullback(self._logits(output).softmax(-1), self._logits(grad)).flatten(-2)
+
+    def kl(self, output: Tensor, prior_output: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """``KL(self || prior)`` ``[...]`` and the gradients to both outputs."""
+        kl, to_output, to_prior = categorical_kl(self._logits(output), self._logits(prior_output))
+        return kl, to_output.flatten(-2), to_prior.flatten(-2)
+
+
+class GaussianLatent:
+    """Like a ``CategoricalLatent``, of Gaussians: reparameterised; the output is mean and raw standard deviation.
+
+    std: from the raw number to the standard deviation (see ``STD_FUNCTIONS``), at least 1e-6. min_std is added to the encoder's
+    standard deviation, not to the prior's.
+    """
+
+    noise_kind: NoiseKind = "normal"
+
+    def __init__(self, variables: int, std: str, min_std: float):
+        self.variables, self.std, self.min_std = variables, std, min_std
+        self.size = self.noise_size = variables
+        self.output_size = 2 * variables
 
     @property
-    @abstractmethod
-    def feature_size(self) -> int: ...
+    def prior(self) -> GaussianLatent:
+        return GaussianLatent(self.variables, self.std, 0.0)
 
-    @property
-    @abstractmethod
-    def noise_kind(self) -> NoiseKind: ...
+    def moments(self, output: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean and standard deviation ``[..., variables]``, and the derivative of the latter by its raw number."""
+        mean, raw = output.chunk(2, dim=-1)
+        std, slope = STD_FUNCTIONS[self.std](raw)
+        slope = slope.mul_(std > _MIN_STD)
+        return mean, std.clamp(min=_MIN_STD) + self.min_std, slope
 
-    @property
-    @abstractmethod
-    def noise_size(self) -> int:
-        """Numbers of noise for one sample of features by ``imagine``."""
+    def sample(self, output: Tensor, noise: Tensor | None) -> Tensor:
+        mean, std, _ = self.moments(output)
+        return mean if noise is None else torch.addcmul(mean, std, noise)
 
-    @property
-    def encode_noise_size(self) -> int:
-        """Numbers of noise that ``encode`` takes."""
-        return self.noise_size
+    def pullback(self, output: Tensor, noise: Tensor, grad: Tensor) -> Tensor:
+        _, _, slope = self.moments(output)
+        return torch.cat([grad, grad * noise * slope], dim=-1)
+
+    def kl(self, output: Tensor, prior_output: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        mean, std, slope = self.moments(output)
+        prior_mean, prior_std, prior_slope = self.prior.moments(prior_output)
+        kl, by = gaussian_kl(mean, std, prior_mean, prior_std)
+        to_output = torch.cat([by[0], by[1] * slope], dim=-1)
+        return kl, to_output, torch.cat([by[2], by[3] * prior_slope], dim=-1)
+
+
+class WorldModel(ABC):
+    """A model of an environment whose observations are bits.
+
+    nets: its networks, in the order of their columns of the parameter block. feature_size: ``X``. noise_kind: of all noise that
+    it takes; noise_size: numbers of it for one sample of ``imagine``; encode_noise_size: for one of ``encode``.
+    """
+
+    parts: tuple[str, ...] = ("reward", "continuation", "obs")
+    """Of the loss."""
+    outcome_nets: tuple[int, int] = (0, 1)
+    """Which networks give reward and continuation."""
+
+    def __init__(
+        self, nets: Sequence[MemberMLP], action_size: int, feature_size: int, noise_kind: NoiseKind, noise_size: int,
+        encode_noise_size: int,
+    ):  # fmt: skip
+        self.nets, self.feature_size = tuple(nets), feature_size
+        self.noise_kind, self.noise_size, self.encode_noise_size = noise_kind, noise_size, encode_noise_size
+        self._one_hot = torch.eye(action_size)
 
     @property
     def size(self) -> int:
@@ -89,21 +168,35 @@ class WorldModel(ABC):
         """Fresh parameters ``[N, D]``."""
         return torch.cat([net.init(generators) for net in self.nets], dim=1)
 
-    def net(self, in_size: int, out_size: int) -> TrunkNet:
-        """One of the networks, which differ in their ends alone."""
-        return TrunkNet(in_size, self.hidden, out_size, self.activation)
-
     def layers(self, params: Tensor) -> list[Layers]:
-        """The layers of each network, as views."""
+        """The layers of each network in ``params`` ``[N, D]``, as views."""
         pieces = params.split([net.size for net in self.nets], dim=1)
         return [net.layers(piece) for net, piece in zip(self.nets, pieces, strict=True)]
 
-    parts: ClassVar[tuple[str, ...]] = ("reward", "continuation", "obs")
-    """Of the loss."""
+    def _run(self, number: int, layers: Sequence[Layers], x: Tensor) -> Tensor:
+        return self.nets[number].forward(layers[number], x)[0]
+
+    def join(self, features: Tensor, action: Tensor) -> Tensor:
+        """``[features, one-hot action]`` ``[N, B, X + A]``: what a step depends on. features ``[N, B, X]``, action ``[N, B]``."""
+        one_hot = torch.nn.functional.embedding(action, self._one_hot.to(features.device))
+        return torch.cat([features, one_hot], dim=-1)
 
     @abstractmethod
-    def gradient(self, layers: Sequence[Layers], real: RealSteps, noise: Tensor, into: Sequence[Layers]) -> Tensor:
-        """Writes the gradient of the weighted loss, a mean over the batch, ``into``; its ``parts`` ``[P, N]``, unweighted."""
+    def gradient(
+        self, layers: Sequence[Layers], real: RealSteps, noise: Tensor, weights: LossWeights, into: Sequence[Layers]
+    ) -> Tensor:
+        """Writes the gradient of the weighted loss, a mean over the batch, into the layers ``into``.
+
+        Args:
+            layers: of the parameters.
+            real: transitions to learn from.
+            noise: for one sample of ``encode`` each, ``[N, B, encode_noise_size]``.
+            weights: of the parts of the loss.
+            into: layers of a block ``[N, D]``, which are overwritten.
+
+        Returns:
+            The unweighted ``parts`` of the loss, ``[P, N]``.
+        """
 
     @abstractmethod
     def encode(self, layers: Sequence[Layers], obs: Tensor, noise: Tensor | None) -> Tensor:
@@ -113,86 +206,59 @@ class WorldModel(ABC):
     def imagine(self, layers: Sequence[Layers], joined: Tensor, noise: Tensor) -> Tensor:
         """A sample of the features ``[N, B, X]`` after a step, for ``joined`` and noise ``[N, B, noise_size]``."""
 
-    @abstractmethod
     def outcome(self, layers: Sequence[Layers], joined: Tensor) -> tuple[Tensor, Tensor]:
         """The expected reward of a step and the probability of going on after it, ``[N, B]`` each.
 
         Roll-outs do not depend on them, so all their steps can be asked for at once.
         """
+        reward, continuation = (self._run(k, layers, joined).squeeze(-1) for k in self.outcome_nets)
+        return reward, continuation.sigmoid()
 
     @abstractmethod
     def decode(self, layers: Sequence[Layers], features: Tensor) -> Tensor:
         """The probability of each bit of the observation ``[N, B, O]``."""
 
-    def join(self, features: Tensor, action: Tensor) -> Tensor:
-        """``[features, one-hot action]`` ``[N, B, X + A]``: what a step depends on. features ``[N, B, X]``, action ``[N, B]``."""
-        one_hot = torch.nn.functional.embedding(action, self._eye.to(features.device))
-        return torch.cat([features, one_hot], dim=-1)
 
-    @cached_property
-    def _eye(self) -> Tensor:
-        return torch.eye(self.action_size)
-
-
-@dataclass(frozen=True)
 class SimpleModel(WorldModel):
     """Predicts reward, continuation and each bit of the next observation from observation and action, by a network each.
 
-    faithful_bits: see ``bits_sample``.
+    sample_bits: ``bits_sample``, or another with its arguments.
     """
 
-    faithful_bits: bool = False
+    def __init__(
+        self, obs_size: int, action_size: int, hidden: Sequence[int], activation: ActivationName,
+        sample_bits: Callable[[Tensor, Tensor], Tensor] = bits_sample,
+    ):  # fmt: skip
+        nets = [plain_mlp(obs_size + action_size, hidden, out, activation) for out in (1, 1, obs_size)]
+        super().__init__(nets, action_size, obs_size, "uniform", noise_size=obs_size, encode_noise_size=0)
+        self.sample_bits = sample_bits
 
-    @cached_property
-    def nets(self) -> tuple[TrunkNet, ...]:
-        """Reward, continuation, next observation."""
-        return tuple(self.net(self.obs_size + self.action_size, out) for out in (1, 1, self.obs_size))
-
-    @property
-    def feature_size(self) -> int:
-        return self.obs_size
-
-    @property
-    def noise_kind(self) -> NoiseKind:
-        return "uniform"
-
-    @property
-    def noise_size(self) -> int:
-        return self.obs_size
-
-    @property
-    def encode_noise_size(self) -> int:
-        return 0
-
-    def gradient(self, layers: Sequence[Layers], real: RealSteps, noise: Tensor, into: Sequence[Layers]) -> Tensor:
+    def gradient(
+        self, layers: Sequence[Layers], real: RealSteps, noise: Tensor, weights: LossWeights, into: Sequence[Layers]
+    ) -> Tensor:
         joined = self.join(real.obs, real.action)
-        passes = [net.forward(mine, joined) for net, mine in zip(self.nets, layers, strict=True)]
+        passes = [net.forward(net_layers, joined) for net, net_layers in zip(self.nets, layers, strict=True)]
         (reward, _), (continuation, _), (logits, _) = passes
         losses = [
             reward_loss(real.reward, reward.squeeze(-1)),
             continuation_loss(real.continues, continuation.squeeze(-1)),
             bits_loss(real.next_obs, logits, real.continues),  # nothing follows a termination
         ]
-        weights, count = (self.weights.reward, self.weights.continuation, self.weights.obs), real.reward.shape[1]
-        for k, (net, (out, inputs)) in enumerate(zip(self.nets, passes, strict=True)):
-            net.parameter_gradient(layers[k], inputs, weights[k] / count * losses[k][1].view_as(out), into[k])
+        scale, count = (weights.reward_weight, weights.continuation_weight, weights.obs_weight), real.reward.shape[1]
+        for k, (net, (out, saved)) in enumerate(zip(self.nets, passes, strict=True)):
+            net.backward(layers[k], saved, scale[k] / count * losses[k][1].view_as(out), into[k])
         return torch.stack([loss for loss, _ in losses]).mean(-1)
 
     def encode(self, layers: Sequence[Layers], obs: Tensor, noise: Tensor | None) -> Tensor:
         return obs
 
     def imagine(self, layers: Sequence[Layers], joined: Tensor, noise: Tensor) -> Tensor:
-        return bits_sample(self.nets[2](layers[2], joined), noise, self.faithful_bits)
-
-    def outcome(self, layers: Sequence[Layers], joined: Tensor) -> tuple[Tensor, Tensor]:
-        reward, continuation = (self.nets[k](layers[k], joined).squeeze(-1) for k in (0, 1))
-        return reward, continuation.sigmoid()
+        return self.sample_bits(self._run(2, layers, joined), noise)
 
     def decode(self, layers: Sequence[Layers], features: Tensor) -> Tensor:
         return features
 
 
-@dataclass(frozen=True)
 class LatentModel(WorldModel):
     """Encodes the observation into a latent and predicts reward, continuation and next latent from it; it has no memory.
 
@@ -200,35 +266,30 @@ class LatentModel(WorldModel):
     nothing else, keeps the observation in the latent.
     """
 
-    latent: Latent
-    parts: ClassVar[tuple[str, ...]] = ("kl", "reward", "continuation", "obs")
+    parts = ("kl", "reward", "continuation", "obs")
+    outcome_nets = (2, 3)
 
-    @cached_property
-    def nets(self) -> tuple[TrunkNet, ...]:
-        """Encoder, dynamics, reward, continuation, decoder."""
-        z, out = self.latent.size, self.latent.output_size
-        steps = (self.net(z + self.action_size, size) for size in (out, 1, 1))
-        return self.net(self.obs_size, out), *steps, self.net(z, self.obs_size)
+    def __init__(
+        self, obs_size: int, action_size: int, hidden: Sequence[int], activation: ActivationName,
+        latent: CategoricalLatent | GaussianLatent,
+    ):  # fmt: skip
+        z, out, joined = latent.size, latent.output_size, latent.size + action_size
+        # Encoder, dynamics, reward, continuation, decoder.
+        ends = [(obs_size, out), (joined, out), (joined, 1), (joined, 1), (z, obs_size)]
+        nets = [plain_mlp(first, hidden, last, activation) for first, last in ends]
+        super().__init__(nets, action_size, z, latent.noise_kind, latent.noise_size, latent.noise_size)
+        self.latent, self.prior = latent, latent.prior
 
-    @property
-    def feature_size(self) -> int:
-        return self.latent.size
-
-    @property
-    def noise_kind(self) -> NoiseKind:
-        return self.latent.noise_kind
-
-    @property
-    def noise_size(self) -> int:
-        return self.latent.noise_size
-
-    def gradient(self, layers: Sequence[Layers], real: RealSteps, noise: Tensor, into: Sequence[Layers]) -> Tensor:
+    def gradient(
+        self, layers: Sequence[Layers], real: RealSteps, noise: Tensor, weights: LossWeights, into: Sequence[Layers]
+    ) -> Tensor:
         encoder, *others = self.nets
-        both, seen = encoder.forward(layers[0], torch.cat([real.obs, real.next_obs], dim=1))
+        both, encoder_saved = encoder.forward(layers[0], torch.cat([real.obs, real.next_obs], dim=1))
         now, after = both.chunk(2, dim=1)
-        z = self.latent.sample(now, noise, posterior=True)
+        z = self.latent.sample(now, noise)
         joined = self.join(z, real.action)
-        passes = [net.forward(mine, x) for net, mine, x in zip(others, layers[1:], (joined, joined, joined, z), strict=True)]
+        inputs_of = zip(others, layers[1:], (joined, joined, joined, z), strict=True)
+        passes = [net.forward(net_layers, x) for net, net_layers, x in inputs_of]
         prior, reward, continuation, logits = (out for out, _ in passes)
         kl, to_after, to_prior = self.latent.kl(after, prior)
         losses = [
@@ -237,24 +298,22 @@ class LatentModel(WorldModel):
             continuation_loss(real.continues, continuation.squeeze(-1)),
             bits_loss(real.obs, logits, real.continues),
         ]
-        w, count, to_z = self.weights, real.reward.shape[1], torch.zeros_like(z)
-        weights = (w.kl_prior, w.reward, w.continuation, w.obs)
-        for k, (net, (out, inputs)) in enumerate(zip(others, passes, strict=True)):
-            grad = weights[k] / count * losses[k][1].view_as(out)
-            to_z += net.backward(layers[1 + k], inputs, grad, into[1 + k])[..., : z.shape[-1]]
-        to_both = torch.cat([self.latent.pullback(now, noise, to_z), w.kl_posterior / count * to_after], dim=1)
-        encoder.parameter_gradient(layers[0], seen, to_both, into[0])
+        scale = (weights.kl_prior_weight, weights.reward_weight, weights.continuation_weight, weights.obs_weight)
+        count, to_z = real.reward.shape[1], torch.zeros_like(z)
+        for k, (net, (out, saved)) in enumerate(zip(others, passes, strict=True)):
+            grad = scale[k] / count * losses[k][1].view_as(out)
+            to_input = cast(Tensor, net.backward(layers[1 + k], saved, grad, into[1 + k], want_x=True))
+            to_z += to_input[..., : z.shape[-1]]
+        to_now = self.latent.pullback(now, noise, to_z)
+        to_both = torch.cat([to_now, weights.kl_posterior_weight / count * to_after], dim=1)
+        encoder.backward(layers[0], encoder_saved, to_both, into[0])
         return torch.stack([loss for loss, _ in losses]).mean(-1)
 
     def encode(self, layers: Sequence[Layers], obs: Tensor, noise: Tensor | None) -> Tensor:
-        return self.latent.sample(self.nets[0](layers[0], obs), noise, posterior=True)
+        return self.latent.sample(self._run(0, layers, obs), noise)
 
     def imagine(self, layers: Sequence[Layers], joined: Tensor, noise: Tensor) -> Tensor:
-        return self.latent.sample(self.nets[1](layers[1], joined), noise, posterior=False)
-
-    def outcome(self, layers: Sequence[Layers], joined: Tensor) -> tuple[Tensor, Tensor]:
-        reward, continuation = (self.nets[k](layers[k], joined).squeeze(-1) for k in (2, 3))
-        return reward, continuation.sigmoid()
+        return self.prior.sample(self._run(1, layers, joined), noise)
 
     def decode(self, layers: Sequence[Layers], features: Tensor) -> Tensor:
-        return self.nets[4](layers[4], features).sigmoid()
+        return self._run(4, layers, features).sigmoid()

@@ -9,8 +9,8 @@ from torch import Tensor
 from lightning_rl.core.seeding import NOISE
 from lightning_rl.core.types import FloatArray
 from lightning_rl.functional.distributions import Categorical
+from lightning_rl.nets.members import MemberMLP
 from lightning_rl.nets.policies import Policy
-from lightning_rl.nets.trunks import TrunkNet
 from lightning_rl.nets.world_models import WorldModel
 
 
@@ -23,7 +23,7 @@ class WorldPolicy(Policy):
     values: Tensor
     world: Tensor
 
-    def __init__(self, net: TrunkNet, values: Tensor, temperature: float, learned: tuple[WorldModel, Tensor] | None):
+    def __init__(self, net: MemberMLP, values: Tensor, temperature: float, learned: tuple[WorldModel, Tensor] | None):
         super().__init__(torch.nn.Module(), Categorical, net.out_size)
         self.value_net, self.temperature = net, temperature
         self.model: WorldModel | None = learned[0] if learned else None
@@ -46,7 +46,7 @@ class WorldPolicy(Policy):
         """Actions ``[B]`` for obs ``[B, O]``; zero noise gives the greedy action, for the mode of a latent."""
         action, code = noise.split([self.action_size, noise.shape[-1] - self.action_size], dim=-1)
         features = self.features(obs, code)
-        q = self.value_net(self.value_net.layers(self.values), features.unsqueeze(0)).squeeze(0)
+        q = self.value_net(self.values, features.unsqueeze(0)).squeeze(0)
         return (q / self.temperature + action).argmax(-1)
 
     def features(self, obs: Tensor, code: Tensor) -> Tensor:

@@ -8,16 +8,13 @@ import pytest
 import torch
 from chain_helpers import BEST, EYE, GAMMA, HORIZON, Chain, ContinuousChain, Q, V
 from member_helpers import agent_of, ddqn_of, epsilon, off_policy, ppo_of, table_of
+from model_based_helpers import config
 
-from lightning_rl.agents.imagination import LearnedModelDQN, PerfectModelDQN, ReplayDQN
-from lightning_rl.agents.model_based import CoreSettings
+from lightning_rl.agents.model_based import ModelBasedDQN
 from lightning_rl.agents.step_training import StepTraining
 from lightning_rl.agents.training import MemberTraining
 from lightning_rl.envs.batch import FuncBatch
-from lightning_rl.nets.latents import CategoricalLatent, GaussianLatent
 from lightning_rl.nets.members import MemberMLP
-from lightning_rl.nets.trunks import TrunkNet
-from lightning_rl.nets.world_models import LatentModel, LossWeights, SimpleModel
 
 SEEDS = [1, 2, 3, 4, 5]
 OBS = EYE.expand(len(SEEDS), 3, 3)
@@ -115,25 +112,17 @@ def test_ppo_finds_the_values(env):
 
 
 def model_based(kind):
-    env, weights, sizes = Chain(), LossWeights(1, 1, 1, 0.8, 0.2), (3, 2, (16,), "elu")
-    settings = CoreSettings(
-        gamma=GAMMA, temperature=1.0, learning_rate=0.01, betas=(0.9, 0.99), eps=1e-5, decay=1e-9, batch_size=16,
-        rollout_length=3, replay_size=500, updates_per_step=1, target_interval=20, learning_starts=20,
-        double_q=kind == "double", group_size=len(SEEDS),
+    cfg = config(
+        "replay" if kind == "double" else kind, gamma=GAMMA, temperature=1.0, learning_rate=0.01, model_learning_rate=0.02,
+        weight_decay=1e-9, batch_size=16, rollout_length=3, replay_size=500, target_interval=20, hidden=[16],
+        double_q=kind == "double", group_size=len(SEEDS), variables=8 if kind == "gaussian" else 3,
     )  # fmt: skip
-    if kind in ("replay", "double", "perfect"):
-        return (PerfectModelDQN if kind == "perfect" else ReplayDQN)(env, TrunkNet(3, (16,), 2), settings, SEEDS)
-    model = {
-        "simple": lambda: SimpleModel(*sizes, weights),
-        "categorical": lambda: LatentModel(*sizes, weights, CategoricalLatent(3, 4)),
-        "gaussian": lambda: LatentModel(*sizes, weights, GaussianLatent(8, "sigmoid2", 0.1)),
-    }[kind]()
-    return LearnedModelDQN(env, TrunkNet(model.feature_size, (16,), 2), model, 0.02, settings, SEEDS)
+    return ModelBasedDQN(cfg, Chain(), SEEDS)
 
 
 @pytest.mark.parametrize(
     ("kind", "steps", "tolerance"),
-    [("replay", 400, 0.05), ("double", 400, 0.05), ("perfect", 400, 0.05), ("simple", 450, 0.1), ("categorical", 600, 0.15),
+    [("replay", 400, 0.05), ("double", 400, 0.05), ("environment", 400, 0.05), ("simple", 450, 0.1), ("categorical", 600, 0.15),
      ("gaussian", 700, 0.2)],
 )  # fmt: skip
 def test_model_based_agents_find_the_values(kind, steps, tolerance):

@@ -1,46 +1,24 @@
 """The five agents' core: stacking, schedule, experience."""
 
-import dataclasses
-
 import pytest
 import torch
+from model_based_helpers import KINDS, config
 
-from lightning_rl.agents.imagination import LearnedModelDQN, PerfectModelDQN, ReplayDQN, in_order
-from lightning_rl.agents.model_based import CoreSettings
+from lightning_rl.agents.model_based import ModelBasedDQN, RecordedPass, in_order
 from lightning_rl.agents.optim import LockstepAdam
 from lightning_rl.agents.step_training import StepTraining, play
 from lightning_rl.envs.generalisation import ButtonGrid, PanFlute, ProcMaze
-from lightning_rl.nets.latents import CategoricalLatent, GaussianLatent
-from lightning_rl.nets.trunks import RecordedPass, TrunkNet
-from lightning_rl.nets.world_models import LatentModel, LossWeights, SimpleModel
-
-HIDDEN = (16, 16)
-SETTINGS = CoreSettings(
-    gamma=0.9, temperature=0.5, learning_rate=1e-3, betas=(0.9, 0.99), eps=1e-5, decay=1e-6, batch_size=8, rollout_length=4,
-    replay_size=40, updates_per_step=1, target_interval=10, learning_starts=20, double_q=False, group_size=1,
-)  # fmt: skip
 
 
 def make(kind, env, seeds, **changes):
-    settings, sizes = dataclasses.replace(SETTINGS, **changes), (env.obs_size, env.action_size, HIDDEN, "elu")
-    if kind in ("replay", "perfect"):
-        agent = ReplayDQN if kind == "replay" else PerfectModelDQN
-        return agent(env, TrunkNet(env.obs_size, HIDDEN, env.action_size), settings, seeds)
-    weights = LossWeights(1, 1, 1, 0.8, 0.2)
-    model = {
-        "simple": lambda: SimpleModel(*sizes, LossWeights(1, 1, 1)),
-        "categorical": lambda: LatentModel(*sizes, weights, CategoricalLatent(4, 4)),
-        "gaussian": lambda: LatentModel(*sizes, weights, GaussianLatent(16, "sigmoid2", 0.1)),
-    }[kind]()
-    return LearnedModelDQN(env, TrunkNet(model.feature_size, HIDDEN, env.action_size), model, 1e-3, settings, seeds)
-
-
-KINDS = ("replay", "perfect", "simple", "categorical", "gaussian")
+    variables = 16 if kind == "gaussian" else 4
+    return ModelBasedDQN(config(kind, **{"variables": variables, **changes}), env, seeds)
 
 
 STACKS = [
-    ("replay", PanFlute(4), 1), ("perfect", ButtonGrid(2, 2), 1), ("simple", ProcMaze(2), 1), ("categorical", PanFlute(4), 1),
-    ("gaussian", ButtonGrid(2, 2), 1), ("perfect", ProcMaze(2), 2), ("simple", PanFlute(4), 2), ("categorical", ProcMaze(2), 2),
+    ("replay", PanFlute(4), 1), ("environment", ButtonGrid(2, 2), 1), ("simple", ProcMaze(2), 1),
+    ("categorical", PanFlute(4), 1), ("gaussian", ButtonGrid(2, 2), 1),
+    ("environment", ProcMaze(2), 2), ("simple", PanFlute(4), 2), ("categorical", ProcMaze(2), 2),
 ]  # fmt: skip
 
 
@@ -97,21 +75,21 @@ def test_an_update_descends_the_weighted_squared_error():
     agent = make("replay", PanFlute(3), [0], learning_starts=10**6)
     StepTraining(agent).run(30)
     agent.target += 0.1
-    s, real = agent.settings, agent.replay(slice(0, 1), 0)
+    s, real = agent.cfg, agent.source.sample(slice(0, 1), 0)
     leaf = torch.nn.Parameter(agent.params.clone())
-    optimiser = torch.optim.AdamW([leaf], s.learning_rate, s.betas, s.eps, s.decay / s.learning_rate)
+    optimiser = torch.optim.AdamW([leaf], s.learning_rate, s.betas, s.adam_eps, s.weight_decay / s.learning_rate)
     q = real.obs
-    for weight, bias in agent.net.layers(leaf):
+    for layer in agent.net.layers(leaf):
         q = torch.nn.functional.elu(q) if q is not real.obs else q
-        q = q @ weight + bias
+        q = q @ layer.weight + layer.bias
     q = q.gather(-1, real.action.unsqueeze(-1)).squeeze(-1)
-    next_q = agent.net(agent.net.layers(agent.target), real.next_obs)
+    next_q = agent.net(agent.target, real.next_obs)
     loss = (q - (real.reward + 0.9 * next_q.amax(-1)).detach()).square().mean()
     loss.backward()
     optimiser.step()
-    agent._update(slice(0, 1), 0)
+    agent.update(slice(0, 1), 0)
     torch.testing.assert_close(agent.params, leaf.detach(), rtol=1e-5, atol=1e-7)
-    torch.testing.assert_close(agent.losses[0], loss.detach()[None])
+    torch.testing.assert_close(agent.losses, loss.detach()[None])
 
 
 def test_adam_with_unscaled_decay_is_the_formula_to_the_last_digits():
@@ -146,7 +124,7 @@ def test_imagined_steps_are_joined_step_after_step():
     alive = [torch.tensor([[1.0, 0.5]]), torch.tensor([[0.0, 0.5]]), torch.tensor([[1.0, 1.0]])]
     steps = [(q[k], torch.full((1, 2), k), torch.full((1, 2), float(-k)), alive[k], q[k]) for k in range(3)]
     for env, weight in ((ProcMaze(2), [[1.0, 1.0, 1.0, 0.5, 0.0, 0.25]]), (PanFlute(3), None)):
-        batch = make("perfect", env, [0], batch_size=2).imagined(*in_order(steps))
+        batch = make("environment", env, [0], batch_size=2).source.imagined(*in_order(steps))
         assert batch.action.tolist() == [[0, 0, 1, 1, 2, 2]]
         assert (batch.weight if weight is None else batch.weight.tolist()) == weight
         torch.testing.assert_close(batch.discount, torch.tensor([[0.9, 0.45, 0.0, 0.45, 0.9, 0.9]]))
@@ -155,10 +133,10 @@ def test_imagined_steps_are_joined_step_after_step():
 def test_the_perfect_model_imagines_what_the_environment_does():
     """Every imagined step is one that the environment makes, from a state that was visited; nothing counts after the end."""
     env = ProcMaze(2)
-    agent = make("perfect", env, [0], learning_starts=10**6)
+    agent = make("environment", env, [0], learning_starts=10**6)
     StepTraining(agent).run(40)
-    online = RecordedPass(agent.net, agent.layers(agent.net, "params", slice(0, 1)))
-    batch = agent.experience(online, slice(0, 1), 0)
+    online = RecordedPass(agent.net, agent.net.layers(agent.params))
+    batch = agent.source.batch(online, slice(0, 1), 0)
     assert (batch.reward == -1).all()
     ended = (batch.discount == 0).view(4, 8)
     weight = batch.weight.view(4, 8)
@@ -176,7 +154,7 @@ def test_the_stale_observation_is_the_last_one_of_the_episode_before():
         agent = make("replay", env, [0], learning_starts=10**6, replay_size=400)
         training = StepTraining(agent, stale_observation=stale)
         training.run(300)
-        rows = agent.memory.data["bytes"][:300].float()
+        rows = agent.source.memory.data["bytes"][:300].float()
         obs, after, continues = rows[:, : env.obs_size], rows[:, env.obs_size : 2 * env.obs_size], rows[:, -1]
         ends = (continues[:-1] == 0).nonzero().flatten()
         assert len(ends) > 5
@@ -198,6 +176,6 @@ def test_play_cuts_at_the_horizon_and_stops_at_the_end():
 def test_memory_of_a_hundred_thousand_steps_is_small():
     """Bits as bytes: 13.4 MB a seed for ProcMaze 4, a quarter of what single precision takes."""
     agent = make("replay", ProcMaze(4), [0], replay_size=100_000)
-    assert sum(data.nbytes for data in agent.memory.data.values()) == 100_000 * (2 * 64 + 2 + 4)
-    perfect = make("perfect", ProcMaze(4), [0], replay_size=100_000)
-    assert sum(data.nbytes for data in perfect.memory.data.values()) == 100_000 * 2 * 18
+    assert sum(data.nbytes for data in agent.source.memory.data.values()) == 100_000 * (2 * 64 + 2 + 4)
+    perfect = make("environment", ProcMaze(4), [0], replay_size=100_000)
+    assert sum(data.nbytes for data in perfect.source.memory.data.values()) == 100_000 * 2 * 18

@@ -7,13 +7,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 from chain_helpers import Chain
+from model_based_helpers import config
 from reference_helpers import Given, close, close_to_adam, count, descend, leaf, perceptron
 
-from lightning_rl.agents.imagination import LearnedModelDQN, PerfectModelDQN, ReplayDQN
-from lightning_rl.agents.model_based import CoreSettings
-from lightning_rl.nets.latents import CategoricalLatent, GaussianLatent
-from lightning_rl.nets.trunks import TrunkNet
-from lightning_rl.nets.world_models import LatentModel, LossWeights, RealSteps, SimpleModel
+from lightning_rl.agents.model_based import ModelBasedDQN
+from lightning_rl.nets.world_models import RealSteps
 
 SEEDS, BATCH, LENGTH, KEPT, OBS, ACTIONS, HIDDEN = [1, 2], 6, 3, 9, 3, 2, 8
 GAMMA, HEAT, RATE, MODEL_RATE, BETAS, EPS, DECAY = 0.9, 0.6, 0.02, 0.03, (0.9, 0.99), 1e-5, 1e-3
@@ -40,30 +38,24 @@ def slip(place, action, event):
 def make(kind, double_q=False, episodic=True, group_size=2):
     env = Slippery()
     env.episodic = episodic
-    settings = CoreSettings(
-        GAMMA, HEAT, RATE, BETAS, EPS, DECAY, BATCH, LENGTH, replay_size=20, updates_per_step=1, target_interval=1,
-        learning_starts=0, double_q=double_q, group_size=group_size,
+    cfg = config(
+        kind, gamma=GAMMA, temperature=HEAT, learning_rate=RATE, model_learning_rate=MODEL_RATE, betas=list(BETAS), adam_eps=EPS,
+        weight_decay=DECAY, batch_size=BATCH, rollout_length=LENGTH, replay_size=20, target_interval=1, learning_starts=0,
+        double_q=double_q, group_size=group_size, hidden=[HIDDEN], variables=VARIABLES, classes=CLASSES, reward_weight=0.5,
+        continuation_weight=2.0, obs_weight=3.0,
     )  # fmt: skip
-    g, weights, sizes = torch.Generator().manual_seed(7), LossWeights(0.5, 2.0, 3.0, 0.8, 0.2), (OBS, ACTIONS, (HIDDEN,), "elu")
-    if kind in ("replay", "perfect"):
-        agent = (PerfectModelDQN if kind == "perfect" else ReplayDQN)(env, TrunkNet(OBS, (HIDDEN,), ACTIONS), settings, SEEDS)
-    else:
-        model = {
-            "simple": SimpleModel(*sizes, weights),
-            "categorical": LatentModel(*sizes, weights, CategoricalLatent(VARIABLES, CLASSES)),
-            "gaussian": LatentModel(*sizes, weights, GaussianLatent(VARIABLES, "sigmoid2", 0.1)),
-        }[kind]
-        value = TrunkNet(model.feature_size, (HIDDEN,), ACTIONS)
-        agent = LearnedModelDQN(env, value, model, MODEL_RATE, settings, SEEDS)
-        draw = torch.rand if model.noise_kind == "uniform" else torch.randn
-        agent._dreams = Given(draw(2, 2, LENGTH, BATCH, model.noise_size, generator=g))
-        agent._codes = Given(draw(2, 2, 2, BATCH, model.encode_noise_size, generator=g))
+    agent, g = ModelBasedDQN(cfg, env, SEEDS), torch.Generator().manual_seed(7)
+    source = agent.source
+    if kind in ("simple", "categorical", "gaussian"):
+        draw = torch.rand if source.noise_kind == "uniform" else torch.randn
+        source._states = Given(draw(2, 2, LENGTH, BATCH, source.model.noise_size, generator=g))
+        source._codes = Given(draw(2, 2, 2, BATCH, source.model.encode_noise_size, generator=g))
     agent.target.add_(torch.randn(agent.target.shape, generator=g))
-    agent._draw = Given(torch.rand(2, 2, BATCH, generator=g, dtype=torch.float64))
+    source._draw = Given(torch.rand(2, 2, BATCH, generator=g, dtype=torch.float64))
     if kind != "replay":
-        agent._imagined_actions = Given(-torch.log(-torch.log(torch.rand(2, 2, LENGTH, BATCH, ACTIONS, generator=g))))
-    if kind == "perfect":
-        agent._chance = Given(torch.rand(2, 2, LENGTH, BATCH, 1, generator=g))
+        source._actions = Given(-torch.log(-torch.log(torch.rand(2, 2, LENGTH, BATCH, ACTIONS, generator=g))))
+    if kind == "environment":
+        source._events = Given(torch.rand(2, 2, LENGTH, BATCH, 1, generator=g))
     return agent
 
 
@@ -74,7 +66,7 @@ def remember(agent):
         place, (obs, after) = torch.randint(3, (2, 1), generator=g), torch.randint(2, (2, 2, OBS), generator=g).float()
         action, continues = torch.randint(ACTIONS, (2,), generator=g), torch.randint(2, (2,), generator=g).float()
         real = RealSteps(obs, action, torch.randn(2, generator=g), continues, after)
-        agent.remember(place, real)
+        agent.source.remember(place, real)
         steps.append((place[:, 0], *real))
     place, *real = (torch.stack(column, 1) for column in zip(*steps, strict=True))
     return place, RealSteps(*real)
@@ -86,19 +78,19 @@ def q_of(params, features):
 
 def replayed(agent, n, number, place, real, params):
     """q, action, reward, discount, next features and weight of what is learned from, all ``[L B, ..]``."""
-    rows = (agent._draw.at(number)[n] * KEPT).long()
+    rows = (agent.source._draw.at(number)[n] * KEPT).long()
     discount = GAMMA * real.continues[n, rows]
     return q_of(params, real.obs[n, rows]), real.action[n, rows], real.reward[n, rows], discount, real.next_obs[n, rows], None
 
 
 def in_the_environment(agent, n, number, place, real, params):
     """Roll-outs from states that were visited, their actions by the present values and Gumbel noise."""
-    eye, rows = torch.eye(3), (agent._draw.at(number)[n] * KEPT).long()
+    eye, rows = torch.eye(3), (agent.source._draw.at(number)[n] * KEPT).long()
     now, steps = place[n, rows].tolist(), []
     for k in range(LENGTH):
         q = q_of(params, eye[now])
-        action = (q / HEAT + agent._imagined_actions.at(number)[n, k]).argmax(-1)
-        events = agent._chance.at(number)[n, k, :, 0]
+        action = (q / HEAT + agent.source._actions.at(number)[n, k]).argmax(-1)
+        events = agent.source._events.at(number)[n, k, :, 0]
         outcome = [slip(*one) for one in zip(now, action.tolist(), events.tolist(), strict=True)]
         reward, continues, now = (list(column) for column in zip(*outcome, strict=True))
         steps.append((q, action, torch.tensor(reward), torch.tensor(continues), eye[now]))
@@ -115,7 +107,7 @@ def weighted(agent, steps):
 
 
 class Model:
-    """A member's world model by plain networks; the rows of each begin at a multiple of 64 numbers."""
+    """A member's world model by plain networks."""
 
     def __init__(self, agent, kind, params):
         out = {"simple": 0, "categorical": VARIABLES * CLASSES, "gaussian": 2 * VARIABLES}[kind]
@@ -125,7 +117,7 @@ class Model:
         if latent:
             ends = [(OBS, out), (joined, out), (joined, 1), (joined, 1), (latent, OBS)]
         self.kind, self.shapes = kind, [(first, HIDDEN, last) for first, last in ends]
-        self.blocks = params.split([count(shape) + -count(shape) % 64 for shape in self.shapes])
+        self.blocks = params.split([count(shape) for shape in self.shapes])
 
     def run(self, number, x):
         return perceptron(self.blocks[number], self.shapes[number], x, F.elu)
@@ -155,13 +147,13 @@ def imagined(kind, model_params):
     """Roll-outs of the model as it is after its own step, from fresh encodings."""
 
     def experience(agent, n, number, place, real, params):
-        model, rows = Model(agent, kind, model_params[n]), (agent._draw.at(number)[n] * KEPT).long()
-        features, steps = model.encode(real.obs[n, rows], agent._codes.at(number)[n, 1]), []
+        model, rows = Model(agent, kind, model_params[n]), (agent.source._draw.at(number)[n] * KEPT).long()
+        features, steps = model.encode(real.obs[n, rows], agent.source._codes.at(number)[n, 1]), []
         for k in range(LENGTH):
             q = q_of(params, features)
-            action = (q / HEAT + agent._imagined_actions.at(number)[n, k]).argmax(-1)
+            action = (q / HEAT + agent.source._actions.at(number)[n, k]).argmax(-1)
             joined = torch.cat([features, F.one_hot(action, ACTIONS)], -1)
-            features = model.imagine(joined, agent._dreams.at(number)[n, k])
+            features = model.imagine(joined, agent.source._states.at(number)[n, k])
             steps.append((q, action, *model.outcome(joined), features))
         return weighted(agent, steps)
 
@@ -175,34 +167,35 @@ def check(agent, experience, place, real, updates):
     adams = [torch.optim.AdamW([params], RATE, BETAS, EPS, DECAY / RATE) for params in members]
     for number in range(2):
         agent.losses.zero_()
+        agent.source.losses.zero_()
         updates(number)
         for n, (params, adam) in enumerate(zip(members, adams, strict=True)):
             with torch.no_grad():
                 _, action, reward, discount, after, weight = experience(agent, n, number, place, real, params)
                 judged = q_of(agent.target[n], after)
-                best = q_of(params if agent.settings.double_q else agent.target[n], after).argmax(-1)
+                best = q_of(params if agent.cfg.double_q else agent.target[n], after).argmax(-1)
                 goal = reward + discount * judged.gather(-1, best.unsqueeze(-1)).squeeze(-1)
             q = experience(agent, n, number, place, real, params)[0].gather(-1, action.unsqueeze(-1)).squeeze(-1)
             loss = ((1.0 if weight is None else weight) * (q - goal).square()).mean()
-            close(agent.losses[0, n], loss)
+            close(agent.losses[n], loss)
             descend(adam, loss)
             close(agent.params[n, : len(params)], params)
             close_to_adam(agent.adam, n, adam, [params])
 
 
 @pytest.mark.parametrize("double_q", [False, True])
-@pytest.mark.parametrize("kind", ["replay", "perfect"])
+@pytest.mark.parametrize("kind", ["replay", "environment"])
 def test_two_updates_without_a_learned_model(kind, double_q):
     agent = make(kind, double_q)
     place, real = remember(agent)
     experience = replayed if kind == "replay" else in_the_environment
-    check(agent, experience, place, real, lambda number: agent._update(EVERYONE, number))
+    check(agent, experience, place, real, lambda number: agent.update(EVERYONE, number))
 
 
 def test_the_length_of_a_roll_out_counts_fully_where_nothing_ends():
-    agent = make("perfect", episodic=False, group_size=1)
+    agent = make("environment", episodic=False, group_size=1)
     place, real = remember(agent)
-    check(agent, in_the_environment, place, real, lambda number: [agent._update(slice(n, n + 1), number) for n in range(2)])
+    check(agent, in_the_environment, place, real, lambda number: [agent.update(slice(n, n + 1), number) for n in range(2)])
 
 
 @pytest.mark.parametrize("kind", ["simple", "categorical", "gaussian"])
@@ -210,19 +203,20 @@ def test_two_updates_with_a_learned_model(kind):
     """The model first, by a step of its own with codes of its own; then the values, in its roll-outs."""
     agent = make(kind)
     place, real = remember(agent)
-    models = [leaf(row) for row in agent.model_params]
+    models = [leaf(row) for row in agent.source.params]
     adams = [torch.optim.AdamW([params], MODEL_RATE, BETAS, EPS, DECAY / MODEL_RATE) for params in models]
 
     def updates(number):
-        codes, grad = agent._codes.at(number)[:, 0], torch.zeros_like(agent.model_params)
-        rows = (agent._draw.at(number) * KEPT).long()
+        codes, grad = agent.source._codes.at(number)[:, 0], torch.zeros_like(agent.source.params)
+        rows = (agent.source._draw.at(number) * KEPT).long()
         batch = RealSteps(*(x[torch.arange(2).unsqueeze(1), rows] for x in real))
-        parts = agent.model.gradient(agent.model.layers(agent.model_params.clone()), batch, codes, agent.model.layers(grad))
-        agent._update(EVERYONE, number)
-        close(agent.losses[1:], parts)
+        model = agent.source.model
+        parts = model.gradient(model.layers(agent.source.params.clone()), batch, codes, agent.cfg, model.layers(grad))
+        agent.update(EVERYONE, number)
+        close(agent.source.losses, parts)
         for n, adam in enumerate(adams):
             models[n].grad = grad[n]
             adam.step()
-            close(agent.model_params[n], models[n])
+            close(agent.source.params[n], models[n])
 
-    check(agent, imagined(kind, agent.model_params), place, real, updates)
+    check(agent, imagined(kind, agent.source.params), place, real, updates)

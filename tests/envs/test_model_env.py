@@ -6,11 +6,10 @@ import torch
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.generalisation import ProcMaze
 from lightning_rl.envs.model_env import ModelEnv
-from lightning_rl.nets.latents import CategoricalLatent, GaussianLatent
-from lightning_rl.nets.world_models import LatentModel, LossWeights, SimpleModel
+from lightning_rl.nets.world_models import CategoricalLatent, GaussianLatent, LatentModel, SimpleModel
 
 REAL = ProcMaze(2)
-SIZES = (REAL.obs_size, REAL.action_size, (8, 8), "elu", LossWeights(1, 1, 1, 0.8, 0.2))
+SIZES = (REAL.obs_size, REAL.action_size, (8, 8), "elu")
 MODELS = {
     "simple": SimpleModel(*SIZES),
     "categorical": LatentModel(*SIZES, CategoricalLatent(3, 4)),

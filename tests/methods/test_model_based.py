@@ -102,8 +102,8 @@ def test_regimes_and_tuned_values(implementation, gamename):
     assert (high.learning_rate, high.temperature, low.learning_rate, low.temperature) == rates
     assert (high.max_env_steps, high.steps_per_epoch, high.updates_per_step, high.target_interval) == (1_000_000, 500, 1, 100)
     assert (low.max_env_steps, low.steps_per_epoch, low.updates_per_step, low.target_interval) == (100_000, 50, 10, 10)
-    imagined = getattr(high, "rollout_length", 1) * high.batch_size
-    assert imagined == 320  # the controlled comparison: every agent learns from as many transitions
+    transitions = high.batch_size * (1 if implementation == "ER" else high.rollout_length)
+    assert transitions == 320  # the controlled comparison: every agent learns from as many transitions
 
 
 @pytest.mark.parametrize(
