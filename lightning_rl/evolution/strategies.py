@@ -14,10 +14,12 @@ import torch
 from pydantic import BeforeValidator, PositiveFloat, model_validator
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LambdaLR
 
 from lightning_rl.core.contents import Count, Number
 from lightning_rl.core.schema import STRICT, Agents, Share
 from lightning_rl.core.seeding import derive_seed
+from lightning_rl.core.types import UserError
 from lightning_rl.evolution.proposals import GaussianProposal, Item, Proposal, SampledProposal, Vector
 from lightning_rl.functional import evolution as es
 
@@ -158,10 +160,9 @@ class Strategy(nn.Module, ABC):
     def optimiser(self) -> torch.optim.Optimizer:
         """What steps along ``.grad``."""
 
-    def schedule(self, optimiser: torch.optim.Optimizer, generation: int) -> None:
-        """Sets the step sizes of ``optimiser`` to those of a generation."""
-        for group in optimiser.param_groups:
-            group["lr"] = group.setdefault("initial_lr", group["lr"]) * self.cfg.step_decay**generation
+    def scheduler(self, optimiser: torch.optim.Optimizer) -> LambdaLR:
+        """Lets the steps of ``optimiser`` fall by ``step_decay`` each generation."""
+        return LambdaLR(optimiser, lambda generation: self.cfg.step_decay**generation)
 
     def decaying(self, optimiser: torch.optim.Optimizer, by_step_size: bool) -> torch.optim.Optimizer:
         """``optimiser`` with weight decay of what evolves before each of its steps; by_step_size: times its rate."""
@@ -252,6 +253,9 @@ class CMAES(Strategy):
     def __init__(self, start: Tensor, evolved: Tensor, cfg: StrategyConfig, run_seed: int):
         from cmaes import CMA  # type: ignore[import-untyped]  # and scipy, which nothing else here needs
 
+        if len(start) > self.MAX_SIZE:
+            raise UserError(f"strategy cmaes: {len(start):,} parameters are too many for a full covariance matrix (limit "
+                            f"{self.MAX_SIZE:,}); use strategy=snes, or fewer hidden units")  # fmt: skip
         super().__init__(start, evolved, cfg, run_seed)
         mean = start[evolved].double().numpy()
         self.search = CMA(mean, cfg.noise_std, population_size=cfg.population)

@@ -19,6 +19,7 @@ from pydantic import BeforeValidator, Field, NonNegativeFloat, PositiveInt, mode
 from pydantic.dataclasses import dataclass as config_dataclass
 from pytorch_lightning import Callback, LightningModule, Trainer
 from torch import Tensor
+from torch.optim.lr_scheduler import LRScheduler
 
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.contents import ListOf, Number
@@ -30,7 +31,7 @@ from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, proxy_path, r
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.evolution.callback import Evolution, Generation
 from lightning_rl.evolution.executors import EXECUTORS, Executor, SerialExecutor
-from lightning_rl.evolution.strategies import CMAES, STRATEGIES, StrategyConfig
+from lightning_rl.evolution.strategies import STRATEGIES, StrategyConfig
 from lightning_rl.functional.reward_shaping import REWARD_FORMS
 from lightning_rl.methods.agent_configs import AGENTS
 from lightning_rl.methods.base import Method
@@ -246,10 +247,11 @@ class SaveProxy(Callback):
 
 
 class ProxySearch(ProxyMethod):
-    """Evolves a proxy.
+    """Evolves a proxy: ``Trainer(...).fit(method, datamodule=method.rollouts(num_workers=2))``.
 
-    ``strategy`` holds the proxy's parameters and what the search remembers; the callback ``Evolution`` evaluates a generation
-    and estimates the gradient before each training step, which follows it.
+    ``strategy`` holds the proxy's parameters and what the search remembers. The method brings two callbacks of its own
+    (``configure_callbacks``): ``Evolution`` drives the outer loop, it evaluates a generation before each training step and
+    estimates the gradient that the step follows; ``SaveProxy`` writes ``proxy.pt`` into the Trainer's ``default_root_dir``.
     """
 
     Config: ClassVar[type[ProxySearchConfig]]
@@ -263,11 +265,8 @@ class ProxySearch(ProxyMethod):
             solved_return=self.spec.solved_return if cfg.solved_return is None else cfg.solved_return,
             test_episodes=cfg.test_episodes, judge_episodes=cfg.judge_episodes, max_train_steps=cfg.max_train_steps,
         )  # fmt: skip
-        net = self.inner_loop.proxy.net
-        if cfg.strategy == "cmaes" and net.size > CMAES.MAX_SIZE:
-            raise UserError(f"strategy cmaes: {net.size:,} parameters are too many for a full covariance matrix (limit "
-                            f"{CMAES.MAX_SIZE:,}); use strategy=snes, or fewer hidden units")  # fmt: skip
-        self.strategy = STRATEGIES[cfg.strategy](self._start(), net.evolved(), cfg, self.seed)
+        evolved = self.inner_loop.proxy.net.evolved()
+        self.strategy = STRATEGIES[cfg.strategy](self._start(), evolved, cfg, self.seed)
         self.executor: Executor | None = None
 
     def _start(self) -> Tensor:
@@ -302,11 +301,15 @@ class ProxySearch(ProxyMethod):
     def optimisers(self) -> list[torch.optim.Optimizer]:
         return [self.strategy.optimiser()]
 
+    def configure_optimizers(self) -> tuple[list[torch.optim.Optimizer], list[LRScheduler]]:
+        """The clock and the strategy's optimiser, whose step falls by ``step_decay`` each generation."""
+        clock, optimiser = super().configure_optimizers()
+        return [clock, optimiser], [self.strategy.scheduler(optimiser)]
+
     def train_epoch(self, generation: Generation) -> None:
         """Follows the gradient that was estimated from a generation's outcomes, and logs these."""
         (optimiser,) = self.wrapped_optimisers()
         before, outcomes = self.strategy.mean.detach().clone(), generation.outcomes
-        self.strategy.schedule(optimiser.optimizer, generation.number)
         optimiser.step()
         step_norm = float((self.strategy.mean.detach() - before).norm())
         self.check_finite("the proxy's parameters", step_norm)

@@ -170,8 +170,8 @@ def evaluate(proposal, items):
 
 
 def test_the_callback_evaluates_a_generation_and_leaves_the_gradient():
-    """Noise and step of generation 2 have fallen twice; the module is not needed."""
-    strategy = make("published", population=2, center_agents=1, step_decay=0.5, noise_decay=0.8)
+    """The noise of generation 2 has fallen twice; the module is not needed."""
+    strategy = make("published", population=2, center_agents=1, noise_decay=0.8)
     generation, optimiser = Generation(2), strategy.optimiser()
     Evolution(strategy, evaluate, SerialExecutor()).on_train_batch_start(None, None, generation, 0)
     torch.testing.assert_close(generation.outcomes[1].row, START + 0.1 * 0.8**2 * noise_of(2, 2)[0])
@@ -179,15 +179,24 @@ def test_the_callback_evaluates_a_generation_and_leaves_the_gradient():
     assert generation.fitness == pytest.approx(-(1 + 1 + 0.25 + 49))
     assert generation.is_best
     before = strategy.mean.detach().clone()
-    strategy.schedule(optimiser, 2)
-    assert optimiser.param_groups[0]["lr"] == pytest.approx(0.5 * 0.5**2)
     optimiser.step()
     scores = torch.tensor([outcome.fitness for outcome in generation.outcomes[1:]])
     better = torch.maximum(scores[:2], scores[2:])
     sign = torch.where(scores[2:] > scores[:2], -1.0, 1.0)
     weight = (better - better.min()) / (better.max() - better.min())
     direction = (weight * sign) @ (0.1 * 0.8**2 * noise_of(2, 2))
-    torch.testing.assert_close(strategy.mean.detach(), before + 0.125 * direction)
+    torch.testing.assert_close(strategy.mean.detach(), before + 0.5 * direction)
+
+
+def test_steps_fall_with_the_generations():
+    strategy, rates = make("published", step_decay=0.5), []
+    optimiser = strategy.optimiser()
+    scheduler = strategy.scheduler(optimiser)
+    for _ in range(3):
+        rates.append(optimiser.param_groups[0]["lr"])
+        optimiser.step()
+        scheduler.step()
+    assert rates == [0.5, 0.25, 0.125]
 
 
 def test_a_generation_that_is_no_better_is_not_the_best():

@@ -79,11 +79,11 @@ def test_the_published_step_by_hand():
 
 
 def test_weight_decay_does_not_depend_on_the_step_and_spares_what_does_not_evolve():
-    strategy = make("published", weight_decay=0.25, nes_step_size=True, step_decay=0.1)
+    strategy = make("published", weight_decay=0.25, nes_step_size=True)
     strategy.mean.grad = torch.zeros(4)
     optimiser = strategy.optimiser()
     assert optimiser.param_groups[0]["lr"] == pytest.approx(0.5 / 8)
-    strategy.schedule(optimiser, 1)
+    optimiser.param_groups[0]["lr"] *= 0.1
     assert optimiser.param_groups[0]["lr"] == pytest.approx(0.05 / 8)
     optimiser.step()
     torch.testing.assert_close(strategy.mean.detach(), torch.tensor([0.75, -0.75, 0.375, 7.0]))
@@ -99,10 +99,10 @@ def test_published_weights_shrink_before_the_step():
 
 def test_openai_weight_decay_is_scaled_by_the_step_and_spares_what_does_not_evolve():
     """(1 - 0.1 * 0.5 * 0.25) * START where it evolves: Adam's own step for a gradient of 0 is 0."""
-    strategy = make("openai", weight_decay=0.25, step_size=0.5, step_decay=0.1)
+    strategy = make("openai", weight_decay=0.25, step_size=0.5)
     strategy.mean.grad = torch.zeros(4)
     optimiser = strategy.optimiser()
-    strategy.schedule(optimiser, 1)
+    optimiser.param_groups[0]["lr"] *= 0.1
     optimiser.step()
     torch.testing.assert_close(strategy.mean.detach(), torch.tensor([0.9875, -0.9875, 0.49375, 7.0]))
 
@@ -113,7 +113,6 @@ def test_the_mean_of_cmaes_is_where_its_search_is():
     for number in range(5):
         proposal, items = strategy.ask(number)
         strategy.tell(number, bowl(proposal.rows(items)))
-        strategy.schedule(optimiser, number)
         optimiser.step()
         torch.testing.assert_close(strategy.mean.detach()[:3].double(), torch.from_numpy(strategy.search.mean))
 
@@ -130,11 +129,12 @@ def test_what_a_strategy_says_it_reads_is_what_makes_a_difference(name, key):
     def result(**changes):
         strategy = make(name, **changes)
         optimiser = strategy.optimiser()
+        scheduler = strategy.scheduler(optimiser)
         for number in range(3):
             proposal, items = strategy.ask(number)
             strategy.tell(number, bowl(proposal.rows(items)))
-            strategy.schedule(optimiser, number)
             optimiser.step()
+            scheduler.step()
         return strategy.mean.detach()
 
     if key.endswith("decay") and key != "weight_decay" and key not in STRATEGIES[name].reads:

@@ -42,13 +42,14 @@ def evolve(
     refuse_unread(config.unread(), *asked)
     config = config.resolved(gamename)
     method = cls(gamename, implementation=implementation, seed=seed, config=dataclasses.asdict(config))
-    outer, (optimiser,), rows = method.outer_loop(), method.optimisers(), []
+    outer, rows = method.outer_loop(), []
+    (_, optimiser), (scheduler,) = method.configure_optimizers()
     shown = {key: getattr(config, key) for key in SHOWN}
     for number in range(config.max_epochs):
         started, generation = time.process_time(), Generation(number)
         outer.run(generation)
-        method.strategy.schedule(optimiser, number)
         optimiser.step()
+        scheduler.step()
         solved = method.cfg.objective == "final_return" and method.solves(generation)
         seconds = round(time.process_time() - started, 2)
         rows.append(
