@@ -158,6 +158,11 @@ def named_game(gamename: str) -> Game | None:
     return SIZED[name](*map(int, sizes))
 
 
+def same_game(one: str, other: str) -> bool:
+    """Whether two gamenames are one environment: ``CartPole-v1`` and ``cartpole``, not ``procmaze-3`` and ``procmaze-4``."""
+    return base_name(one) == base_name(other) and named_game(one) == named_game(other)
+
+
 def unknown_gamename(gamename: str, ids: Iterable[str] = ()) -> UserError:
     """The error for a gamename that is neither here nor in Gymnasium, with the nearest name, in any case. ids: Gymnasium's."""
     remedy = f"choose one of: {', '.join(GAMES)}; or a Gymnasium id, e.g. MountainCar-v0 or my_package:MyEnv-v0"

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from lightning_rl.core.contents import Count, Flag, ListOf, MismatchError, Number, OneOf, Optional, Plain, TensorOf, Text, check
 from lightning_rl.core.files import read_plain, write_plain
-from lightning_rl.core.gamenames import base_name
+from lightning_rl.core.gamenames import same_game
 from lightning_rl.core.limits import LAYERS, NAME_BYTES, PROXY_BYTES, WIDTH
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.adapters import func_env
@@ -212,7 +212,7 @@ def read_proxy(path: Path, gamename: str | None = None) -> tuple[SyntheticProxy 
             raise MismatchError(f"params: {len(params):,} numbers, but a network of its settings has {proxy.net.size:,}")
     except MismatchError as error:
         raise UserError(f"'{path}' is not a proxy file of this version: {error}; use another") from error
-    if gamename is not None and base_name(proxy.gamename) != base_name(gamename):
+    if gamename is not None and not same_game(proxy.gamename, gamename):
         raise UserError(f"proxy '{path}' is of gamename '{proxy.gamename}', not of '{gamename}'; use a proxy of the same task")
     return proxy, params, dict(content["about"])
 

@@ -14,11 +14,12 @@ from helpers import ROOT, last, run_cli, run_dir
 
 from lightning_rl.cli import main
 from lightning_rl.core.config import merged_values
-from lightning_rl.core.gamenames import GAMES, Game, base_name, folder_name, register_env
+from lightning_rl.core.gamenames import GAMES, Game, base_name, folder_name, register_env, same_game
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.adapters import FUNC_ENVS, func_env
 from lightning_rl.envs.gym import can_film, make_env
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
+from lightning_rl.envs.proxy_env import proxy_env
 from lightning_rl.envs.spec import DEFAULT_HORIZON, env_spec, solved_return
 
 
@@ -121,6 +122,15 @@ def test_names_are_there_without_gymnasium_and_torch():
     )
     done = subprocess.run([sys.executable, "-c", package + code], cwd=ROOT, capture_output=True, text=True)
     assert (done.stdout.strip(), done.stderr) == (str(len(GAMES)), "")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [("CartPole-v1", "cartpole", True), ("procmaze", "procmaze-4", True), ("procmaze-3", "procmaze-4", False),
+     ("lunarlander", "beresheet", False), ("Taxi-v4", "Taxi-v4", True), ("Taxi-v4", "CartPole-v1", False)],
+)  # fmt: skip
+def test_two_names_of_one_environment(one, other, same):
+    assert same_game(one, other) == same
 
 
 @pytest.mark.parametrize(
@@ -347,11 +357,11 @@ def test_a_box_of_no_width_is_refused(register):
 def test_proxies_of_discrete_observations(kind):
     """Both see the one-hot vector; the reward network's environment still shows Gymnasium's number."""
     if kind == "synthetic":
-        proxy = SyntheticProxy("FrozenLake-v1", (4,), "tanh", 0, 5, False, False, "raw")
+        proxy = SyntheticProxy(gamename="FrozenLake-v1", hidden=(4,), activation="tanh", horizon=5)
     else:
-        proxy = RewardProxy("FrozenLake-v1", (4,), "tanh", "exclusive", 0.9)
+        proxy = RewardProxy(gamename="FrozenLake-v1", hidden=(4,), activation="tanh", form="exclusive", gamma=0.9)
     params = proxy.net.init([torch.Generator().manual_seed(0)])
-    obs, reward, *_ = play_one(proxy.gym(params[0]))
+    obs, reward, *_ = play_one(proxy_env(proxy, params[0]))
     batch = proxy.batch(params, [3], 0.9)
     step = batch.step(torch.tensor([1]))
     assert step.obs.shape == (1, 16)
