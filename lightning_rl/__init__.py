@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from lightning_rl.methods.reward_conditioned import RCPA, RCPR
     from lightning_rl.methods.supervised_model import MBRL
     from lightning_rl.methods.upside_down import UDRL
+    from lightning_rl.run.loading import LoadedAgent, load
     from lightning_rl.run.train import Run, train
 
 _NAMES = {
     "run.train": ("train", "Run"),
+    "run.loading": ("load", "LoadedAgent"),
     "lab.evaluate": ("evaluate",),
     "envs.gym": ("make_env",),
     "core.gamenames": ("register_env",),
@@ -44,7 +46,8 @@ _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "AAC", "DDQN", "MBRL", "PPO", "QL", "RCPA", "RCPR", "REINFORCE", "RN", "SARSA", "SE", "TD3", "UDRL", "DuelingDDQN",
-    "Run", "TD3Discrete", "__version__", "evaluate", "load_proxy", "make_env", "register_env", "register_method",
+    "LoadedAgent", "Run", "TD3Discrete", "__version__", "evaluate", "load", "load_proxy", "make_env",
+    "register_env", "register_method",
     "train",
 ]  # fmt: skip
 

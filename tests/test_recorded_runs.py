@@ -16,9 +16,9 @@ from helpers import ROOT, run_cli, run_dir
 
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.proxies import proxy_path, read_proxy
-from lightning_rl.lab.evaluate import load_method
 from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.methods.registry import IMPLEMENTATIONS
+from lightning_rl.run.loading import load_method
 
 RECORD = ROOT / "tests" / "data_files" / "recorded_runs.json"
 COUNTERS = ("env_steps", "num_updates", "episodes", "eval_env_steps")

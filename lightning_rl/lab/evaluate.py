@@ -21,40 +21,11 @@ from lightning_rl.envs.gym import can_film
 from lightning_rl.functional.statistics import summarise
 from lightning_rl.lab.tables import put_rows
 from lightning_rl.methods.base import Method
-from lightning_rl.methods.registry import implementation
 from lightning_rl.rollouts.data_module import evaluation_requests
 from lightning_rl.rollouts.player import Player, record_episode
-from lightning_rl.run.checkpoints import read_checkpoint
-from lightning_rl.run.layouts import require_stored, require_weights
-from lightning_rl.run.state import checkpoint_at
+from lightning_rl.run.loading import Command, full_command, load
 
 SWEEP_POINTS = 13
-Command = tuple[float, ...] | None
-"""Values in the order of ``method.command_names``; None: the policy takes none."""
-
-
-def load_method(path: Path) -> Method:
-    """The method of a checkpoint, with its weights and counters."""
-    checkpoint = read_checkpoint(path)
-    hparams = dict(checkpoint["hyper_parameters"])
-    require_stored(hparams["config"], path)
-    try:
-        method = implementation(hparams["implementation"])(**hparams)
-    except (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, UserError, ValueError) as error:
-        reason = shorten(str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}", 200)
-        raise UserError(f"checkpoint '{path}' does not fit this version's {hparams['implementation']}: {reason}") from error
-    require_weights(checkpoint["state_dict"], method, path, "use another checkpoint")
-    method.load_state_dict(checkpoint["state_dict"])
-    return method
-
-
-def open_checkpoint(path: Path) -> Method:
-    """The method of a checkpoint, ready to be evaluated; that of a run directory is its last one."""
-    method = load_method(checkpoint_at(path))
-    method.prepare_evaluation()
-    return method
-
-
 def evaluate(
     checkpoint: str | Path | Any, episodes: int = 100, command: Mapping[str, float] | None = None, num_workers: int = 0
 ) -> dict[str, Any]:
@@ -73,10 +44,8 @@ def evaluate(
     Raises:
         UserError: no checkpoint of this version, or a command that its policy does not know.
     """
-    if isinstance(checkpoint, str | Path):
-        method = open_checkpoint(Path(checkpoint))
-    else:
-        method = getattr(checkpoint, "method", checkpoint)
+    agent: Any = load(checkpoint) if isinstance(checkpoint, str | Path) else checkpoint
+    method: Method = getattr(agent, "method", agent)
     values = full_command(method, command or {})
     sampled, greedy = play(method, [(values, "sampled"), (values, "greedy")], episodes, num_workers)
     return {
@@ -110,18 +79,6 @@ def _about(method: Method) -> dict[str, Any]:
 def _statistics(episodes: Sequence[Episode]) -> dict[str, Any]:
     returns, lengths = [e.ret for e in episodes], [e.env_steps for e in episodes]
     return {"return": summarise(returns), "length": summarise(lengths), "returns": returns, "lengths": lengths}
-
-
-def full_command(method: Method, given: Mapping[str, float]) -> Command:
-    """The command with the values that are ``given``; the others are the checkpoint's."""
-    values = dict(zip(method.command_names, method.first_command() or (), strict=True))
-    for name, value in given.items():
-        if name not in values:
-            known = ", ".join(values) or "none, its policy takes no command"
-            raise UserError(f"command: unknown name '{shorten(name)}'; this checkpoint knows: {known}")
-        if not abs(value) <= WHOLE:
-            raise UserError(f"command {name}={value}: it is not within {-WHOLE:,} .. {WHOLE:,}; e.g. {name}=250")
-    return tuple({**values, **given}.values()) or None
 
 
 def parse_command(text: str | None, names: Sequence[str]) -> dict[str, float]:
@@ -180,7 +137,7 @@ def evaluate_checkpoint(
     The files of a command are named by it (``evaluation_return=150.json``), so that commands can be compared. force: files of
     these names, which no evaluation has written, are overwritten.
     """
-    method = open_checkpoint(path)
+    method = load(path).method
     given = parse_command(command_text, method.command_names)
     name = "_".join(["evaluation", *(f"{key}={value:g}" for key, value in given.items())])
     out, film = beside(path, f"{name}.json", force), path.parent / f"{name}.mp4"
@@ -211,7 +168,7 @@ def sweep(path: Path, episodes: int, num_workers: int, *asked: float, force: boo
     The first command value goes from the lowest to the highest that training saw, or over the two limits that are
     ``asked``; the others keep the checkpoint's. Writes ``sweep.png``, ``.svg`` and ``.csv`` beside the checkpoint.
     """
-    method = open_checkpoint(path)
+    method = load(path).method
     out = beside(path, "sweep", force)
     out.check(path.parent / "sweep.png", owned_picture)  # before the work
     first, limits = method.first_command(), method.command_limits()

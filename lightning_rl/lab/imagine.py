@@ -14,10 +14,11 @@ from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.envs.model_env import ModelEnv
-from lightning_rl.lab.evaluate import beside, load_method
+from lightning_rl.lab.evaluate import beside
 from lightning_rl.lab.tables import put_rows
 from lightning_rl.methods.model_based import ModelBased
 from lightning_rl.nets.world_policy import WorldPolicy
+from lightning_rl.run.loading import load_method
 
 BURN_IN = 30
 """Steps before the start, in tasks without episodes."""

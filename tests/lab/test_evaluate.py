@@ -11,7 +11,7 @@ from helpers import ROOT, run_cli, run_dir
 
 import lightning_rl
 from lightning_rl.core.types import UserError
-from lightning_rl.lab.evaluate import open_checkpoint
+from lightning_rl.run.loading import load_method
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def test_an_evaluation_gives_a_report_and_changes_nothing(checkpoint):
     assert (report["implementation"], report["gamename"], report["episodes"]) == ("UDRL", "cartpole", 3)
     assert report["sampled"]["return"]["mean"] == pytest.approx(np.mean(report["sampled"]["returns"]))
     # a run directory, a method, an agent that has one, and workers: the same episodes
-    method = open_checkpoint(checkpoint)
+    method = load_method(checkpoint)
     agent = type("Agent", (), {"method": method})()
     for other in (str(checkpoint.parent), method, agent):
         assert lightning_rl.evaluate(other, 3) == report

@@ -1,0 +1,139 @@
+"""Trained policies out of checkpoints: the method, or an agent that acts step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from lightning_rl.core.limits import WHOLE, shorten
+from lightning_rl.core.types import Array, FloatArray, Request, UserError
+from lightning_rl.methods.base import Method
+from lightning_rl.methods.registry import implementation
+from lightning_rl.rollouts.player import ActionNoise
+from lightning_rl.run.checkpoints import read_checkpoint
+from lightning_rl.run.layouts import require_stored, require_weights
+from lightning_rl.run.state import checkpoint_at
+
+_SEEDS = 2**63
+Command = tuple[float, ...] | None
+"""Values in the order of ``method.command_names``; None: the policy takes none."""
+
+
+def load_method(path: Path, networks: Mapping[str, nn.Module] | None = None) -> Method:
+    """The method of a checkpoint, with its weights and counters; of a run directory that of its last one.
+
+    networks: those that a user gave to the training, by name.
+    """
+    path = checkpoint_at(path)
+    checkpoint = read_checkpoint(path)
+    hparams = dict(checkpoint["hyper_parameters"])
+    require_stored(hparams["config"], path)
+    try:
+        method = implementation(hparams["implementation"])(**hparams, networks=networks)
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, UserError, ValueError) as error:
+        reason = shorten(str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}", 200)
+        raise UserError(f"checkpoint '{path}' does not fit this version's {hparams['implementation']}: {reason}") from error
+    require_weights(checkpoint["state_dict"], method, path, "use another, or give the networks that it was trained with")
+    method.load_state_dict(checkpoint["state_dict"])
+    return method
+
+
+def full_command(method: Method, given: Mapping[str, float]) -> Command:
+    """The command with the values that are ``given``; the others are the checkpoint's."""
+    values = dict(zip(method.command_names, method.first_command() or (), strict=True))
+    for name, value in given.items():
+        if name not in values:
+            known = ", ".join(values) or "none, its policy takes no command"
+            raise UserError(f"command: unknown name '{shorten(name)}'; this checkpoint knows: {known}")
+        if not abs(value) <= WHOLE:
+            raise UserError(f"command {name}={value}: it is not within {-WHOLE:,} .. {WHOLE:,}; e.g. {name}=250")
+    return tuple({**values, **given}.values()) or None
+
+
+class LoadedAgent:
+    """A trained policy that acts in its environment, one episode after another.
+
+    The environment is ``lightning_rl.make_env(agent.gamename)``, or one with the same spaces: observations ``[O]`` are flat,
+    continuous actions are in [-1, 1].
+
+    Example::
+
+        agent = lightning_rl.load("exp_dir/lunarlander/default/RCP-A/seed_25")
+        obs, _ = env.reset(seed=0)
+        agent.reset(seed=0)
+        action = agent.act(obs)
+        obs, reward, terminated, truncated, _ = env.step(action)
+        action = agent.act(obs, reward)
+
+    Attributes:
+        method: the LightningModule.
+        gamename: of its environment.
+        command_names: what ``reset`` takes in ``command``.
+    """
+
+    def __init__(self, method: Method):
+        self.method, self.gamename, self.command_names = method, method.gamename, method.command_names
+        self._rule = method.command_rule()
+        self._episodes = 0
+        self.reset()
+
+    def reset(self, command: Mapping[str, float] | None = None, *, seed: int | None = None, greedy: bool = False) -> None:
+        """Begins an episode.
+
+        Args:
+            command: what is asked of the policy, by name, e.g. ``{"return": 150}``; values that are left out are those that the
+                training ended with.
+            seed: of the actions; None: another one for each episode. An episode is a function of the environment's seed and this.
+            greedy: take the most likely action instead of drawing one.
+
+        Raises:
+            UserError: a command that the policy does not know.
+        """
+        values = full_command(self.method, command or {})
+        self._command: FloatArray | None = None if values is None else np.array([values], dtype=np.float32)
+        number = self._episodes if seed is None else seed
+        if not 0 <= number < _SEEDS:
+            raise UserError(f"seed {number} is not within 0 .. {_SEEDS - 1:,}; choose another")
+        request = Request("an episode", number, "greedy" if greedy else "sampled")
+        self._noise = ActionNoise([request], self.method.policy.draw_noise, self.method.policy.noise_size)
+        self._step, self._episodes = 0, self._episodes + 1
+
+    def act(self, obs: Any, reward: float | None = None) -> int | Array:
+        """The next action.
+
+        Args:
+            obs: observation ``[O]``.
+            reward: of the step before. UDRL's command counts it off; without it, the command stays as it is.
+
+        Returns:
+            The number of a discrete action, or a continuous action ``[A]`` in [-1, 1].
+        """
+        if reward is not None and self._step and self._rule is not None and self._command is not None:
+            self._command = self._rule(self._command, np.array([reward], dtype=np.float32))
+        noise = torch.from_numpy(self._noise.at(self._step, np.zeros(1, dtype=np.int64)))
+        self._step += 1
+        with torch.inference_mode():
+            command = None if self._command is None else torch.from_numpy(self._command)
+            row = torch.as_tensor(np.asarray(obs, dtype=np.float32)).reshape(1, -1)
+            action = self.method.policy.act(row, command, noise)[0].numpy()
+        return action if self.method.spec.continuous else int(action)
+
+
+def load(path: str | Path, networks: Mapping[str, nn.Module] | None = None) -> LoadedAgent:
+    """The agent of a checkpoint.
+
+    Args:
+        path: of a checkpoint, or of a run directory, whose last one is taken.
+        networks: those that were given to the training, by name.
+
+    Raises:
+        UserError: no checkpoint of this version, or one that is damaged.
+    """
+    method = load_method(Path(path), networks)
+    method.prepare_evaluation()
+    return LoadedAgent(method)

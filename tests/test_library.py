@@ -1,0 +1,194 @@
+"""The package as a library: train, load, act, evaluate, and what users bring along."""
+
+import logging
+import signal
+import sys
+import threading
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from helpers import tiny_settings
+from pytorch_lightning import Callback
+from pytorch_lightning.loggers import CSVLogger
+
+import lightning_rl
+from lightning_rl.cli import main
+from lightning_rl.core.seeding import derive_seed
+from lightning_rl.core.types import UserError
+from lightning_rl.functional.distributions import distribution_for
+from lightning_rl.methods.base import Method
+from lightning_rl.nets.policies import Policy
+from lightning_rl.rollouts.data_module import CollectedRollouts, Evaluation, training_requests
+
+
+def tiny(name, **settings):
+    return {**tiny_settings(name), "max_epochs": 2, "num_workers": 0, **settings}
+
+
+class Epochs(Callback):
+    """Counts the epochs that it sees end."""
+
+    count = 0
+
+    def on_train_epoch_end(self, trainer, pl_module):
+        self.count += 1
+
+
+def process_state():
+    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    level = logging.getLogger("pytorch_lightning").level
+    flags = (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled(), torch.is_grad_enabled())
+    return flags, handlers, level, list(warnings.filters), threading.excepthook, sys.excepthook
+
+
+def test_training_changes_nothing_in_the_process(tmp_path):
+    before = process_state()
+    lightning_rl.train("RCP-A", "cartpole", logdir=tmp_path, **tiny("RCP-A"))
+    assert process_state() == before
+
+
+def test_training_gives_a_run_and_takes_callbacks_and_loggers(tmp_path):
+    seen = Epochs()
+    logger = CSVLogger(tmp_path / "csv")
+    run = lightning_rl.train("UDRL", "cartpole", seed=3, logdir=tmp_path, callbacks=[seen], logger=logger, **tiny("UDRL"))
+    assert isinstance(run, lightning_rl.Run)
+    assert seen.count == 2
+    assert run.path == tmp_path / "cartpole" / "default" / "UDRL" / "seed_3"
+    assert (run.path / "last.ckpt").is_file()
+    assert run.metrics["eval/return_mean"] == pytest.approx(float(run.trainer.callback_metrics["eval/return_mean"]))
+    assert run.method.seed == 3
+    logger.save()
+    assert "train/policy_loss" in (tmp_path / "csv" / "lightning_logs" / "version_0" / "metrics.csv").read_text()
+    assert not (run.path / "logger").exists()
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"implementation": "UDLR"}, "did you mean 'UDRL'"), ({"lr": 1.0}, "did you mean 'learning_rate'"),
+    ({"gamename": "cartpol"}, "did you mean 'cartpole'"), ({"num_seeds": 2}, "trains one seed at a time"),
+])  # fmt: skip
+def test_what_cannot_be_is_an_error_of_one_line(tmp_path, options, message):
+    with pytest.raises(UserError, match=message) as caught:
+        lightning_rl.train(**{"implementation": "UDRL", "gamename": "cartpole", "logdir": tmp_path, **options})
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("name", "gamename", "command"), [
+    ("UDRL", "cartpole", {"return": 20.0, "horizon": 25.0}), ("RCP-A", "pendulum", {"advantage": 1.5}), ("AAC", "cartpole", {}),
+    ("DDQN", "cartpole", {}),
+])  # fmt: skip
+def test_a_loaded_agent_plays_the_episodes_of_an_evaluation(tmp_path, name, gamename, command):
+    """Step by step, by the rewards that it is told, in the environment that users make."""
+    run = lightning_rl.train(name, gamename, logdir=tmp_path, **tiny(name, chunk_size=1))
+    agent = lightning_rl.load(run.path)
+    report = lightning_rl.evaluate(agent, episodes=2, command=command)
+    env = lightning_rl.make_env(gamename)
+    for greedy, mode in ((False, "sampled"), (True, "greedy")):
+        for k in range(2):
+            seed = derive_seed(run.method.seed, "final evaluation", 0, k)
+            obs, _ = env.reset(seed=seed % 2**31)
+            agent.reset(command, seed=seed, greedy=greedy)
+            reward, rewards, over = None, [], False
+            while not over:
+                obs, reward, terminated, truncated, _ = env.step(agent.act(obs, reward))
+                rewards.append(reward)
+                over = terminated or truncated
+            assert len(rewards) == report[mode]["lengths"][k]
+            assert np.float32(rewards).sum(dtype=np.float64) == pytest.approx(report[mode]["returns"][k], abs=1e-6)
+
+
+def test_a_command_that_the_policy_does_not_know_is_refused(tmp_path):
+    run = lightning_rl.train("UDRL", "cartpole", logdir=tmp_path, **tiny("UDRL"))
+    with pytest.raises(UserError, match="unknown name 'advantage'; this checkpoint knows: return, horizon"):
+        lightning_rl.load(run.path).reset({"advantage": 1.0})
+
+
+class Corridor(gymnasium.Env):
+    """A user's environment: five cells; going right ends it at the last one."""
+
+    observation_space, action_space = gymnasium.spaces.Discrete(5), gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.cell = 0
+        return self.cell, {}
+
+    def step(self, action):
+        self.cell = min(4, max(0, self.cell + (1 if action else -1)))
+        return self.cell, -1.0, self.cell == 4, False, {}
+
+
+class OwnData(CollectedRollouts):
+    """Four episodes of the present policy an epoch."""
+
+    def requests(self, epoch):
+        return training_requests(self.run_seed, epoch, [None] * 4)
+
+    def prepare(self, epoch, episodes, waited):
+        return episodes
+
+    def most_requests(self):
+        return 4
+
+
+@pytest.fixture(scope="module")
+def own_method():
+    """A user's method: REINFORCE in a few lines, from outside the package."""
+    from pydantic import PositiveFloat
+    from pydantic.dataclasses import dataclass
+
+    from lightning_rl.core.schema import STRICT, MethodConfig
+
+    @dataclass(frozen=True, config=STRICT, kw_only=True)
+    class OwnConfig(MethodConfig):
+        learning_rate: PositiveFloat
+
+    default = {
+        "max_epochs": 60, "max_env_steps": None, "chunk_size": 4, "eval_interval": 20, "eval_episodes": 3,
+        "checkpoint_interval": 20, "learning_rate": 0.1,
+    }  # fmt: skip
+
+    @lightning_rl.register_method(configs={"own-method": {"about": "a user's own", "default": default}})
+    class Own(Method):
+        Config = OwnConfig
+
+        def __init__(self, gamename, **options):
+            super().__init__(gamename, **options)
+            torch.manual_seed(self.seed)
+            net = torch.nn.Linear(self.spec.obs_size, self.spec.action_size)
+            self.policy = Policy(net, distribution_for(self.spec.continuous), self.spec.action_size)
+
+        def rollouts(self, num_workers=0):
+            evaluation = Evaluation(self, self.collector(num_workers))
+            return OwnData(self.collector(num_workers), evaluation, self.policy, self.seed, overlap=False)
+
+        def optimisers(self):
+            return [torch.optim.Adam(self.policy.parameters(), lr=self.cfg.learning_rate)]
+
+        def train_epoch(self, batch):
+            terms = []
+            for episode in batch:
+                to_go = np.cumsum(episode.reward[::-1], dtype=np.float64)[::-1].copy()
+                distribution = self.policy.distribution(torch.from_numpy(episode.obs[:-1]))
+                terms.append(-(distribution.log_prob(torch.from_numpy(episode.action)) * torch.from_numpy(to_go + 10)).sum())
+            self.descend(0, torch.stack(terms).mean().float(), 1.0)
+            self.num_updates += 1
+            self.env_steps += sum(episode.env_steps for episode in batch)
+
+    return Own
+
+
+def test_a_method_and_an_environment_from_outside_go_wherever_ours_go(tmp_path, own_method, capsys):
+    lightning_rl.register_env("corridor", Corridor, horizon=20)
+    run = lightning_rl.train("own-method", "corridor", logdir=tmp_path, num_workers=0)
+    assert run.metrics["eval_greedy/return_mean"] == -4.0
+    assert lightning_rl.evaluate(run.path, episodes=3)["greedy"]["return"]["mean"] == -4.0
+    assert isinstance(run.method, own_method)
+    flags = ["--implementation", "own-method", "--gamename", "corridor", "--logdir", str(tmp_path), "--num_workers", "0"]
+    assert main(["train", *flags, "--seed", "1", "--max_epochs", "2"]) == 0
+    assert main(["train", *flags, "--seed", "1", "--max_epochs", "4", "--resume"]) == 0
+    assert main(["eval", str(run.path), "--episodes", "2"]) == 0
+    assert "own-method on corridor" in capsys.readouterr().out
