@@ -720,7 +720,7 @@ _AGENTS = [
         "methods/inner_loop.py", "methods/test_inner_seeds.py methods/test_inner_loop.py",
         ("(facts.solved_return - facts.test_return).clamp(min=0)", "(facts.solved_return - facts.test_return)"),
         ("-facts.train_steps - facts.unsolved_penalty", "facts.train_steps - facts.unsolved_penalty"),
-        ("threshold=self.solved_return)", "threshold=0.0)"),
+        ("self.stop_rule, self.solved_return)", "self.stop_rule, 0.0)"),
         ("trained.test_returns.double().mean(1)", "trained.test_returns.double().amax(1)"),
         ("training.run(-(-self.max_train_steps // cfg.action_repeat))", "training.run(self.max_train_steps)"),
     ),

@@ -174,27 +174,22 @@ class RegisteredAgent:
     config: type[AgentConfig]
     build: Callable[..., Agent]
     misfit: Callable[[EnvSpec], str | None]
-    about: str
 
 
 AGENTS: dict[str, RegisteredAgent] = {}
-"""Agents by implementation; ``registry`` imports those of this package."""
+"""Agents by implementation, for training on their own and in the inner loop alike; ``registry`` imports those of this package."""
 
 AgentClass = TypeVar("AgentClass", bound=type[Agent])
 
 
-def register_agent(name: str, config: type[AgentConfig], about: str, **settings: Any) -> Callable[[AgentClass], AgentClass]:
-    """Makes a class of agents an implementation, which trains on its own and in the inner loop alike.
+def implements(name: str, config: type[AgentConfig], **settings: Any) -> Callable[[AgentClass], AgentClass]:
+    """Puts a class of agents into the table.
 
-    Args:
-        name: of the implementation; its values are in ``configs/``.
-        config: the schema of these.
-        about: the agent in a few words.
-        settings: what the constructor takes beside (config, sizes, seeds, variation).
+    config: the schema of its values. settings: what the constructor takes beside (config, sizes, seeds, variation).
     """
 
     def register(agent: AgentClass) -> AgentClass:
-        AGENTS[name] = RegisteredAgent(config, partial(agent, **settings), agent.misfit, about)
+        AGENTS[name] = RegisteredAgent(config, partial(agent, **settings), agent.misfit)
         return agent
 
     return register

@@ -13,7 +13,7 @@ import torch
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import EpsilonGreedyConfig, Sizes, frozen, register_agent, track, varied
+from lightning_rl.agents.base import EpsilonGreedyConfig, Sizes, frozen, implements, track, varied
 from lightning_rl.agents.off_policy import OffPolicyAgent, OffPolicyConfig
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.replay import Transition
@@ -47,8 +47,8 @@ class DuelingDDQNConfig(DDQNConfig):
         return DuelingNet(sizes.obs_size, hidden, sizes.action_size, self.feature_size, self.activation, combine)
 
 
-@register_agent("DDQN", DDQNConfig, "double DQN")
-@register_agent("DuelingDDQN", DuelingDDQNConfig, "double DQN with a dueling network")
+@implements("DDQN", DDQNConfig)
+@implements("DuelingDDQN", DuelingDDQNConfig)
 class DDQN(OffPolicyAgent):
     """``net`` maps observations to Q values ``[N, B, A]``; its parameters are ``params`` ``[N, D]``."""
 

@@ -18,7 +18,7 @@ from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import Agent, AgentConfig, NetConfig, Sizes, descend, register_agent, varied
+from lightning_rl.agents.base import Agent, AgentConfig, NetConfig, Sizes, descend, implements, varied
 from lightning_rl.agents.icm import ICM
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.replay import Transition
@@ -63,7 +63,7 @@ class MeanAndStd(nn.Module):
         return torch.cat([mean, self.log_std.expand_as(mean)], dim=-1)
 
 
-@register_agent("PPO", PPOConfig, "proximal policy optimisation")
+@implements("PPO", PPOConfig)
 class PPO(Agent):
     """``actor`` maps observations to logits or, continuous, to means before the tanh; ``critic`` to one value.
 

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from lightning_rl.agents import dqn, ppo, tabular, td3
-from lightning_rl.agents.base import AGENTS, AgentConfig, NetConfig, register_agent
+from lightning_rl.agents.base import AGENTS
 
-__all__ = ["AGENTS", "AgentConfig", "NetConfig", "dqn", "ppo", "register_agent", "tabular", "td3"]
+__all__ = ["AGENTS", "dqn", "ppo", "tabular", "td3"]

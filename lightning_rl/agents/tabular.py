@@ -10,7 +10,7 @@ from pydantic import PositiveFloat
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import Agent, EpsilonGreedyConfig, Sizes, register_agent
+from lightning_rl.agents.base import Agent, EpsilonGreedyConfig, Sizes, implements
 from lightning_rl.agents.replay import Transition
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.schema import STRICT
@@ -27,8 +27,8 @@ class TabularConfig(EpsilonGreedyConfig):
     count_beta: PositiveFloat
 
 
-@register_agent("QL", TabularConfig, "tabular Q-learning", sarsa=False)
-@register_agent("SARSA", TabularConfig, "tabular SARSA", sarsa=True)
+@implements("QL", TabularConfig, sarsa=False)
+@implements("SARSA", TabularConfig, sarsa=True)
 class Tabular(Agent):
     """A table ``[N, O, A]`` for one-hot observations, zero at the start; learns from every step as it comes.
 

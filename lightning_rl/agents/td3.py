@@ -15,7 +15,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import Sizes, descend, frozen, register_agent, track, varied
+from lightning_rl.agents.base import Sizes, descend, frozen, implements, track, varied
 from lightning_rl.agents.off_policy import OffPolicyAgent, OffPolicyConfig
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.replay import Transition
@@ -56,7 +56,7 @@ class TD3DiscreteConfig(TD3Config):
     hard: bool
 
 
-@register_agent("TD3", TD3Config, "TD3")
+@implements("TD3", TD3Config)
 class TD3(OffPolicyAgent):
     """``actor`` maps observations to ``A`` numbers; ``critic`` is two networks from observation and action to one."""
 
@@ -144,7 +144,7 @@ class TD3(OffPolicyAgent):
         self.actor_target.copy_(self.actor_params)
 
 
-@register_agent("TD3-discrete", TD3DiscreteConfig, "TD3 with Gumbel-softmax actions")
+@implements("TD3-discrete", TD3DiscreteConfig)
 class DiscreteTD3(TD3):
     """The actor's logits become one-hot-like actions ``[..., A]`` by Gumbel-softmax; the environment gets the arg-max.
 

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
-from lightning_rl.agents.base import Agent
+from lightning_rl.agents.base import Agent, AgentConfig
 from lightning_rl.agents.replay import Transition
 from lightning_rl.core.contents import Also, Count, OneOf, TensorOf, rows_like
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.batch import EnvBatch
+from lightning_rl.functional.compat import solved_early
+from lightning_rl.functional.stopping import plateaued, solved
 from lightning_rl.functional.value_learning import discount_after
 
 StopRule = Callable[[Tensor, Tensor], Tensor]
 """(returns ``[N, E]``, how many are there ``[N]``) -> whose training ends, ``[N]`` bool. See ``functional.stopping``."""
+
+
+def stop_rule(cfg: AgentConfig, name: str, solved_return: float | None) -> StopRule | None:
+    """The rule of that name, ``none``, ``plateau`` or ``solved``, as the config has it; None where nothing is solved."""
+    if name == "plateau":
+        first = getattr(cfg, "learning_starts", 0)
+        return partial(plateaued, window=cfg.early_out_num, tolerance=cfg.early_out_virtual_diff, learning_starts=first)
+    if name == "none" or solved_return is None:
+        return None
+    return partial(solved_early if cfg.faithful else solved, window=cfg.early_out_num, threshold=solved_return)
 
 
 Score = Callable[[Agent, Sequence[int]], tuple[Tensor, Tensor]]

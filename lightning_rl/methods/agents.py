@@ -7,23 +7,22 @@ seed; what a member does is a function of its own seed, so one seed of many is, 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
 
 from lightning_rl.agents import ppo
-from lightning_rl.agents.base import Agent
-from lightning_rl.agents.training import MemberTraining, StopRule, mean_test_return
+from lightning_rl.agents.base import Agent, AgentConfig, RegisteredAgent
+from lightning_rl.agents.registry import AGENTS
+from lightning_rl.agents.training import MemberTraining, mean_test_return, stop_rule
 from lightning_rl.core.types import Episode
 from lightning_rl.envs.proxies import make_envs
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.functional.compat import solved_early
 from lightning_rl.functional.deterministic import BestAction, TanhAction
-from lightning_rl.functional.stopping import plateaued, solved
-from lightning_rl.methods.agent_configs import AGENTS, AgentConfig
 from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.stacked import StackedMethod, scores_of
 from lightning_rl.nets.policies import Policy
@@ -41,24 +40,20 @@ def member_policy(agent: Agent, row: int, spec: EnvSpec) -> Policy:
 class AgentMethod(StackedMethod):
     """A stack of agents and its training."""
 
-    kind: ClassVar[str]
+    kind: ClassVar[RegisteredAgent]
     reloadable = True
     agent: Agent
-
-    def __init_subclass__(cls, **kwargs: Any):
-        super().__init_subclass__(**kwargs)
-        cls.Config = AGENTS[cls.kind].config
 
     def optimisers(self) -> list[torch.optim.Optimizer]:
         return self.agent.optimizers()
 
     @classmethod
     def misfit(cls, spec: EnvSpec) -> str | None:
-        return AGENTS[cls.kind].misfit(spec)
+        return cls.kind.misfit(spec)
 
     def build(self) -> Agent:
         self.spec = replace(self.spec, repeat=self.cfg.action_repeat)
-        return AGENTS[self.kind].build(self.cfg, self.spec, self.seeds, None)
+        return self.kind.build(self.cfg, self.spec, self.seeds, None)
 
     def adopt(self, weights: Mapping[str, Tensor]) -> None:
         """Every seed starts from the policy; critics, optimisers, memory and counters start anew."""
@@ -121,18 +116,6 @@ def rollout_scalars(training: MemberTraining, before: Tensor, member: int) -> di
     }
 
 
-def _stop_rule(cfg: AgentConfig, spec: EnvSpec) -> StopRule | None:
-    if cfg.stop_rule == "none":
-        return None
-    if cfg.stop_rule == "plateau":
-        init = getattr(cfg, "learning_starts", 0)
-        return functools.partial(plateaued, window=cfg.early_out_num, tolerance=cfg.early_out_virtual_diff, learning_starts=init)
-    threshold = spec.solved_return if cfg.solved_return is None else cfg.solved_return
-    if threshold is None:  # nothing counts as solved: it plays all its episodes
-        return None
-    return functools.partial(solved_early if cfg.faithful else solved, window=cfg.early_out_num, threshold=threshold)
-
-
 class AgentRollouts(Rollouts):
     """Hands the training to the method once per epoch, and carries it in checkpoints."""
 
@@ -140,7 +123,8 @@ class AgentRollouts(Rollouts):
         super().__init__(evaluation)
         cfg, spec = method.cfg, method.spec
         self.spec, self.steps_per_epoch = spec, cfg.steps_per_epoch
-        init, rule = getattr(cfg, "learning_starts", 0), _stop_rule(cfg, spec)
+        init = getattr(cfg, "learning_starts", 0)
+        rule = stop_rule(cfg, cfg.stop_rule, spec.solved_return if cfg.solved_return is None else cfg.solved_return)
         score = mean_test_return(functools.partial(make_envs, spec), 1) if cfg.judge == "test" and rule else None
         envs = make_envs(spec, method.seeds, cfg.simulator)
         self.training = MemberTraining(method.agent, envs, cfg.train_episodes, cfg.gamma, init, rule, score, cfg.faithful)
@@ -171,50 +155,45 @@ class AgentEvaluation(Evaluation):
         return played
 
 
-@register_method("QL")
-class QL(AgentMethod):
-    """Tabular Q-learning."""
-
-    kind = "QL"
-
-
-@register_method("SARSA")
-class SARSA(AgentMethod):
-    """Tabular SARSA."""
-
-    kind = "SARSA"
+def agent_method(
+    name: str, kind: RegisteredAgent | None = None, configs: Path | str | Mapping[str, Any] | None = None
+) -> type[AgentMethod]:
+    """Registers the method that trains agents on their own, those of this name in the table unless a ``kind`` is given."""
+    kind = kind or AGENTS[name]
+    method = type(name.replace("-", ""), (AgentMethod,), {"kind": kind, "Config": kind.config, "__module__": __name__})
+    return register_method(name, configs=configs)(method)
 
 
-@register_method("DDQN")
-class DDQN(AgentMethod):
-    """Double DQN."""
+QL = agent_method("QL")
+SARSA = agent_method("SARSA")
+DDQN = agent_method("DDQN")
+DuelingDDQN = agent_method("DuelingDDQN")
+TD3 = agent_method("TD3")
+TD3Discrete = agent_method("TD3-discrete")
+PPO = agent_method("PPO")
 
-    kind = "DDQN"
-
-
-@register_method("DuelingDDQN")
-class DuelingDDQN(AgentMethod):
-    """Double DQN with a dueling network."""
-
-    kind = "DuelingDDQN"
+AgentClass = TypeVar("AgentClass", bound=type[Agent])
 
 
-@register_method("TD3")
-class TD3(AgentMethod):
-    """Twin delayed deep deterministic policy gradients."""
+def register_agent(
+    name: str, config: type[AgentConfig], configs: Path | str | Mapping[str, Any], **settings: Any
+) -> Callable[[AgentClass], AgentClass]:
+    """A decorator that makes a class of agents known, as a method of its own and as an agent that judges proxies.
 
-    kind = "TD3"
+    Args:
+        name: of the implementation.
+        config: the schema of its values, a pydantic dataclass.
+        configs: a file of configs, or its content, see ``register_method``; ``extends: DDQN`` takes over the values of DDQN.
+        settings: what the constructor takes beside (config, sizes, seeds, variation).
 
+    Raises:
+        UserError: a name that is taken, or that ``configs`` does not have.
+    """
 
-@register_method("TD3-discrete")
-class TD3Discrete(AgentMethod):
-    """TD3 with Gumbel-softmax actions."""
+    def register(agent: AgentClass) -> AgentClass:
+        kind = RegisteredAgent(config, functools.partial(agent, **settings), agent.misfit)
+        agent_method(name, kind, configs)
+        AGENTS[name] = kind
+        return agent
 
-    kind = "TD3-discrete"
-
-
-@register_method("PPO")
-class PPO(AgentMethod):
-    """Proximal policy optimisation."""
-
-    kind = "PPO"
+    return register

@@ -16,13 +16,12 @@ import torch
 from torch import Tensor
 
 from lightning_rl.agents.base import Agent
-from lightning_rl.agents.training import MemberTraining, Results, StopRule, evaluate_agents, mean_test_return
+from lightning_rl.agents.registry import AGENTS
+from lightning_rl.agents.training import MemberTraining, Results, evaluate_agents, mean_test_return, stop_rule
+from lightning_rl.agents.variation import vary_agents
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, make_envs
 from lightning_rl.evolution.proposals import Item, Proposal
-from lightning_rl.functional.compat import solved_early
-from lightning_rl.functional.stopping import plateaued, solved
-from lightning_rl.methods.agent_configs import AGENTS, vary_agents
 
 _SPREAD = 8  # varied agents in one stack are padded to its largest: up to so many times the work of its smallest
 
@@ -171,7 +170,7 @@ class InnerLoop:
         judged = self.judge_episodes > 0 and (self.proxy.real_dynamics or self.stop_rule == "solved")
         limit_terminates = self.proxy.limit_terminates
         training = MemberTraining(
-            agent, envs, cfg.train_episodes, cfg.gamma, init, stop=self._stop_rule(cfg, init),
+            agent, envs, cfg.train_episodes, cfg.gamma, init, stop=stop_rule(cfg, self.stop_rule, self.solved_return),
             score=mean_test_return(functools.partial(make_envs, spec), self.judge_episodes) if judged else None,
             time_limits_end=cfg.faithful if limit_terminates is None else limit_terminates,
         )  # fmt: skip
@@ -180,16 +179,6 @@ class InnerLoop:
         tests = make_envs(spec, [derive_seed(seed, "test", k) for seed in seeds for k in range(self.test_episodes)])
         returns, lengths = evaluate_agents(agent, tests, self.test_episodes)
         return Trained(agent, training.results, returns, lengths.sum(1) + training.results.judge_steps)
-
-    def _stop_rule(self, cfg: Any, init: int) -> StopRule | None:
-        if self.stop_rule == "plateau":
-            return functools.partial(
-                plateaued, window=cfg.early_out_num, tolerance=cfg.early_out_virtual_diff, learning_starts=init
-            )
-        if self.stop_rule == "solved" and self.solved_return is not None:
-            rule = solved_early if cfg.faithful else solved
-            return functools.partial(rule, window=cfg.early_out_num, threshold=self.solved_return)
-        return None
 
     def outcomes(self, trained: Trained) -> list[Outcome]:
         """The outcome of each member."""

@@ -21,6 +21,7 @@ from pytorch_lightning import Callback, LightningModule, Trainer
 from torch import Tensor
 from torch.optim.lr_scheduler import LRScheduler
 
+from lightning_rl.agents.registry import AGENTS
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.contents import ListOf, Number
 from lightning_rl.core.limits import EPISODES, WIDTH
@@ -33,7 +34,6 @@ from lightning_rl.evolution.callback import Evolution, Generation
 from lightning_rl.evolution.executors import EXECUTORS, Executor, SerialExecutor
 from lightning_rl.evolution.strategies import STRATEGIES, StrategyConfig
 from lightning_rl.functional.reward_shaping import REWARD_FORMS
-from lightning_rl.methods.agent_configs import AGENTS
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.inner_loop import OBJECTIVES, InnerLoop, Outcome
 from lightning_rl.methods.registry import register_method

@@ -17,6 +17,7 @@ from pydantic import PositiveFloat, PositiveInt
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
+from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.training import MemberTraining
 from lightning_rl.core.schema import STRICT, Agents, Batch, Layers, MethodConfig
 from lightning_rl.core.seeding import derive_seed, generator
@@ -25,7 +26,6 @@ from lightning_rl.envs.proxies import SyntheticProxy, make_envs
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.envs.synthetic import SyntheticNet
 from lightning_rl.functional import compat
-from lightning_rl.methods.agent_configs import AGENTS
 from lightning_rl.methods.inner_loop import InnerLoop
 from lightning_rl.methods.proxy_search import ProxyEvaluation, ProxyMethod, agent_configs
 from lightning_rl.methods.registry import register_method

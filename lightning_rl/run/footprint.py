@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+from lightning_rl.agents.registry import AGENTS
 from lightning_rl.core.limits import shown
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.core.types import UserError
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.methods.agent_configs import AGENTS
 
 _NUMBER = 4  # bytes
 _COPIES = 4  # of a weight: itself, its gradient, two moments

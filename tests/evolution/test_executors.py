@@ -8,12 +8,12 @@ import time
 import pytest
 import torch
 
+from lightning_rl.agents.registry import AGENTS
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.types import RolloutError, UserError
 from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.evolution.executors import RayExecutor, SerialExecutor, shards, unshard
 from lightning_rl.evolution.strategies import Published, StrategyConfig
-from lightning_rl.methods.agent_configs import AGENTS
 from lightning_rl.methods.inner_loop import InnerLoop
 
 QL = build_config(AGENTS["QL"].config, [*merged_values("QL", "emptyroom22"), ("test", {"train_episodes": 5})])

@@ -3,9 +3,9 @@ import dataclasses
 import pytest
 import torch
 
+from lightning_rl.agents.registry import AGENTS
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
-from lightning_rl.methods.agent_configs import AGENTS
 from lightning_rl.methods.inner_loop import OBJECTIVES, Facts, InnerLoop, area_under_curve, steps_to_threshold
 
 GAME = "cartpole-v0"

@@ -8,14 +8,14 @@ import pytest
 import torch
 from member_helpers import table_of
 
-from lightning_rl.agents.training import MemberTraining, mean_test_return
+from lightning_rl.agents.registry import AGENTS
+from lightning_rl.agents.training import MemberTraining, mean_test_return, stop_rule
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.grids import GRID_WORLDS
 from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.evolution.strategies import OpenAIES, StrategyConfig
 from lightning_rl.methods import inner_loop
-from lightning_rl.methods.agent_configs import AGENTS
 from lightning_rl.methods.inner_loop import InnerLoop
 
 SEARCH = StrategyConfig(
@@ -129,6 +129,6 @@ def test_a_score_is_the_mean_of_the_test_episodes():
 
 def test_solved_means_the_solved_return():
     loop = dataclasses.replace(LOOP, stop_rule="solved")
-    rule = loop._stop_rule(dataclasses.replace(CONFIG, early_out_num=2), 0)
+    rule = stop_rule(dataclasses.replace(CONFIG, early_out_num=2), loop.stop_rule, loop.solved_return)
     assert rule(torch.tensor([[190.0, 199.0], [190.0, 200.0]]), torch.tensor([2, 2])).tolist() == [False, True]
-    assert dataclasses.replace(loop, solved_return=None)._stop_rule(CONFIG, 0) is None
+    assert stop_rule(CONFIG, "solved", None) is None

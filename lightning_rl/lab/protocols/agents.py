@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from lightning_rl.agents.base import NetConfig
+from lightning_rl.agents.registry import AGENTS
 from lightning_rl.core.arguments import add_force, count, non_negative
 from lightning_rl.core.config import has_key, parse_settings
 from lightning_rl.core.progress import Advance, counting
@@ -18,7 +20,6 @@ from lightning_rl.core.types import UserError
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
 from lightning_rl.lab.protocols.models import Model, best_of_each, find_models
 from lightning_rl.lab.protocols.results import Results
-from lightning_rl.methods.agent_configs import AGENTS, NetConfig
 from lightning_rl.methods.inner_loop import InnerLoop, Trained
 from lightning_rl.methods.proxy_search import agent_configs
 

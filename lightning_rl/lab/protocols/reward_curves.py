@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from lightning_rl.agents.tabular import TabularConfig
 from lightning_rl.core.arguments import count
 from lightning_rl.core.progress import counting
 from lightning_rl.envs.proxies import RewardProxy
@@ -21,7 +22,6 @@ from lightning_rl.lab.protocols import agents
 from lightning_rl.lab.protocols.agents import AgentKind, Job, Stacks, train_stacks
 from lightning_rl.lab.protocols.models import REAL, real_task
 from lightning_rl.lab.protocols.results import open_results, print_summary
-from lightning_rl.methods.agent_configs import TabularConfig
 from lightning_rl.methods.inner_loop import Trained
 
 KEY = ("trained_on", "proxy", "agent", "protocol", "number")
