@@ -394,6 +394,20 @@ assert used.ru_utime + used.ru_stime < 2, used
     run_python(program, tmp_path)
 
 
+def test_reports_and_figures_do_without_torch(tmp_path):
+    program = """
+import sys
+from lightning_rl.cli import main
+for words in (["runs", "--help"], ["compare", "--help"], ["report", "--help"], ["figures", "curves", "--help"]):
+    try:
+        main(words)
+    except SystemExit as leaving:
+        assert leaving.code == 0
+    assert not {"torch", "pytorch_lightning", "gymnasium", "ray"} & set(sys.modules), words
+"""
+    run_python(program, tmp_path)
+
+
 def test_the_package_is_light_until_it_is_used(tmp_path):
     program = f"""
 import resource, sys

@@ -50,5 +50,5 @@ def test_a_wheel_trains_in_an_empty_environment(tmp_path):
     assert "finished at" in run(bin_ / "lightning-rl", "train", *words, cwd=elsewhere)
     run_dir = elsewhere / "exp_dir/CartPole-v1/default/UDRL/seed_25"
     run(bin_ / "lightning-rl", "eval", run_dir, "--episodes", "2", cwd=elsewhere)
-    proxy = "import lightning_rl; print(lightning_rl.load_proxy('SE-CartPole-v0'))"
-    assert "SyntheticProxy" in run(bin_ / "python", "-c", proxy, cwd=elsewhere)
+    proxy = "import lightning_rl; print(lightning_rl.load_proxy('SE-CartPole-v0').reset(seed=0)[0].shape)"
+    assert run(bin_ / "python", "-c", proxy, cwd=elsewhere) == "(4,)\n"

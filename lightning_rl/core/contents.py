@@ -7,15 +7,17 @@ dict for its keys, a list or tuple for as many items, anything else for itself.
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from lightning_rl.core.limits import PLAIN_DEPTH, WHOLE, shorten, shown
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 Sizes = dict[str, int]
 """What the named dimensions met so far have turned out to be."""
@@ -42,7 +44,7 @@ def _rule(template: Any) -> Rule:
     match template:
         case Rule():
             return template
-        case Tensor():
+        case _ if _is_tensor(template):
             return like(template)
         case Mapping():
             return _Fields(template)
@@ -58,7 +60,7 @@ def _refuse(where: str, value: Any, expected: str) -> None:
 def describe(value: Any) -> str:
     """A value in a few words; tensors and containers by their kind and size."""
     match value:
-        case Tensor():
+        case _ if _is_tensor(value):
             return f"{_plain_name(value.dtype)} {list(value.shape)}"
         case bool() | int() | float() | str() | None:
             return shown(value)
@@ -69,6 +71,11 @@ def describe(value: Any) -> str:
 
 def _name(key: Any) -> str:
     return shorten(key) if isinstance(key, str) else shown(key)
+
+
+def _is_tensor(value: Any) -> TypeGuard[Tensor]:
+    """Whether it is a tensor; without torch, which lists of runs are read without, there is none."""
+    return "torch" in sys.modules and isinstance(value, sys.modules["torch"].Tensor)
 
 
 def _plain_name(dtype: torch.dtype) -> str:
@@ -261,7 +268,9 @@ class TensorOf(Rule):
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
         expected = f"{_plain_name(self.dtype)} [{', '.join(str(sizes.get(str(size), size)) for size in self.shape)}]"
-        if type(value) is not Tensor or value.dtype != self.dtype or value.dim() != len(self.shape):
+        import torch
+
+        if type(value) is not torch.Tensor or value.dtype != self.dtype or value.dim() != len(self.shape):
             _refuse(where, value, expected)
         _require_dense(value, where)
         for size, own in zip(self.shape, value.shape, strict=True):
@@ -271,6 +280,8 @@ class TensorOf(Rule):
             self._check_numbers(value, where)
 
     def _check_numbers(self, value: Tensor, where: str) -> None:
+        import torch
+
         if value.is_floating_point():
             bad = int((value.isnan() if self.infinite else ~value.isfinite()).sum())
             if bad:
@@ -286,7 +297,7 @@ class TensorOf(Rule):
 
 def _require_dense(value: Tensor, where: str) -> None:
     """Refuses tensors that stand for more numbers than are stored, or whose numbers are not simply there."""
-    simple = value.layout is torch.strided and value.device.type == "cpu" and not (value.is_nested or value.is_quantized)
+    simple = str(value.layout) == "torch.strided" and value.device.type == "cpu" and not (value.is_nested or value.is_quantized)
     if not simple or value.requires_grad or value.is_conj() or value.is_neg():
         raise MismatchError(f"{where}: a tensor of another kind than dense numbers on the CPU")
     if value.numel() * value.element_size() > value.untyped_storage().nbytes():
@@ -296,7 +307,7 @@ def _require_dense(value: Tensor, where: str) -> None:
 def like(example: Tensor, first: int | str | None = None, low: float | None = None, high: float | None = None) -> TensorOf:
     """Tensors like ``example``; first: size or name of the first dimension, if another. Whole numbers are counts."""
     shape = tuple(example.shape) if first is None else (first, *example.shape[1:])
-    whole = not (example.is_floating_point() or example.dtype == torch.bool)
+    whole = not (example.is_floating_point() or _plain_name(example.dtype) == "bool")
     infinite = example.is_floating_point() and not bool(example.isfinite().all())
     lowest = (0 if whole else -math.inf) if low is None else low
     highest = (WHOLE if whole else math.inf) if high is None else high

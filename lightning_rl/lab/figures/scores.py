@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from lightning_rl.core.arguments import number
-from lightning_rl.envs.spec import solved_return
 from lightning_rl.functional.bootstrap import mean_interval
 from lightning_rl.functional.statistics import interquartile_mean
 from lightning_rl.lab.figures import style
@@ -65,6 +64,8 @@ def group_scores(runs: pd.DataFrame) -> pd.DataFrame:
 
 def threshold_of(game: str, asked: float | None) -> float | None:
     """The threshold that was asked for, else the environment's solved return."""
+    from lightning_rl.envs.spec import solved_return  # and Gymnasium, which nothing else here needs
+
     return solved_return(game) if asked is None else asked
 
 
