@@ -299,6 +299,10 @@ def test_sweep_prints_and_draws_obtained_against_commanded(tmp_path, capsys, imp
     commanded = [float(row.split(",")[-3]) for row in rows[1:]]
     assert commanded == sorted(commanded)
     assert last.with_name("sweep.png").stat().st_size > 10_000
+    assert main(["--eval_agent", str(last), "--eval_command", "sweep=-1:1.5", *flags[2:]]) == 0
+    commanded = [float(row.split(",")[-3]) for row in last.with_name("sweep_-1_1.5.csv").read_text().splitlines()[1:]]
+    assert (commanded[0], commanded[-1]) == (-1.0, 1.5)
+    assert last.with_name("sweep.csv").read_text().splitlines() == rows  # that of the whole range is kept
 
 
 def test_sweep_over_a_range_of_ones_own():
@@ -311,7 +315,7 @@ def test_sweep_over_a_range_of_ones_own():
             parse_sweep(text)
 
 
-def test_sweep_needs_a_policy_that_hears_its_command(tmp_path, capsys):
+def test_sweep_needs_a_policy_that_takes_a_command(tmp_path, capsys):
     assert run_cli(tmp_path, "--max_epochs", "2", implementation="RCP-A", condition="false") == 0
     last = run_dir(tmp_path, implementation="RCP-A") / "last.ckpt"
     capsys.readouterr()

@@ -7,9 +7,16 @@ import numpy.typing as npt
 
 
 def interquartile_mean(values: npt.ArrayLike, axis: int = -1) -> npt.NDArray[np.float64]:
-    """Mean of the middle half along ``axis`` (Agarwal et al. 2021, arXiv 2108.13264): a quarter is cut from each end.
+    """Mean of the middle half (Agarwal et al. 2021, arXiv 2108.13264): a quarter of the values is cut from each end.
 
     Values on the cut count in part, so that the result changes smoothly with the number of values.
+
+    Args:
+        values: of any shape.
+        axis: the one that is averaged over.
+
+    Returns:
+        The means, of the shape of ``values`` without ``axis``.
     """
     x = np.sort(np.moveaxis(np.asarray(values, dtype=np.float64), axis, -1), axis=-1)
     edges = np.arange(x.shape[-1] + 1) / x.shape[-1]
@@ -18,7 +25,17 @@ def interquartile_mean(values: npt.ArrayLike, axis: int = -1) -> npt.NDArray[np.
 
 
 def summarise(values: npt.ArrayLike) -> dict[str, float]:
-    """mean, sd (population), median, iqm, min and max of ``values`` ``[n]``, n > 0."""
+    """The statistics that reports show.
+
+    Args:
+        values: ``[n]``, n > 0.
+
+    Returns:
+        mean, sd (of the population), median, iqm, min and max.
+
+    Raises:
+        ValueError: another shape.
+    """
     x = np.asarray(values, dtype=np.float64)
     if x.ndim != 1 or x.size == 0:
         raise ValueError(f"values must have shape [n], n > 0: got {x.shape}")

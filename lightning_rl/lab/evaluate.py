@@ -132,10 +132,19 @@ def beside(checkpoint: Path, name: str, force: bool) -> Out:
 def evaluate_checkpoint(
     path: Path, episodes: int, command_text: str | None, num_workers: int, force: bool = False
 ) -> dict[str, Any]:
-    """``evaluate``, with ``evaluation.json`` and a film beside the checkpoint; the report.
+    """``evaluate``, with ``evaluation.json`` and a film beside the checkpoint.
 
-    The files of a command are named by it (``evaluation_return=150.json``), so that commands can be compared. force: files of
-    these names, which no evaluation has written, are overwritten.
+    The files of a command are named by it (``evaluation_return=150.json``), so that commands can be compared.
+
+    Args:
+        path: the checkpoint.
+        episodes: how many of each mode.
+        command_text: ``name=value,...``; None: the checkpoint's own command.
+        num_workers: processes that play episodes.
+        force: overwrite files of these names that no evaluation has written.
+
+    Returns:
+        The report of ``evaluate``, with ``checkpoint`` and ``video``.
     """
     method = load(path).method
     given = parse_command(command_text, method.command_names)
@@ -166,11 +175,13 @@ def sweep(path: Path, episodes: int, num_workers: int, *asked: float, force: boo
     """Plays the checkpoint at ``path`` under commands over its whole range, actions sampled; the report.
 
     The first command value goes from the lowest to the highest that training saw, or over the two limits that are
-    ``asked``; the others keep the checkpoint's. Writes ``sweep.png``, ``.svg`` and ``.csv`` beside the checkpoint.
+    ``asked``; the others keep the checkpoint's. Writes ``sweep.png``, ``.svg`` and ``.csv`` beside the checkpoint, or
+    ``sweep_LOW_HIGH.png`` and so on for limits.
     """
     method = load(path).method
-    out = beside(path, "sweep", force)
-    out.check(path.parent / "sweep.png", owned_picture)  # before the work
+    out = beside(path, "_".join(["sweep", *(f"{limit:g}" for limit in asked)]), force)
+    picture = out.path.with_name(f"{out.path.name}.png")
+    out.check(picture, owned_picture)  # before the work
     first, limits = method.first_command(), method.command_limits()
     if first is None or limits is None:
         raise UserError(f"--eval_command sweep: the policy of '{path}' takes no command; leave it out")
@@ -182,7 +193,7 @@ def sweep(path: Path, episodes: int, num_workers: int, *asked: float, force: boo
         rows.append({"commanded": command[0], "obtained_mean": stats["mean"], "obtained_sd": stats["sd"]})
     report = {
         "checkpoint": str(path), **_about(method), "episodes": episodes, "command_name": method.command_names[0],
-        "rows": rows, "picture": str(path.parent / "sweep.png"),
+        "rows": rows, "picture": str(picture),
     }  # fmt: skip
     from lightning_rl.lab.figures.commands import draw_sweep  # matplotlib, which training does without
 

@@ -25,15 +25,23 @@ class Figure(Tool):
         draw = super().prepare(parser)
         add_force(parser)
 
-        def draw_sparingly(arguments: argparse.Namespace) -> None:
-            from lightning_rl.lab.figures.runs import split_label
-
-            words = [word for value in vars(arguments).values() for word in (value if isinstance(value, list) else [value])]
-            inputs = [split_label(str(word))[0] for word in words if isinstance(word, str | Path) and word is not arguments.out]
-            arguments.out = Out(arguments.out, inputs, arguments.force)
+        def draw_protected(arguments: argparse.Namespace) -> None:
+            arguments.out = Out(arguments.out, _inputs(arguments), arguments.force)
             draw(arguments)
 
-        return draw_sparingly
+        return draw_protected
+
+
+def _inputs(arguments: argparse.Namespace) -> list[Path]:
+    """The files that the arguments name, other than OUT."""
+    from lightning_rl.lab.figures.runs import split_label
+
+    inputs = []
+    for name, value in vars(arguments).items():
+        words = value if isinstance(value, list) else [value]
+        if name != "out":
+            inputs += [split_label(str(word))[0] for word in words if isinstance(word, str | Path)]
+    return inputs
 
 
 def _figure(module: str, summary: str) -> Figure:

@@ -121,10 +121,20 @@ def on_axis(run_dir: Path, curve: Curve, axis: str) -> Floats:
 def read_table(
     sources: Sequence[str], tag: str, axis: str = "env_steps", keys: Sequence[str] = (), skip: Skip = print_skipped
 ) -> pd.DataFrame:
-    """One row per value: gamename, exp_name, implementation, seed, ``keys``, run, config (its text), ``axis``, value.
+    """The values of a scalar, of all runs in the sources.
 
-    sources: run directories, folders above them, and results CSVs (``CSV:LABEL`` names the method).
-    UserError if nothing can be read.
+    Args:
+        sources: run directories, folders above them, and results CSVs (``CSV:LABEL`` names the method).
+        tag: the scalar, e.g. ``rollout/return_mean``.
+        axis: what the values are over, one of ``AXES``.
+        keys: of the runs' configs, each a column.
+        skip: is told of what cannot be read and is left out.
+
+    Returns:
+        One row per value: gamename, exp_name, implementation, seed, ``keys``, run, config (its text), ``axis``, value.
+
+    Raises:
+        UserError: nothing can be read.
     """
     table = read_sources(
         sources,
@@ -188,29 +198,38 @@ def read_results(path: Path, label: str | None, tag: str, axis: str) -> pd.DataF
     The method is in ``implementation``, ``group`` or ``method``, or the file's name; the value may be in a column called ``tag``.
     """
     table = csv_files.read_csv(path)
-    wanted = {axis: (axis, axis.removesuffix("s")), "value": ("value", tag, tag.rpartition("/")[2])}
-    renamed: dict[str, Any] = {}
-    for name, choices in wanted.items():
-        present = [choice for choice in choices if choice in table]
-        if not present:
-            raise UserError(f"it lacks a column '{name}'; its columns: {', '.join(map(str, table.columns))}")
-        found = pd.to_numeric(table[present[0]], errors="coerce")
-        renamed[name] = found.where(found.abs() <= LARGEST_NUMBER)
+    runs = pd.DataFrame(index=table.index)
+    for name in ("gamename", "exp_name"):
+        runs[name] = table[name].fillna("").astype(str) if name in table else ""
     methods = [table[name].astype(str) for name in ("implementation", "group", "method") if name in table]
+    runs["implementation"] = label or (methods[0] if methods else path.stem)
     seeds = table["seed"] if "seed" in table else table.get("run", pd.Series("0", table.index)).astype(str)
-    identity = {
-        **{name: table[name].fillna("").astype(str) if name in table else "" for name in ("gamename", "exp_name")},
-        "implementation": label or (methods[0] if methods else path.stem),
-        "seed": seeds.astype(str).str.removeprefix("seed_"),
-    }
-    runs = pd.DataFrame({**identity, **renamed}, index=table.index)
-    single = ~table["run"].isin(AGGREGATES) if "run" in table else pd.Series(True, table.index)
-    if "run" in table and "group" not in table:  # of the first figures: other names are means and published curves
-        single &= table["run"].astype(str).str.startswith("seed_")
-    runs = runs[single & np.isfinite(runs[[axis, "value"]]).all(axis=1)]
+    runs["seed"] = seeds.astype(str).str.removeprefix("seed_")
+    runs[axis] = _number_column(table, (axis, axis.removesuffix("s")))
+    runs["value"] = _number_column(table, ("value", tag, tag.rpartition("/")[2]))
+    runs = runs[_of_single_runs(table) & runs[[axis, "value"]].notna().all(axis=1)]
     if runs.empty:
         raise UserError("it has no row of a single run with finite numbers")
     return runs.assign(run=f"{path}:" + runs["implementation"] + ":" + runs["gamename"] + ":" + runs["seed"])
+
+
+def _number_column(table: pd.DataFrame, names: Sequence[str]) -> pd.Series:
+    """The first of the columns that is there, nan where it is no usable number; UserError where none is."""
+    present = [name for name in names if name in table]
+    if not present:
+        raise UserError(f"it lacks a column '{names[0]}'; its columns: {', '.join(map(str, table.columns))}")
+    numbers = pd.to_numeric(table[present[0]], errors="coerce")
+    return numbers.where(numbers.abs() <= LARGEST_NUMBER)
+
+
+def _of_single_runs(table: pd.DataFrame) -> pd.Series:
+    """Which rows of a figure's CSV are of a run, not of a mean or a published curve."""
+    if "run" not in table:
+        return pd.Series(True, table.index)
+    single = ~table["run"].isin(AGGREGATES)
+    if "group" not in table:  # of the first figures: other names are means and published curves
+        single &= table["run"].astype(str).str.startswith("seed_")
+    return single
 
 
 def require_one_run_per_seed(table: pd.DataFrame, groups: Sequence[str]) -> None:

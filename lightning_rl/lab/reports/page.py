@@ -51,7 +51,18 @@ class Skipped:
 
 
 def report(folders: Sequence[Path], tags: Sequence[str], group: Sequence[str] | None, videos: bool, title: str) -> str:
-    """The page; UserError where there is no run."""
+    """The page as a text.
+
+    Args:
+        folders: run directories, or folders above some.
+        tags: scalars to draw; those that no run has are named and left out.
+        group: keys whose values tell groups apart; None: the method.
+        videos: whole films instead of stills.
+        title: of the page.
+
+    Raises:
+        UserError: there is no run.
+    """
     skipped = Skipped()
     runs = find_runs(folders, skipped)
     if not runs:
@@ -115,7 +126,7 @@ def _runs_table(runs: Sequence[Run]) -> dict[str, Any]:
 def _pictures(folders: Sequence[Path], runs: Sequence[Run]) -> list[tuple[str, bytes]]:
     """What other commands have drawn: sweeps of commands, searches."""
     searches = [path for folder in folders for path in sorted(folder.rglob("tune/search.png"))]
-    sweeps = [run.path / "sweep.png" for run in runs if (run.path / "sweep.png").is_file()]
+    sweeps = [path for run in runs for path in sorted(run.path.glob("sweep*.png"))]
     found = []
     for path in (*sweeps, *searches):
         for content in attempt(path, functools.partial(read_bytes, path, "picture", PICTURE_BYTES)):
