@@ -81,8 +81,28 @@ def test_links_and_pictures_exist():
         assert (ROOT / target.split("#")[0]).exists(), target
 
 
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.S)
+TINY = {
+    "max_env_steps=200_000": "max_env_steps=2_000, num_updates_per_iter=2", "episodes=100": "episodes=1",
+    "max_epochs=50": "max_epochs=2",
+}  # fmt: skip
+
+
+def test_the_examples_in_python_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = "\n".join(EXAMPLES[:2])
+    for size, tiny in TINY.items():
+        assert size in code
+        code = code.replace(size, tiny)
+    names = {}
+    exec(code, names)
+    assert names["run"].path == Path("exp_dir/lunarlander/default/RCP-A/seed_0")
+    assert names["report"]["episodes"] == 1
+    assert list(tmp_path.glob("logs/**/metrics.csv"))
+
+
 def test_the_environment_example_registers_one():
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.S)
+    example = EXAMPLES[2]
     try:
         exec(example, {})
         spec = env_spec("mountaincar")
