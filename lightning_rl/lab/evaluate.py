@@ -26,6 +26,8 @@ from lightning_rl.rollouts.player import Player, record_episode
 from lightning_rl.run.loading import Command, full_command, load
 
 SWEEP_POINTS = 13
+
+
 def evaluate(
     checkpoint: str | Path | Any, episodes: int = 100, command: Mapping[str, float] | None = None, num_workers: int = 0
 ) -> dict[str, Any]:
