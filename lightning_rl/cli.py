@@ -19,11 +19,9 @@ from lightning_rl import __version__
 from lightning_rl.core.arguments import Parser, check_folder_name, list_commands
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.config import check_key, keys, merged_values, parse_settings, read_settings
-from lightning_rl.core.failures import explained
-from lightning_rl.core.files import disk_full
+from lightning_rl.core.errors import UserError, disk_full, user_message
 from lightning_rl.core.gamenames import folder_name, named_game, unknown_gamename
 from lightning_rl.core.limits import SEED, shown
-from lightning_rl.core.types import UserError
 from lightning_rl.core.workers import cores
 from lightning_rl.flags import (
     EVAL,
@@ -239,7 +237,7 @@ def main(argv: Sequence[str] | None = None, program: str = "trainer.py") -> int:
         print("left at once; what is written is whole: --resume, or the same command, goes on", file=sys.stderr)
         return 130
     except Exception as error:
-        if (message := explained(error, _resumable(words))) is None:
+        if (message := user_message(error, _resumable(words))) is None:
             raise
         print(f"error: {message}", file=sys.stderr)
         return 2

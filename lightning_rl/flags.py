@@ -15,9 +15,9 @@ from typing import Any
 from lightning_rl import __version__
 from lightning_rl.core.arguments import Parser, checked_path, count, non_negative, whole
 from lightning_rl.core.catalogue import aliases, entries
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES
 from lightning_rl.core.limits import EPISODES, SEED, SEEDS, WHOLE
-from lightning_rl.core.types import UserError
 from lightning_rl.core.workers import cores
 
 TRAIN, TUNE, EVAL, IMAGINE, FIGURE = "training", "--use_tune", "--eval_agent", "--imagine", "--figure"

@@ -9,8 +9,8 @@ import argparse
 from collections.abc import Sequence
 
 from lightning_rl.core.arguments import Group, Tool
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import unknown
-from lightning_rl.core.types import UserError
 from lightning_rl.flags import SUMMARIES
 from lightning_rl.lab.figures.registry import FIGURES
 from lightning_rl.lab.protocols.registry import PROTOCOLS

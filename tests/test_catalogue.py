@@ -8,7 +8,7 @@ from helpers import ROOT
 
 from lightning_rl.core import catalogue
 from lightning_rl.core.config import merged_values
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 
 
 @pytest.fixture(autouse=True)

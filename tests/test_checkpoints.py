@@ -9,7 +9,7 @@ from helpers import last, run_cli, run_dir
 from test_files import Killed
 
 from lightning_rl.core import files
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.run.best import MONITOR, scores
 from lightning_rl.run.commits import committed, next_to, settle, write_together
 

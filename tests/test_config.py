@@ -9,8 +9,8 @@ from helpers import ROOT, fitting
 
 from lightning_rl.core import catalogue
 from lightning_rl.core.config import block_layers, build_config, merged_values, parse_setting, parse_settings, presets
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES
-from lightning_rl.core.types import UserError
 from lightning_rl.core.yaml_files import parse_yaml, read_yaml
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.reports.config_table import SOURCE, block_rows, config_rows

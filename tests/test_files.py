@@ -12,7 +12,7 @@ import torch
 from helpers import ROOT
 
 from lightning_rl.core import files
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 
 EXCEPTIONS = {
     "core/files.py": "the layer itself",

@@ -16,8 +16,8 @@ from pytorch_lightning.loggers import CSVLogger
 
 import lightning_rl
 from lightning_rl.cli import main
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import derive_seed
-from lightning_rl.core.types import UserError
 from lightning_rl.functional.distributions import distribution_for
 from lightning_rl.methods.base import Method
 from lightning_rl.nets.policies import Policy

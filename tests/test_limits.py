@@ -1,7 +1,7 @@
 import pytest
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import one_line, shorten, shown
-from lightning_rl.core.types import UserError
 
 
 def test_a_long_value_is_cut_and_its_length_said():

@@ -8,7 +8,7 @@ from helpers import run_cli, run_dir
 from PIL import Image
 
 from lightning_rl.cli import main
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.lab.protocols.results import open_results
 from lightning_rl.run.state import owned, read_state
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 from helpers import ROOT, run_cli, run_dir
 
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.envs.proxies import proxy_path, read_proxy
 from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.methods.registry import IMPLEMENTATIONS

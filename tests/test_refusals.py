@@ -11,7 +11,7 @@ from helpers import run_cli, run_dir, tiny_flags
 
 from lightning_rl.cli import main
 from lightning_rl.core.config import build_config, merged_values
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.evaluate import parse_command, parse_sweep
 from lightning_rl.methods.registry import IMPLEMENTATIONS

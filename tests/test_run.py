@@ -18,7 +18,7 @@ from helpers import covering, fitting, run_cli, run_dir, tiny_flags
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lightning_rl.cli import main
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.evaluate import parse_sweep

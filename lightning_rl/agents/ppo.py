@@ -23,8 +23,8 @@ from lightning_rl.agents.icm import ICM
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.replay import Transition
 from lightning_rl.agents.variation import Variation
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Batch, Share
-from lightning_rl.core.types import UserError
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import Categorical, Distribution, FreeGaussian
 from lightning_rl.functional.ppo import clipped_surrogate, standardised

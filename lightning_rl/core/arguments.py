@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import NAME_BYTES, PATH_BYTES, WHOLE, nearest, shorten, shown, unknown
-from lightning_rl.core.types import UserError
 
 
 class Parser(argparse.ArgumentParser):

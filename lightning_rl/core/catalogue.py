@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import nearest, shorten, shown
-from lightning_rl.core.types import UserError
 from lightning_rl.core.yaml_files import parse_yaml, read_yaml
 
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"

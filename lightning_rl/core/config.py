@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lightning_rl.core.catalogue import Entry, entry
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import base_name
 from lightning_rl.core.limits import WHOLE, nearest, shorten, shown
-from lightning_rl.core.types import UserError
 from lightning_rl.core.yaml_files import parse_yaml, read_yaml
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from typing import IO, Any
 
 from filelock import lock_descriptor
 
+from lightning_rl.core.errors import UserError, disk_full
 from lightning_rl.core.limits import ARCHIVE_PARTS, CHECKPOINT_BYTES, STRUCTURE_BYTES, TABLE_BYTES, TEXT_BYTES, shorten
-from lightning_rl.core.types import UserError
 
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<pid>\d+)\.tmp")
 _REMEDY = "files that are there are intact: mend it or choose another folder"
@@ -135,11 +135,6 @@ def _abandoned(path: Path, pid: int) -> bool:
     except (PermissionError, OverflowError):
         return False
     return False
-
-
-def disk_full(error: object) -> bool:
-    """Whether an error says that there is no room on a disk."""
-    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextlib.contextmanager

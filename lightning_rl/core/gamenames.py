@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import ENV_SIZE, WHOLE, nearest, shorten
-from lightning_rl.core.types import UserError
 
 _OWN = "lightning_rl.envs.adapters:lightning_rl"
 

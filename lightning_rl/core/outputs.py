@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import write_bytes
-from lightning_rl.core.types import UserError
 
 PROGRAM = "lightning_rl"
 NUMBERS = "Numbers"

@@ -12,23 +12,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from lightning_rl.core.limits import one_line
+from lightning_rl.core.errors import RolloutError, UserError
+
+__all__ = ["ActionMode", "Array", "Episode", "FloatArray", "Request", "RolloutError", "UserError"]
 
 FloatArray = npt.NDArray[np.float32]
 Array = npt.NDArray[Any]
 
 ActionMode = Literal["sampled", "greedy", "uniform"]
-
-
-class UserError(Exception):
-    """A mistake or limit that the user can act on: shown as one line, without a traceback, exit code 2."""
-
-    def __str__(self) -> str:
-        return one_line(super().__str__())
-
-
-class RolloutError(UserError):
-    """An environment raised, or a roll-out worker died; the message names the request."""
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import YAML_BYTES, YAML_DEPTH, YAML_VALUES, shorten
-from lightning_rl.core.types import UserError
 
 
 class _Strict(yaml.constructor.SafeConstructor, yaml.resolver.Resolver):

@@ -20,8 +20,8 @@ from typing import Any, SupportsFloat
 import gymnasium
 import numpy as np
 
+from lightning_rl.core.errors import RolloutError
 from lightning_rl.core.limits import shorten, shown
-from lightning_rl.core.types import RolloutError
 from lightning_rl.envs.spaces import flat_space, flattened, is_vector
 
 _STEP = "(obs, reward, terminated, truncated, info)"

@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import derive_seed
-from lightning_rl.core.types import Array, UserError
+from lightning_rl.core.types import Array
 from lightning_rl.envs.batch import BatchStep, EnvBatch
 from lightning_rl.envs.spec import EnvSpec
 

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lightning_rl.core.types import Array, UserError
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.types import Array
 from lightning_rl.envs.func_env import FuncEnv, State, Step
 from lightning_rl.envs.grids import neighbours
 

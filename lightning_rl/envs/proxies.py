@@ -19,10 +19,10 @@ import torch
 from torch import Tensor
 
 from lightning_rl.core.contents import Count, Flag, ListOf, MismatchError, Number, OneOf, Optional, Plain, TensorOf, Text, check
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_plain, write_plain
 from lightning_rl.core.gamenames import same_game
 from lightning_rl.core.limits import LAYERS, NAME_BYTES, PROXY_BYTES, WIDTH
-from lightning_rl.core.types import UserError
 from lightning_rl.envs.adapters import func_env
 from lightning_rl.envs.batch import EnvBatch, FuncBatch, GymBatch
 from lightning_rl.envs.envpool import EnvPoolBatch

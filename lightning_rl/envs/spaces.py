@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from gymnasium import Space, spaces
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import WIDTH, shown
-from lightning_rl.core.types import Array, UserError
+from lightning_rl.core.types import Array
 
 _FLAT = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 

@@ -18,9 +18,9 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec as GymSpec
 from gymnasium.envs.registration import registry
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, Game, base_name, folder_name, named_game, unknown_gamename
 from lightning_rl.core.limits import shorten
-from lightning_rl.core.types import UserError
 from lightning_rl.envs.checked import located
 from lightning_rl.envs.func_env import FuncGymEnv, is_func_env
 from lightning_rl.envs.spaces import check_actions, check_observations

@@ -8,7 +8,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.workers import cores
 
 _KEEP_IDLE_MS = "60000"  # a worker takes seconds to import torch; Ray ends one that has waited for a second for its next task

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from lightning_rl.core.types import RolloutError
+from lightning_rl.core.errors import RolloutError
 from lightning_rl.core.workers import begin_worker
 from lightning_rl.evolution.cluster import join_cluster
 from lightning_rl.evolution.proposals import Item, Proposal

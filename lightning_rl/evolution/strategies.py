@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
 from lightning_rl.core.contents import Count, Number
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Agents, Share
 from lightning_rl.core.seeding import derive_seed
-from lightning_rl.core.types import UserError
 from lightning_rl.evolution.proposals import GaussianProposal, Item, Proposal, SampledProposal, Vector
 from lightning_rl.functional import evolution as es
 

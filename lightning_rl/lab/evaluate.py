@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_text
 from lightning_rl.core.limits import WHOLE, shorten
 from lightning_rl.core.outputs import File, Out, owned_picture
-from lightning_rl.core.types import ActionMode, Episode, Request, UserError
+from lightning_rl.core.types import ActionMode, Episode, Request
 from lightning_rl.envs.gym import can_film
 from lightning_rl.functional.statistics import summarise
 from lightning_rl.lab.tables import put_rows

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.outputs import owned_picture
 from lightning_rl.core.seeding import derive_seed
-from lightning_rl.core.types import UserError
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.envs.model_env import ModelEnv
 from lightning_rl.lab.evaluate import beside

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import EVENT_BYTES, WHOLE
-from lightning_rl.core.types import UserError
 
 Floats = npt.NDArray[np.float64]
 Skip = Callable[[Path, str], None]

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
 from lightning_rl.core.config import build_config, load_config
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import MethodConfig
-from lightning_rl.core.types import Episode, UserError
+from lightning_rl.core.types import Episode
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.functional.schedules import ramp
 from lightning_rl.functional.statistics import summarise

@@ -24,10 +24,10 @@ from torch.optim.lr_scheduler import LRScheduler
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.contents import ListOf, Number
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import EPISODES, WIDTH
 from lightning_rl.core.schema import STRICT, Agents, Episodes, Layers, MethodConfig
 from lightning_rl.core.seeding import derive_seed
-from lightning_rl.core.types import UserError
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, proxy_path, read_proxy, save_proxy
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.evolution.callback import Evolution, Generation

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lightning_rl.core import catalogue
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.methods.base import Method
 
 M = TypeVar("M", bound=type[Method])

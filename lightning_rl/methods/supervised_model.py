@@ -19,9 +19,9 @@ from torch import Tensor, nn
 
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.training import MemberTraining
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Agents, Batch, Layers, MethodConfig
 from lightning_rl.core.seeding import derive_seed, generator
-from lightning_rl.core.types import UserError
 from lightning_rl.envs.proxies import SyntheticProxy, make_envs
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.envs.synthetic import SyntheticNet

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from lightning_rl.core.types import Episode, Request, RolloutError, UserError
+from lightning_rl.core.errors import RolloutError, UserError
+from lightning_rl.core.types import Episode, Request
 from lightning_rl.core.workers import begin_worker
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.nets.policies import Policy

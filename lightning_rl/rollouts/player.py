@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from lightning_rl.core.types import Array, Episode, FloatArray, Request, RolloutError
+from lightning_rl.core.errors import RolloutError
+from lightning_rl.core.types import Array, Episode, FloatArray, Request
 from lightning_rl.envs.gym import Env, filming_env, make_env
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import Categorical

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lightning_rl.core.types import Episode, UserError
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.types import Episode
 
 
 @dataclass(frozen=True)

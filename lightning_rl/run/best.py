@@ -11,8 +11,8 @@ from pathlib import Path
 from pytorch_lightning import LightningModule, Trainer
 from pytorch_lightning.callbacks import Checkpoint
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import remove
-from lightning_rl.core.types import UserError
 from lightning_rl.run.checkpoints import read_checkpoint
 
 MONITOR = "eval/return_mean"

@@ -11,9 +11,9 @@ from pytorch_lightning import Callback, LightningModule, Trainer
 from pytorch_lightning.callbacks import Checkpoint
 
 from lightning_rl.core.contents import Count, Optional
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_plain, remove, write_plain
 from lightning_rl.core.limits import shorten
-from lightning_rl.core.types import UserError
 from lightning_rl.methods.base import Method
 from lightning_rl.rollouts.data_module import Rollouts
 from lightning_rl.run.layouts import HPARAMS, data_key, require, require_weights, resume_layout

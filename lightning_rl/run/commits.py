@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import move, read_plain, remove, write_plain
-from lightning_rl.core.types import UserError
 
 _PENDING = ".next"
 

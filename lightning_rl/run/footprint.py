@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from lightning_rl.agents.registry import AGENTS
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import shown
 from lightning_rl.core.schema import MethodConfig
-from lightning_rl.core.types import UserError
 from lightning_rl.envs.spec import EnvSpec
 
 _NUMBER = 4  # bytes

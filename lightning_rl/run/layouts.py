@@ -28,8 +28,8 @@ from lightning_rl.core.contents import (
     check,
     like,
 )  # fmt: skip
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import NAME_BYTES, SEED, SHOWN, shorten, shown
-from lightning_rl.core.types import UserError
 from lightning_rl.methods.base import Method
 from lightning_rl.rollouts.data_module import Rollouts
 

@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import WHOLE, shorten
-from lightning_rl.core.types import Array, FloatArray, Request, UserError
+from lightning_rl.core.types import Array, FloatArray, Request
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.registry import implementation
 from lightning_rl.rollouts.player import ActionNoise

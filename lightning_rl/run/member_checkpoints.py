@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from lightning_rl.agents.training import join_snapshots, member_snapshot
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import shorten
-from lightning_rl.core.types import UserError
 from lightning_rl.methods.stacked import COUNTERS
 from lightning_rl.run.checkpoints import ANOTHER, AtomicCheckpointIO, read_checkpoint
 from lightning_rl.run.commits import write_together

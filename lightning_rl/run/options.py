@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from lightning_rl.core.config import load_config
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import folder_name
 from lightning_rl.core.schema import MethodConfig
-from lightning_rl.core.types import UserError
 from lightning_rl.methods.registry import IMPLEMENTATIONS, implementation
 
 

@@ -9,7 +9,7 @@ import signal
 import sys
 from types import FrameType
 
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.workers import finish_epoch, leave_with_parent
 from lightning_rl.run.options import RunOptions, accelerator_of
 from lightning_rl.run.train import train_and_report

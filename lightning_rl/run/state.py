@@ -11,8 +11,8 @@ from pathlib import Path
 import yaml
 from filelock import lock_descriptor
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import hold, make_folder, sweep, write_text
-from lightning_rl.core.types import UserError
 from lightning_rl.core.yaml_files import read_yaml
 
 STATE, LOCK, LAST = "state.yaml", ".lock", "last.ckpt"

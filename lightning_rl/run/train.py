@@ -18,9 +18,9 @@ from pytorch_lightning.loggers import Logger, TensorBoardLogger
 from torch import nn
 from torch.utils.tensorboard.summary import hparams as hparams_summary
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import write_text
 from lightning_rl.core.schema import MethodConfig
-from lightning_rl.core.types import UserError
 from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods.base import Method

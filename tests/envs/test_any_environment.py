@@ -14,8 +14,8 @@ from helpers import ROOT, last, run_cli, run_dir
 
 from lightning_rl.cli import main
 from lightning_rl.core.config import merged_values
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, Game, base_name, folder_name, register_env, same_game
-from lightning_rl.core.types import UserError
 from lightning_rl.envs.adapters import FUNC_ENVS, func_env
 from lightning_rl.envs.gym import can_film, make_env
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy

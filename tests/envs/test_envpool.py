@@ -6,7 +6,7 @@ import importlib.util
 import pytest
 import torch
 
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.envs.envpool import EnvPoolBatch
 from lightning_rl.envs.gym import make_env
 from lightning_rl.envs.proxies import make_envs

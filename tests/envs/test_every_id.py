@@ -8,7 +8,7 @@ import pytest
 import torch
 from helpers import run_cli
 
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import lightning_rl.envs.adapters
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.envs.generalisation import ButtonGrid, PanFlute, ProcMaze
 from lightning_rl.envs.gym import can_film, make_env
 from lightning_rl.envs.spec import env_spec

@@ -2,8 +2,8 @@ import gymnasium
 import numpy as np
 import pytest
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES
-from lightning_rl.core.types import UserError
 from lightning_rl.envs.gym import filming_env, make_env
 from lightning_rl.envs.spec import EnvSpec, env_spec
 

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from helpers import run_cli, toy_policy
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, Game
-from lightning_rl.core.types import Request, UserError
+from lightning_rl.core.types import Request
 from lightning_rl.envs import checked
 from lightning_rl.envs.checked import CheckedEnv
 from lightning_rl.envs.gym import make_env

@@ -10,7 +10,7 @@ import torch
 from gymnasium.utils.env_checker import check_env
 
 import lightning_rl
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, read_proxy, save_proxy, shipped
 from lightning_rl.envs.proxy_env import load_proxy, proxy_env
 from lightning_rl.envs.spec import env_spec, plain_env

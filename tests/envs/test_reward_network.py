@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.envs.adapters import FUNC_ENVS
 from lightning_rl.envs.batch import FuncBatch, GymBatch
 from lightning_rl.envs.proxies import RewardProxy

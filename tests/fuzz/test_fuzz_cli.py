@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from lightning_rl.cli import main
 from lightning_rl.core.catalogue import aliases
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES
-from lightning_rl.core.types import UserError
 from lightning_rl.flags import MODES, build_parser
 from lightning_rl.lab.figures.registry import FIGURES
 from lightning_rl.lab.protocols.registry import PROTOCOLS

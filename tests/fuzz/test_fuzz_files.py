@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from torch.utils.tensorboard import SummaryWriter
 
 from lightning_rl.cli import main
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.envs.proxies import proxy_path
 from lightning_rl.envs.proxy_env import load_proxy
 

@@ -10,7 +10,7 @@ import torch
 from helpers import ROOT, run_cli, run_dir
 
 import lightning_rl
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.run.loading import load_method
 
 

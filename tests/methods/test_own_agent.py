@@ -9,8 +9,8 @@ from lightning_rl.agents.base import AGENTS
 from lightning_rl.agents.dqn import DDQN, DDQNConfig
 from lightning_rl.agents.training import MemberTraining
 from lightning_rl.core import catalogue
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Share
-from lightning_rl.core.types import UserError
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.methods import registry
 from lightning_rl.methods.agents import register_agent

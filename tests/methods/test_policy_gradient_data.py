@@ -7,7 +7,8 @@ import torch
 from helpers import make_episode, same_episodes
 from policy_gradient_helpers import build, with_end
 
-from lightning_rl.core.types import Episode, UserError
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.types import Episode
 from lightning_rl.methods.on_policy import STALE_UPDATES
 from lightning_rl.methods.policy_gradient import PolicyGradient
 from lightning_rl.rollouts.steps import step_batch

@@ -7,7 +7,8 @@ from helpers import attach, last, make_episode, run_cli, run_dir, tiny_settings
 
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.config import block_layers, build_config, merged_values
-from lightning_rl.core.types import Request, UserError
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.types import Request
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.evaluate import evaluate
 from lightning_rl.methods.registry import implementation

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from helpers import same_episodes, toy_policy
 
+from lightning_rl.core.errors import RolloutError
 from lightning_rl.core.gamenames import GAMES
-from lightning_rl.core.types import Request, RolloutError
+from lightning_rl.core.types import Request
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.functional.upside_down import next_command
 from lightning_rl.rollouts.player import Player

@@ -6,7 +6,8 @@ import pytest
 import torch
 from helpers import same_episodes, toy_policy
 
-from lightning_rl.core.types import Request, RolloutError
+from lightning_rl.core.errors import RolloutError
+from lightning_rl.core.types import Request
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.rollouts.collector import Collector, worker_died
 from lightning_rl.rollouts.player import Player

@@ -3,7 +3,7 @@
 import sys
 
 from lightning_rl.core.arguments import Group
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures.registry import FIGURES
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.outputs import Out
-from lightning_rl.core.types import UserError
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import read_csv
 from lightning_rl.lab.figures.runs import read_sources

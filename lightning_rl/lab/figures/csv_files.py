@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_bytes
 from lightning_rl.core.limits import LARGEST_NUMBER, TABLE_BYTES, TABLE_CELLS, shorten, shown
-from lightning_rl.core.types import UserError
 
 
 def read_csv(path: Path, numbers: Sequence[str] = (), lists: Sequence[str] = (), whole_rows: bool = False) -> pd.DataFrame:

@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import read_csv
 from lightning_rl.lab.figures.groups import LABELS, Group, add_bin, add_group_arguments, read_groups

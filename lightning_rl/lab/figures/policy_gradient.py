@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from lightning_rl.core.arguments import checked_path, count
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures import csv_files, style
 from lightning_rl.lab.figures.runs import Run, read_sources
 from lightning_rl.lab.scalars import Floats, read_scalar

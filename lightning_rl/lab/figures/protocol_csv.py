@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_bytes
 from lightning_rl.core.limits import TABLE_BYTES
-from lightning_rl.core.types import UserError
 from lightning_rl.lab.figures.csv_files import read_csv
 from lightning_rl.lab.figures.runs import read_sources
 from lightning_rl.lab.scalars import print_skipped

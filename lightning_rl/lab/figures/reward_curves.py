@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from lightning_rl.core.arguments import number
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.envs.spec import solved_return
 from lightning_rl.functional.bootstrap import mean_interval
 from lightning_rl.lab.figures import style

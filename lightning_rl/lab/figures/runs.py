@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 
 from lightning_rl.core.contents import Count, MismatchError, OneOf, Plain, Text, check
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import LARGEST_NUMBER, NAME_BYTES, SEED
-from lightning_rl.core.types import UserError
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.figures import csv_files
 from lightning_rl.lab.scalars import Curve, Floats, Skip, attempt, natural_order, print_skipped, read_scalar

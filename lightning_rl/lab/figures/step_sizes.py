@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.colors import Normalize
 
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.success import add_limit, limit_of, read_generations, solved_at
 

@@ -12,8 +12,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from lightning_rl.core.arguments import count, number
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import GENERATIONS, shown
-from lightning_rl.core.types import UserError
 from lightning_rl.functional.bootstrap import mean_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import read_csv

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
 
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.protocol_csv import ordered
 from lightning_rl.lab.figures.runs import Run, find_runs

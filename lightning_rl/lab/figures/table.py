@@ -15,7 +15,7 @@ from rich.table import Table
 
 from lightning_rl.core.arguments import checked_path, count, number
 from lightning_rl.core.console import put
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.runs import find_runs
 from lightning_rl.lab.scalars import Curve, attempt, read_scalar

@@ -17,9 +17,9 @@ import pandas as pd
 
 from lightning_rl.core.arguments import count
 from lightning_rl.core.config import build_config, merged_values, parse_settings, refuse_unread
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.progress import counting
 from lightning_rl.core.seeding import generator
-from lightning_rl.core.types import UserError
 from lightning_rl.evolution.callback import Generation
 from lightning_rl.lab.protocols.agents import add_csv, add_settings
 from lightning_rl.lab.protocols.results import Results, open_results

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import derive_seed
-from lightning_rl.core.types import UserError
 from lightning_rl.envs.grids import GRID_WORLDS, MOVES, GridWorld
 from lightning_rl.envs.proxies import RewardProxy
 from lightning_rl.envs.reward_network import RewardEnv

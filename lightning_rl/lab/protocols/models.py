@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, proxy_path, read_proxy, shipped
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.scalars import attempt

@@ -11,8 +11,8 @@ from typing import Any
 
 import pandas as pd
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import Appended, appending
-from lightning_rl.core.types import UserError
 from lightning_rl.lab.protocols.models import REAL
 from lightning_rl.lab.tables import plain_number
 

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from lightning_rl.core.arguments import number
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import derive_seed
-from lightning_rl.core.types import UserError
 from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.protocols import agents

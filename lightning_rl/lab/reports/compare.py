@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.functional.bootstrap import bootstrap_interval, difference, probability_of_improvement
 from lightning_rl.lab.figures.groups import LABELS, Group, add_bin, add_group_arguments, labelled_runs, make_groups
 from lightning_rl.lab.figures.scores import SCORES, run_scores

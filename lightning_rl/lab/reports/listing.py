@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.progress import track
 
 from lightning_rl.core.arguments import add_force, checked_path
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.outputs import File, Out, owned_table
-from lightning_rl.core.types import UserError
 from lightning_rl.lab.figures.runs import Run, find_runs
 from lightning_rl.lab.scalars import Curve, read_scalar
 from lightning_rl.lab.tables import csv_text, put_rows

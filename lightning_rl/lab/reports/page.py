@@ -22,10 +22,10 @@ from PIL import Image
 
 from lightning_rl import __version__
 from lightning_rl.core.arguments import add_force, checked_path
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_bytes, read_text
 from lightning_rl.core.limits import PICTURE_BYTES
 from lightning_rl.core.outputs import PROGRAM, File, Out, owned_picture
-from lightning_rl.core.types import UserError
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.curves import Look, curves_figure
 from lightning_rl.lab.figures.groups import LABELS, labelled_runs, make_groups

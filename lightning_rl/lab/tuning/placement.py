@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.evolution.executors import EXECUTORS
 from lightning_rl.run.options import RunOptions
 

@@ -12,8 +12,8 @@ from typing import Any
 import pandas as pd
 import yaml
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_text, write_text
-from lightning_rl.core.types import UserError
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.tables import put_rows
 from lightning_rl.lab.tuning.trial import FAILED, REPORTS, SETTINGS, Plan, read_reports

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.outputs import Out
-from lightning_rl.core.types import UserError
 from lightning_rl.evolution.cluster import join_cluster
 from lightning_rl.lab.tuning.placement import check_room, trial_bundles
 from lightning_rl.lab.tuning.results import Trial, best_trial, ranked, read_search, read_trials, write_results, write_search

@@ -14,10 +14,10 @@ from pydantic.dataclasses import dataclass as config_dataclass
 
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.config import block_layers, build_config
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import base_name
 from lightning_rl.core.limits import SEEDS, WHOLE
 from lightning_rl.core.schema import STRICT, Agents
-from lightning_rl.core.types import UserError
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)

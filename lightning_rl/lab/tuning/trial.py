@@ -18,8 +18,8 @@ import numpy as np
 import yaml
 
 from lightning_rl.core.config import build_config, config_layers
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import appending, read_lines, write_text
-from lightning_rl.core.types import UserError
 from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.lab.tuning.space import TuneConfig, spaces
 from lightning_rl.methods.registry import implementation

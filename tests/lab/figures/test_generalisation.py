@@ -3,7 +3,7 @@ import pytest
 from helpers import run_cli
 
 from lightning_rl.cli import main
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures.generalisation import areas, read_line
 from lightning_rl.lab.figures.groups import Group
 

@@ -8,7 +8,7 @@ from helpers import run_cli
 from torch.utils.tensorboard import SummaryWriter
 
 from lightning_rl.cli import main
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures.csv_files import read_csv
 
 CONFIG = "implementation: UDRL\ngamename: cartpole\nexp_name: default\nseed: 1\nconfig: {batch_size: 16}\n"

@@ -6,7 +6,7 @@ import pytest
 from torch.utils.tensorboard import SummaryWriter
 
 from lightning_rl.cli import main
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures.policy_gradient import PANELS, read_csv, read_run, read_runs, seed_mean, summary, thinned
 from lightning_rl.lab.figures.runs import open_run
 

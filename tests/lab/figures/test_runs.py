@@ -5,7 +5,7 @@ from helpers import run_cli, run_dir
 from torch.utils.tensorboard import SummaryWriter
 
 from lightning_rl.cli import main
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures.groups import label_groups
 from lightning_rl.lab.figures.runs import find_runs, open_run, read_table, require_one_run_per_seed
 from lightning_rl.lab.scalars import read_scalar

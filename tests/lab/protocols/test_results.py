@@ -2,7 +2,7 @@
 
 import pytest
 
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.lab.protocols.results import open_results
 
 COLUMNS, KEY = ("name", "number", "value", "returns"), ("name", "number")

@@ -9,7 +9,7 @@ import yaml
 from helpers import ROOT, tiny_settings
 
 from lightning_rl.cli import main
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.lab.tuning.results import Trial, best_trial, read_search, read_trials, state_of
 from lightning_rl.lab.tuning.search import NEEDS

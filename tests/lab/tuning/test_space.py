@@ -3,7 +3,7 @@ import pytest
 from helpers import fitting
 
 from lightning_rl.core.catalogue import entry
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.lab.tuning.space import load_tune_config, spaces
 from lightning_rl.lab.tuning.trial import Plan
 from lightning_rl.methods.registry import IMPLEMENTATIONS

@@ -1,15 +1,31 @@
-"""What an error that is not ours says to the user, in one line."""
+"""Errors that a user can act on, and the one line that each is reported in. Imports nothing heavy."""
 
 from __future__ import annotations
 
-from lightning_rl.core.files import disk_full
+import errno
+
 from lightning_rl.core.limits import one_line, shorten
-from lightning_rl.core.types import UserError
 
 _NO_MEMORY = ("allocate memory", "not enough memory", "out of memory", "Storage size calculation overflowed")
 
 
-def explained(error: Exception, resumable: bool) -> str | None:
+class UserError(Exception):
+    """A mistake or limit that the user can act on: shown as one line, without a traceback, exit code 2."""
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
+
+
+class RolloutError(UserError):
+    """An environment raised, or a roll-out worker died; the message names the request."""
+
+
+def disk_full(error: object) -> bool:
+    """Whether an error says that there is no room on a disk."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def user_message(error: Exception, resumable: bool) -> str | None:
     """One line about an error that the user can act on; None for any other, which is a defect of the program.
 
     resumable: whether --resume goes on with what was done.
