@@ -68,7 +68,7 @@ class StepTraining:
         self._length.masked_fill_(over, 0)
 
     def snapshot(self) -> dict[str, Any]:
-        """All that the rest of the training depends on, the members' rows in order; see ``training.member_snapshot``."""
+        """All that the rest of the training depends on, the members' rows in order; see ``run.member_checkpoints``."""
         return {
             "step": self.step, "members": torch.arange(len(self.agent.seeds)), "results": {},
             "agent": {name: value.clone() for name, value in self.agent.state_dict().items()},
