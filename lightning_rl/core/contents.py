@@ -47,7 +47,7 @@ def _rule(template: Any) -> Rule:
         case _ if _is_tensor(template):
             return like(template)
         case Mapping():
-            return _Fields(template)
+            return Fields(template)
         case list() | tuple():
             return _Items(template)
     return _Equal(template)
@@ -102,8 +102,19 @@ class Optional(Rule):
 
 
 @dataclass(frozen=True)
-class _Fields(Rule):
+class Anything(Rule):
+    """Whatever there is: for what is not used, or checked by its user."""
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Fields(Rule):
+    """A dict of these fields; more: others may be there as well, of whatever content."""
+
     fields: Mapping[Any, Any]
+    more: bool = False
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
         if not isinstance(value, dict):
@@ -115,7 +126,7 @@ class _Fields(Rule):
             elif not isinstance(template, Optional):
                 raise MismatchError(f"{where or 'top level'}: lacks {_name(key)}")
         for key in value:
-            if key not in self.fields:
+            if key not in self.fields and not self.more:
                 raise MismatchError(f"{where or 'top level'}: has {describe(key)}, which does not belong there")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from lightning_rl.core.types import Episode
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.functional.schedules import ramp
 from lightning_rl.functional.statistics import summarise
+from lightning_rl.methods.layouts import ANOTHER, CheckedCheckpoint, check_resumable, require_weights
 from lightning_rl.nets.policies import Policy
 from lightning_rl.rollouts.collector import Collector
 from lightning_rl.rollouts.data_module import Rollouts
@@ -196,8 +198,16 @@ class Method(LightningModule):
         optimiser.step()
         return loss.detach()
 
-    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
-        return batch.to(device) if hasattr(batch, "to") else batch
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Refuses what this method cannot use, before any of it is used; UserError names the first place that differs."""
+        trainer = self._trainer
+        if trainer is None or isinstance(checkpoint, CheckedCheckpoint):
+            return
+        path = Path(trainer.ckpt_path or "")
+        if trainer.training:
+            check_resumable(checkpoint, path, self, getattr(trainer, "datamodule", None))
+        else:
+            require_weights(checkpoint.get("state_dict"), self, path, ANOTHER)
 
     def log_scalars(self, values: Mapping[str, float]) -> None:
         """Writes scalars to every logger; the x axis is env_steps."""

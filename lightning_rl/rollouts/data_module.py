@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import torch
 from pytorch_lightning import LightningDataModule
 from torch import Tensor
 
@@ -67,6 +68,10 @@ class Rollouts(LightningDataModule):
 
     def val_dataloader(self) -> OneBatch:
         return OneBatch(self.evaluation.play)
+
+    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
+        """Moves batches of tensors; episodes stay on the CPU."""
+        return batch.to(device) if hasattr(batch, "to") else batch
 
     def teardown(self, stage: str) -> None:
         for collector in self.collectors():

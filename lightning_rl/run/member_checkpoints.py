@@ -11,9 +11,9 @@ from torch import Tensor
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import shorten
+from lightning_rl.methods.layouts import ANOTHER
 from lightning_rl.methods.stacked import COUNTERS
-from lightning_rl.run.checkpoints import ANOTHER, AtomicCheckpointIO, read_checkpoint
-from lightning_rl.run.commits import write_together
+from lightning_rl.run.checkpoints import AtomicCheckpointIO, read_checkpoint, write_together
 
 
 class MemberCheckpointIO(AtomicCheckpointIO):
