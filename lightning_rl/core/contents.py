@@ -102,14 +102,6 @@ class Optional(Rule):
 
 
 @dataclass(frozen=True)
-class Anything(Rule):
-    """Whatever there is: for what is not used, or checked by its user."""
-
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        pass
-
-
-@dataclass(frozen=True)
 class Fields(Rule):
     """A dict of these fields; more: others may be there as well, of whatever content."""
 
@@ -279,9 +271,7 @@ class TensorOf(Rule):
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
         expected = f"{_plain_name(self.dtype)} [{', '.join(str(sizes.get(str(size), size)) for size in self.shape)}]"
-        import torch
-
-        if type(value) is not torch.Tensor or value.dtype != self.dtype or value.dim() != len(self.shape):
+        if type(value) is not sys.modules["torch"].Tensor or value.dtype != self.dtype or value.dim() != len(self.shape):
             _refuse(where, value, expected)
         _require_dense(value, where)
         for size, own in zip(self.shape, value.shape, strict=True):
@@ -291,14 +281,12 @@ class TensorOf(Rule):
             self._check_numbers(value, where)
 
     def _check_numbers(self, value: Tensor, where: str) -> None:
-        import torch
-
         if value.is_floating_point():
             bad = int((value.isnan() if self.infinite else ~value.isfinite()).sum())
             if bad:
                 raise MismatchError(f"{where}: {bad} of {value.numel()} numbers are NaN or infinite")
-        if value.dtype == torch.bool:
-            if int(value.view(torch.uint8).max()) > 1:
+        if _plain_name(value.dtype) == "bool":
+            if int(value.view(sys.modules["torch"].uint8).max()) > 1:
                 raise MismatchError(f"{where}: holds bytes that are neither True nor False")
             return
         low, high = value.min().item(), value.max().item()

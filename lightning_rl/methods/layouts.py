@@ -17,7 +17,6 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from lightning_rl.core.contents import (
     Also,
-    Anything,
     Count,
     Fields,
     Flag,
@@ -119,7 +118,7 @@ def resume_layout(method: Method, data: Rollouts | None, epoch: int, callbacks: 
     done, anybody = epoch + 1, callbacks is None
     given = method.configure_optimizers()
     optimisers, schedulers = given if isinstance(given, tuple) else (given, [])
-    states = {**_callbacks(method, done), **{each.state_key: Optional(Anything()) for each in callbacks or ()}}
+    states = {**_callbacks(method, done), **{each.state_key: Optional(Fields({}, more=True)) for each in callbacks or ()}}
     layout = {} if data is None else data.layout(done)
     fields = {
         "epoch": epoch,
