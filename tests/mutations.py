@@ -731,7 +731,7 @@ _AGENTS = [
         ("if cfg.shared_agents else len(items)", "if cfg.shared_agents else len(items) - cfg.center_agents"),
     ),
     _area("functional/compat.py", "nets/test_values.py", ("(-2, -1) if advantage.ndim > 1 else -1", "-1")),
-    _area("functional/compat.py", "agents/test_end_of_training.py", (">= threshold", "> threshold")),
+    _area("functional/compat.py", "functional/test_stopping.py", (">= threshold", "> threshold")),
     _area(
         "functional/deterministic.py", "functional/test_deterministic.py",
         ("torch.where(action == self.output.argmax(-1), 0.0, -torch.inf)", "torch.where(action == self.output.argmax(-1), -torch.inf, 0.0)"),
