@@ -37,13 +37,14 @@ from typing import Any, ClassVar
 import torch
 import yaml
 from helpers import tiny_flags
-from pytorch_lightning.loggers import TensorBoardLogger
 
 from lightning_rl.cli import main
 from lightning_rl.core import files
 from lightning_rl.core.workers import cores
 from lightning_rl.lab.protocols.results import open_results
+from lightning_rl.run import state
 from lightning_rl.run import train as run
+from lightning_rl.run.train import RunLogger
 
 KINDS = ("kill", "torn", "crash", "full", "error")
 SEED = 0
@@ -224,10 +225,10 @@ FAMILIES: dict[str, Callable[[Path], int]] = {
 }
 
 
-class Logger(TensorBoardLogger):
+class Logger(RunLogger):
     """Known, so that the thread of a process that is gone ends as well."""
 
-    known: ClassVar[list[TensorBoardLogger]] = []
+    known: ClassVar[list[RunLogger]] = []
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
@@ -244,13 +245,13 @@ class Logger(TensorBoardLogger):
 @contextlib.contextmanager
 def quick() -> Any:
     """Without the seconds that a thousand runs would spend on what is the same in each."""
-    commit, system = run._git_commit, files.system
-    run.TensorBoardLogger = Logger
-    run._git_commit = lambda: None
+    commit, system = state._git_commit, files.system
+    run.RunLogger = Logger
+    state._git_commit = lambda: None
     try:
         yield
     finally:
-        run._git_commit, files.system, run.TensorBoardLogger = commit, system, TensorBoardLogger
+        state._git_commit, files.system, run.RunLogger = commit, system, RunLogger
 
 
 def attempt(family: str, folder: Path, disk: Disk, chance: random.Random) -> tuple[int | None, str]:

@@ -166,5 +166,6 @@ def attach(method: LightningModule, *optimisers: torch.optim.Optimizer) -> None:
     )  # fmt: skip
     trainer.strategy.connect(method)
     method.trainer = trainer
-    (clock, *own), _ = method.configure_optimizers()
+    given = method.configure_optimizers()
+    clock, *own = given[0] if isinstance(given, tuple) else given
     trainer.strategy.optimizers = [clock, *(optimisers or own)]

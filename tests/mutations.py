@@ -218,7 +218,7 @@ _DATA = [
         ('"first": end - length', '"first": end - 1'),
     ),
     _area(
-        "methods/policy_gradient.py", "methods/test_policy_gradient_data.py::test_step_batch_by_hand "
+        "rollouts/steps.py", "methods/test_policy_gradient_data.py::test_step_batch_by_hand "
         "methods/test_policy_gradient_data.py::test_an_end_that_is_both_is_a_termination",
         ("episode.truncated and not episode.terminated for", "episode.truncated for"),
         ("np.stack([episode.obs[-1] for", "np.stack([episode.obs[-2] for"),
@@ -421,20 +421,19 @@ _METHODS = [
     ),
     _area(
         "methods/policy_gradient.py", "methods/test_policy_gradient_updates.py",
-        ("normalised(advantage) if cfg.normalise_weights else advantage", "advantage"),
-        ("returns - baseline.detach(), distribution", "returns, distribution"),
-        ("self.max_entropy, cfg.entropy_coef)", "self.max_entropy, -cfg.entropy_coef)"),
-        ("value_loss(baseline, returns, cfg.value_delta)", "value_loss(baseline, returns, 1.0)"),
+        ("normalised(weight) if self.cfg.normalise_weights else weight", "weight"),
+        ("returns - baseline) + Loss", "returns) + Loss"),
+        ("self.max_entropy, self.cfg.entropy_coef)", "self.max_entropy, -self.cfg.entropy_coef)"),
+        ("advantage = target - value.detach()", "advantage = target"),
+        ("value_loss(value, target, self.cfg.value_delta)", "value_loss(value, target, 1.0)"),
         ("range(self.cfg.num_critic_updates - 1)", "range(self.cfg.num_critic_updates)"),
-        ("batch.truncated & cfg.bootstrap_truncated", "~batch.truncated & cfg.bootstrap_truncated"),
-        ("batch.last, cfg.gae_lambda)", "batch.last, 1.0)"),
-        ("value_loss(value, returns, delta=1.0)", "value_loss(value, returns, delta=self.cfg.value_delta)"),
-        ("            optimiser.zero_grad()\n", ""),
+        ("batch.truncated & self.cfg.bootstrap_truncated", "~batch.truncated & self.cfg.bootstrap_truncated"),
+        ("batch.last, self.cfg.gae_lambda)", "batch.last, 1.0)"),
+        ("self.targets(batch, value.detach()), delta=1.0)", "self.targets(batch, value.detach()), delta=self.cfg.value_delta)"),
         ("int(self.episodes) >= self.cfg.running_mean_len", "int(self.episodes) > 0"),
         ("int(self.episodes) / self.cfg.max_episodes", "int(self.env_steps) / self.cfg.max_episodes"),
-        ("torch.stack(list(terms.values())).sum()", 'terms["train/policy_loss"]'),
-        ("discounted_returns(batch.reward, cfg.gamma, batch.last)", "discounted_returns(batch.reward, 1.0, batch.last)"),
-        ("self.clip_gradients(optimizer, limit", "self.clip_gradients(optimizer, 1.0"),
+        ("torch.stack(list(loss.terms.values())).sum()", 'loss.terms["policy_loss"]'),
+        ("discounted_returns(batch.reward, self.cfg.gamma, batch.last)", "discounted_returns(batch.reward, 1.0, batch.last)"),
     ),
     _area(
         "methods/base.py", "methods/test_policy_gradient_updates.py methods/test_upside_down_updates.py rollouts/test_rollouts_by_hand.py",
@@ -456,10 +455,10 @@ _METHODS = [
         ("        self.absorb(epoch, episodes)\n", ""),
     ),
     _area(
-        "methods/policy_gradient.py", "methods/test_policy_gradient_data.py::test_staleness_is_zero_or_what_was_asked_for[False-0] "
+        "methods/on_policy.py", "methods/test_policy_gradient_data.py::test_staleness_is_zero_or_what_was_asked_for[False-0] "
         "methods/test_policy_gradient_data.py::test_staleness_is_zero_or_what_was_asked_for[True-0] "
         "methods/test_policy_gradient_data.py::test_snapshot_resumes_the_running_mean_and_the_age[True]",
-        ("maxlen=STALE_UPDATES if cfg.stale_rollouts else 0", "maxlen=STALE_UPDATES"),
+        ("maxlen=STALE_UPDATES if stale else 0", "maxlen=STALE_UPDATES"),
         ("value.clone() for key, value in parameters.items()", "value for key, value in parameters.items()"),
         ("self.past[0] if self.past", "self.past[-1] if self.past"),
         ("[epoch - episode.policy_version for", "[episode.policy_version for"),
@@ -606,7 +605,7 @@ _AGENTS = [
     ),
     _area("agents/optim.py", "agents/test_reference_values.py", ("/ (1 - beta1**count)", "")),
     _area("agents/optim.py", "agents/test_optim.py agents/test_reference_ppo.py", ("(norm + 1e-6)).clamp(max=1)", "(norm + 1e-6))")),
-    _area("agents/optim.py", "agents/test_reference_model_based.py", ("weight_decay=self.decay / self.learning_rate", "weight_decay=self.decay")),
+    _area("agents/optim.py", "agents/test_reference_model_based.py", ('weight_decay=group["weight_decay"] / group["lr"]', 'weight_decay=group["weight_decay"]')),
     _area("agents/step_training.py", "agents/test_chain.py::test_model_based_agents_find_the_values", ("(~outcome.terminated).float()", "torch.ones_like(outcome.reward)")),
     _area(
         "agents/step_training.py", "agents/test_model_based.py",
@@ -639,16 +638,16 @@ _AGENTS = [
         ("(2 / error.shape[-1])", "(1 / error.shape[-1])"),
         ("double_q_target(batch.reward, batch.discount, chosen, next_q)", "double_q_target(batch.reward, batch.discount, next_q, chosen)"),
         ("error if batch.weight is None else batch.weight * error", "error"),
-        ("self._layers.of(self.target, members), batch.next_features", "self._layers.of(self.params, members), batch.next_features"),
-        ("self.cfg.gamma * real.continues", "self.cfg.gamma + 0 * real.continues"),
+        ("self.target[members], batch.next_features", "self.online.params[members], batch.next_features"),
+        ("self.cfg.gamma * sample.continues", "self.cfg.gamma + 0 * sample.continues"),
         ("self.cfg.gamma * continues, next_features", "self.cfg.gamma + 0 * continues, next_features"),
-        ("self.model.encode(layers, real.obs, codes[:, 1])", "self.model.encode(layers, real.obs, codes[:, 0])"),
+        ("self.model.encode(layers, sample.obs, self._codes.at(number)[members, 1])", "self.model.encode(layers, sample.obs, self._codes.at(number)[members, 0])"),
         ("imagined_weights(continues.unflatten(1, (-1, starts)).mT).mT.flatten(1)", "imagined_weights(continues.unflatten(1, (starts, -1))).flatten(1)"),
         ("if self.env.episodic else None", "if not self.env.episodic else None"),
     ),
     _area(
         "agents/model_based.py", "agents/test_reference_model_based.py agents/test_chain.py::test_model_based_agents_find_the_values",
-        ("self._fit_model(real, codes[:, 0], members)", "pass"),
+        ("        optimizers[0].step()\n", ""),
         ("(~terminated).float(), obs))", "torch.ones_like(reward), obs))"),
         ("if step % cfg.target_interval == 0:", "if step < 0:"),
     ),

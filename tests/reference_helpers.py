@@ -72,4 +72,4 @@ def close_to_adam(ours, n, optimiser, params):
     states = [optimiser.state[p] for p in params]
     for name in ("exp_avg", "exp_avg_sq"):
         reference = torch.cat([state[name] for state in states])
-        close((ours.moments if hasattr(ours, "moments") else vars(ours))[name][n, : len(reference)], reference)
+        close(ours.moments[name][n, : len(reference)], reference)

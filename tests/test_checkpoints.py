@@ -10,8 +10,8 @@ from test_files import Killed
 
 from lightning_rl.core import files
 from lightning_rl.core.errors import UserError
-from lightning_rl.run.best import MONITOR, scores
-from lightning_rl.run.commits import committed, next_to, settle, write_together
+from lightning_rl.run.callbacks import MONITOR, scores
+from lightning_rl.run.checkpoints import committed, next_to, settle, write_together
 
 
 def best(folder):

@@ -10,8 +10,9 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+import yaml
 from helpers import tiny_settings
-from pytorch_lightning import Callback
+from pytorch_lightning import Callback, Trainer
 from pytorch_lightning.loggers import CSVLogger
 
 import lightning_rl
@@ -63,6 +64,61 @@ def test_training_gives_a_run_and_takes_callbacks_and_loggers(tmp_path):
     logger.save()
     assert "train/policy_loss" in (tmp_path / "csv" / "lightning_logs" / "version_0" / "metrics.csv").read_text()
     assert not (run.path / "logger").exists()
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """What two epochs of a Trainer of the user's leave, and the warnings that the user met."""
+    folder = tmp_path_factory.mktemp("plain")
+    method = lightning_rl.UDRL("cartpole", **tiny_method("UDRL"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        trainer(folder, 2).fit(method, datamodule=method.rollouts())
+    (path,) = folder.rglob("epoch=*.ckpt")
+    return path, folder, [str(warning.message) for warning in caught]
+
+
+def tiny_method(name):
+    return {**tiny_settings(name), "eval_interval": 1}
+
+
+def trainer(folder, epochs):
+    quiet = {"enable_progress_bar": False, "enable_model_summary": False}
+    return Trainer(max_epochs=epochs, logger=CSVLogger(folder), default_root_dir=folder, log_every_n_steps=1, **quiet)
+
+
+def test_a_plain_trainer_resumes_without_nonsense_and_its_logger_has_the_config(plain):
+    path, folder, warned = plain
+    assert not [message for message in warned if "transfer_batch_to_device" in message or "log_every_n_steps" in message]
+    record = yaml.safe_load((folder / "lightning_logs" / "version_0" / "hparams.yaml").read_text())
+    assert record["implementation"] == "UDRL"
+    assert record["config"]["hidden"] == [8, 8]
+    method = lightning_rl.UDRL("cartpole", **tiny_method("UDRL"))
+    trainer(folder, 3).fit(method, datamodule=method.rollouts(), ckpt_path=path)
+    assert method.trainer.current_epoch == 3
+
+
+@pytest.mark.parametrize(("where", "value", "named"), [
+    (("state_dict", "env_steps"), torch.tensor(-5), "state_dict.env_steps: numbers from -5"),
+    (("UpsideDownRollouts", "epoch"), 7, "UpsideDownRollouts.epoch: 7, expected 2"),
+    (("optimizer_states", 1, "param_groups", 0, "lr"), "x", "lr: 'x'"),
+    (("hyper_parameters", "implementation"), "RCP-A", "hyper_parameters.implementation: 'RCP-A', expected 'UDRL'"),
+])  # fmt: skip
+def test_a_plain_trainer_refuses_a_damaged_checkpoint_in_one_line(plain, tmp_path, where, value, named):
+    content = torch.load(plain[0], weights_only=True)
+    *way, key = where
+    place = content
+    for step in way:
+        place = place[step]
+    place[key] = value
+    torch.save(content, tmp_path / "bad.ckpt")
+    method = lightning_rl.UDRL("cartpole", **tiny_method("UDRL"))
+    before = {name: value.clone() for name, value in method.state_dict().items() if isinstance(value, torch.Tensor)}
+    with pytest.raises(UserError) as caught:
+        trainer(tmp_path, 3).fit(method, datamodule=method.rollouts(), ckpt_path=tmp_path / "bad.ckpt")
+    assert named in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert all(torch.equal(value, method.state_dict()[name]) for name, value in before.items())
 
 
 @pytest.mark.parametrize(("options", "message"), [

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from lightning_rl.core import progress
-from lightning_rl.run.progress import RunProgress
+from lightning_rl.core import console
+from lightning_rl.run.callbacks import RunProgress
 
 SCALARS = {"rollout/return_mean": -1151.74, "eval/return_mean": -1062.3, "eval_greedy/return_mean": -1225.25}
 
@@ -43,7 +43,7 @@ def train(scalars, epochs=3, budget=1000, steps=123_456):
 
 def test_all_that_matters_fits_into_80_columns(shown, monkeypatch):
     seconds = itertools.count(0, 30)
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(seconds))
+    monkeypatch.setattr(console.time, "monotonic", lambda: next(seconds))
     out = shown(80)
     train(SCALARS)
     line = last_frame(out.getvalue())
@@ -68,9 +68,9 @@ def test_before_the_first_epoch_the_time_so_far_is_shown(shown):
 
 def test_without_a_terminal_there_is_a_line_now_and_then(shown, monkeypatch):
     seconds = itertools.count(0, 20)
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(seconds))
+    monkeypatch.setattr(console.time, "monotonic", lambda: next(seconds))
     out = shown(None)
-    with progress.counting(4, "agents") as advance:
+    with console.counting(4, "agents") as advance:
         for _ in range(4):
             advance(1, "DDQN")
     assert out.getvalue().splitlines() == [

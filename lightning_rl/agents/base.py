@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
 
 import torch
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from lightning_rl.agents.optim import MemberAdam, learners_only
 from lightning_rl.agents.replay import MemberReplay, Transition
+from lightning_rl.agents.ring import MemberRing
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.schema import STRICT, Layers, MethodConfig, Share, Width
 from lightning_rl.core.seeding import MemberNoise, derive_seed
@@ -79,7 +80,39 @@ class Sizes(Protocol):
     def continuous(self) -> bool: ...
 
 
-class Agent(MemberModule, ABC):
+class SeededMembers(MemberModule):
+    """Members with streams of noise, and maybe a memory, that go where they go: member ``n`` is a function of ``seeds[n]``."""
+
+    def __init__(self, seeds: Sequence[int]):
+        super().__init__()
+        self.seeds = list(seeds)
+        self._noises: list[MemberNoise] = []
+
+    def memory(self) -> MemberRing | None:
+        """What the members remember, if they do."""
+        return None
+
+    def generators(self, purpose: str) -> list[torch.Generator]:
+        """One generator per member, e.g. for the initialisation."""
+        return [torch.Generator().manual_seed(derive_seed(seed, purpose)) for seed in self.seeds]
+
+    def noise(
+        self, purpose: str, shape: tuple[int, ...], kind: str, lengths: Sequence[int] | None = None, block: int = 128
+    ) -> MemberNoise:
+        """A stream of noise that follows the members."""
+        self._noises.append(MemberNoise(self.seeds, purpose, shape, kind, lengths=lengths, block=block))
+        return self._noises[-1]
+
+    def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Self:
+        super()._apply(fn, recurse)
+        for noise in self._noises:
+            noise.to(self.device)
+        if (memory := self.memory()) is not None:
+            memory.to(self.device)
+        return self
+
+
+class Agent(SeededMembers, ABC):
     """``N`` learners trained in lock-step.
 
     A registered agent is made as ``Agent(config, sizes, seeds, variation)``. All randomness of member ``n`` is a function of
@@ -89,11 +122,6 @@ class Agent(MemberModule, ABC):
 
     actions: ClassVar[Literal["discrete", "continuous", "any"]] = "any"
     cfg: Any
-
-    def __init__(self, seeds: Sequence[int]):
-        super().__init__()
-        self.seeds = list(seeds)
-        self._noises: list[MemberNoise] = []
 
     @classmethod
     def misfit(cls, spec: EnvSpec) -> str | None:
@@ -137,15 +165,6 @@ class Agent(MemberModule, ABC):
         """The environment's action for one of ``act``."""
         return action
 
-    def generators(self, purpose: str) -> list[torch.Generator]:
-        """One generator per member, e.g. for the initialisation."""
-        return [torch.Generator().manual_seed(derive_seed(seed, purpose)) for seed in self.seeds]
-
-    def noise(self, purpose: str, shape: tuple[int, ...], kind: str, lengths: Sequence[int] | None = None) -> MemberNoise:
-        """A stream of noise that follows the members."""
-        self._noises.append(MemberNoise(self.seeds, purpose, shape, kind, lengths=lengths))
-        return self._noises[-1]
-
     def keep(self, rows: Tensor) -> None:
         """Goes on with the members ``rows`` ``[M]`` int64 alone."""
         self.load_rows({name: value[rows] for name, value in self.rows().items()})
@@ -157,14 +176,6 @@ class Agent(MemberModule, ABC):
             noise.keep(rows)
         if (memory := self.memory()) is not None:
             memory.keep(rows)
-
-    def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Agent:
-        super()._apply(fn, recurse)
-        for noise in self._noises:
-            noise.to(self.device)
-        if (memory := self.memory()) is not None:
-            memory.to(self.device)
-        return self
 
 
 @dataclass(frozen=True)

@@ -16,19 +16,20 @@ from typing import Annotated, Any, Literal, NamedTuple
 import torch
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic.dataclasses import dataclass
-from torch import Tensor
+from torch import Tensor, nn
 
-from lightning_rl.agents.optim import LockstepAdam
+from lightning_rl.agents.base import SeededMembers, frozen
+from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.ring import Column, MemberRing
 from lightning_rl.core.contents import Also
 from lightning_rl.core.schema import STRICT, Batch, MethodConfig, Share, Sizes, Width
-from lightning_rl.core.seeding import MemberNoise, derive_seed
+from lightning_rl.core.seeding import MemberNoise
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.functional.compat import bits_sample_of_logits
 from lightning_rl.functional.value_learning import boltzmann, double_q_target, q_learning_target
 from lightning_rl.functional.world_model import bits_sample, imagined_weights
 from lightning_rl.nets.members import Layers, MemberMLP
-from lightning_rl.nets.stacked import Stacked
+from lightning_rl.nets.stacked import MemberModule
 from lightning_rl.nets.world_models import (
     CategoricalLatent,
     GaussianLatent,
@@ -106,17 +107,6 @@ class UpdateBatch(NamedTuple):
     weight: Tensor | None
 
 
-def member_generators(seeds: Sequence[int], purpose: str) -> list[torch.Generator]:
-    """One generator per member, e.g. for the initialisation."""
-    return [torch.Generator().manual_seed(derive_seed(seed, purpose)) for seed in seeds]
-
-
-def member_noise(seeds: Sequence[int], purpose: str, shape: tuple[int, ...], kind: str) -> MemberNoise:
-    """A stream of noise, drawn in blocks of about a hundred thousand numbers per member."""
-    numbers = max(torch.Size(shape).numel(), 1)
-    return MemberNoise(seeds, purpose, shape, kind, block=max(1, min(128, 100_000 // numbers)))
-
-
 class RecordedPass:
     """Forward passes of a network with the parameters ``layers``, kept for a single backward pass over all of them.
 
@@ -140,34 +130,61 @@ class RecordedPass:
         self.net.backward(self.layers, saved, grad, into)
 
 
-class RowLayers:
-    """The layers of rows of a parameter block ``[N, D]``, as views that are made once."""
+class TrainedBlock(MemberModule):
+    """The parameters ``[N, D]`` of a network or a world model, and the Adam that trains them along gradients written by hand."""
 
-    def __init__(self, net: MemberMLP | WorldModel):
-        self.net = net
-        self._views: dict[tuple[int, int, int], Any] = {}
+    def __init__(self, net: MemberMLP | WorldModel, generators: Sequence[torch.Generator], rate: float, cfg: ModelBasedConfig):
+        super().__init__()
+        self.net, self.params = net, nn.Parameter(net.init(generators))
+        self.adam = MemberAdam(self.params, rate, (cfg.betas[0], cfg.betas[1]), cfg.adam_eps, cfg.weight_decay)
+        self._views: dict[tuple[str, int, int], tuple[int, Any]] = {}
 
-    def of(self, block: Tensor, members: slice) -> Any:
-        """The layers of the rows ``members`` of ``block``."""
-        key = (block.data_ptr(), members.start, members.stop)
-        if key not in self._views:
-            self._views[key] = self.net.layers(block[members])
-        return self._views[key]
+    def optimizers(self) -> list[Any]:
+        return [self.adam]
+
+    def layers(self, members: slice) -> Any:
+        """The layers of the rows ``members``."""
+        return self._view("params", self.params, members)
+
+    def gradient(self, members: slice) -> Any:
+        """The layers of the rows ``members`` of the gradient."""
+        if self.params.grad is None:
+            self.params.grad = torch.zeros_like(self.params)
+        return self._view("gradient", self.params.grad, members)
+
+    def _view(self, name: str, block: Tensor, members: slice) -> Any:
+        """Views are made once, or again where the block has moved."""
+        place, key = block.data_ptr(), (name, members.start, members.stop)
+        if key not in self._views or self._views[key][0] != place:
+            self._views[key] = place, self.net.layers(block.detach()[members])
+        return self._views[key][1]
 
 
-class Replay(Stacked):
-    """Real transitions, replayed. Observations are bits: the memory keeps a byte of each."""
+class Replay(MemberModule):
+    """Real transitions, replayed. Observations are bits: the memory keeps a byte of each.
+
+    members: gives the noise of each member.
+    """
 
     loss_names: tuple[str, ...] = ()
     encode_noise_size: int = 0  # numbers of noise of ``noise_kind`` that ``features`` takes
     noise_kind: str = "uniform"
 
-    def __init__(self, cfg: ModelBasedConfig, env: FuncEnv, seeds: Sequence[int]):
-        self.cfg, self.env, self.seeds = cfg, env, list(seeds)
+    losses: Tensor
+
+    def __init__(self, cfg: ModelBasedConfig, env: FuncEnv, members: SeededMembers):
+        super().__init__()
+        self.cfg, self.env, self.count = cfg, env, len(members.seeds)
         self.feature_size = env.obs_size
-        self.memory = MemberRing(len(self.seeds), cfg.replay_size, self.columns())
-        self._draw = member_noise(seeds, "replay", (cfg.batch_size,), "uniform64")
-        self.losses = torch.zeros(len(self.loss_names), len(self.seeds))  # sums since they were last taken
+        self.memory = MemberRing(self.count, cfg.replay_size, self.columns())
+        self._draw = self.stream(members, "replay", (cfg.batch_size,), "uniform64")
+        losses = torch.zeros(self.count, len(self.loss_names))  # sums since they were last taken
+        self.register_buffer("losses", losses, persistent=False)
+
+    @staticmethod
+    def stream(members: SeededMembers, purpose: str, shape: tuple[int, ...], kind: str) -> MemberNoise:
+        """Noise, drawn in blocks of about a hundred thousand numbers per member."""
+        return members.noise(purpose, shape, kind, block=max(1, min(128, 100_000 // max(torch.Size(shape).numel(), 1))))
 
     def columns(self) -> Mapping[str, Column]:
         """What the memory keeps."""
@@ -175,7 +192,7 @@ class Replay(Stacked):
 
     def memory_layout(self) -> Any:
         """What a snapshot of the memory may look like."""
-        return Also(self.memory.layout(len(self.seeds), {"bytes": (0, max(1, self.env.action_size - 1))}), self._no_bits)
+        return Also(self.memory.layout(self.count, {"bytes": (0, max(1, self.env.action_size - 1))}), self._no_bits)
 
     def _no_bits(self, memory: Mapping[str, Tensor]) -> str | None:
         bits = memory["bytes"].index_fill(-1, torch.tensor([2 * self.env.obs_size]), 0)
@@ -187,8 +204,8 @@ class Replay(Stacked):
         row = torch.cat([real.obs.byte(), real.next_obs.byte(), rest.byte()], dim=-1)
         self.memory.add({"bytes": row, "reward": real.reward.unsqueeze(-1)})
 
-    def sample(self, members: slice, number: int) -> RealSteps:
-        """The replayed steps ``[M, B]`` of update ``number``."""
+    def sample(self, members: slice, number: int) -> Any:
+        """What is remembered, drawn for update ``number``: here steps ``[M, B]``."""
         rows, size = self.memory.sample(self._draw.at(number)[members], members), self.env.obs_size
         obs, next_obs, action, continues = rows["bytes"].split([size, size, 1, 1], dim=-1)
         rest = (action.squeeze(-1).long(), rows["reward"].squeeze(-1), continues.squeeze(-1).float())
@@ -202,11 +219,13 @@ class Replay(Stacked):
         """Noise for the features of the observation acted on at environment step ``step``."""
         return None
 
-    def batch(self, values: RecordedPass, members: slice, number: int) -> UpdateBatch:
+    def fit(self, samples: Sequence[tuple[slice, Any]], number: int, *optimizers: Any) -> None:
+        """Trains what the source itself learns on what ``sample`` gave to groups of members."""
+
+    def batch(self, values: RecordedPass, members: slice, number: int, sample: Any) -> UpdateBatch:
         """What update ``number`` of ``members`` learns from. values: the value network, which records what it is asked."""
-        real = self.sample(members, number)
-        discount = self.cfg.gamma * real.continues
-        return UpdateBatch(values(real.obs), real.action, real.reward, discount, real.next_obs, None)
+        discount = self.cfg.gamma * sample.continues
+        return UpdateBatch(values(sample.obs), sample.action, sample.reward, discount, sample.next_obs, None)
 
     def imagined(self, q: Tensor, action: Tensor, reward: Tensor, continues: Tensor, next_features: Tensor) -> UpdateBatch:
         """What to learn from roll-outs, ``[M, L B, ..]`` step after step: a step counts as much as it is likely to be reached."""
@@ -217,19 +236,19 @@ class Replay(Stacked):
 class EnvironmentRollouts(Replay):
     """Imagines with the environment itself: remembers its states, and plays on from them."""
 
-    def __init__(self, cfg: ModelBasedConfig, env: FuncEnv, seeds: Sequence[int]):
-        self._state_type = env.reset(torch.zeros(1, env.reset_noise_size)).dtype
-        super().__init__(cfg, env, seeds)
+    def __init__(self, cfg: ModelBasedConfig, env: FuncEnv, members: SeededMembers):
+        super().__init__(cfg, env, members)
         shape = (cfg.rollout_length, cfg.batch_size)
-        self._actions = member_noise(seeds, "imagined actions", (*shape, env.action_size), "gumbel")
-        self._events = member_noise(seeds, "imagined events", (*shape, env.step_noise_size), "uniform")
+        self._actions = self.stream(members, "imagined actions", (*shape, env.action_size), "gumbel")
+        self._events = self.stream(members, "imagined events", (*shape, env.step_noise_size), "uniform")
 
     def columns(self) -> Mapping[str, Column]:
         state = self.env.reset(torch.zeros(1, self.env.reset_noise_size))
+        self._state_type = state.dtype
         return {"state": Column(state.shape[-1], torch.int16)}  # cells and bits
 
     def memory_layout(self) -> Any:
-        return Also(self.memory.layout(len(self.seeds), {"state": (0, torch.iinfo(torch.int16).max)}), self._fault)
+        return Also(self.memory.layout(self.count, {"state": (0, torch.iinfo(torch.int16).max)}), self._fault)
 
     def _fault(self, memory: Mapping[str, Tensor]) -> str | None:
         state = memory["state"].flatten(0, 1).to(self._state_type)
@@ -238,10 +257,12 @@ class EnvironmentRollouts(Replay):
     def remember(self, state: Tensor, real: RealSteps) -> None:
         self.memory.add({"state": state})
 
-    def batch(self, values: RecordedPass, members: slice, number: int) -> UpdateBatch:
-        state = self.memory.sample(self._draw.at(number)[members], members)["state"].to(self._state_type)
+    def sample(self, members: slice, number: int) -> Tensor:
+        return self.memory.sample(self._draw.at(number)[members], members)["state"].to(self._state_type)
+
+    def batch(self, values: RecordedPass, members: slice, number: int, sample: Tensor) -> UpdateBatch:
         noise = (self._actions.at(number)[members].unbind(1), self._events.at(number)[members].unbind(1))
-        obs, steps = self.env.observe(state), []
+        state, obs, steps = sample, self.env.observe(sample), []
         for gumbel, event in zip(*noise, strict=True):
             q = values(obs)
             action = boltzmann(q, self.cfg.temperature, gumbel)
@@ -254,39 +275,39 @@ class EnvironmentRollouts(Replay):
 class ModelRollouts(Replay):
     """Trains a world model on replayed transitions and imagines with it."""
 
-    member_tensors = ("params",)
-    member_parts = ("adam",)
-
     def __init__(
         self, make_model: Callable[[ModelBasedConfig, FuncEnv], WorldModel], cfg: ModelBasedConfig, env: FuncEnv,
-        seeds: Sequence[int],
+        members: SeededMembers,
     ):  # fmt: skip
-        self.model = model = make_model(cfg, env)
+        model = make_model(cfg, env)
         self.loss_names = tuple(f"model/{name}_loss" for name in model.parts)
-        super().__init__(cfg, env, seeds)
+        super().__init__(cfg, env, members)
+        start = members.generators("model initialisation")
+        self.model, self.weights = model, TrainedBlock(model, start, cfg.model_learning_rate, cfg)
         self.feature_size, self.encode_noise_size, self.noise_kind = model.feature_size, model.encode_noise_size, model.noise_kind
-        self.params = model.init(member_generators(seeds, "model initialisation"))
-        betas = (cfg.betas[0], cfg.betas[1])
-        self.adam = LockstepAdam(self.params, cfg.model_learning_rate, betas, cfg.adam_eps, cfg.weight_decay)
-        self._grad, self._layers = torch.zeros_like(self.params[: cfg.group_size]), RowLayers(model)
         shape, code, kind = (cfg.rollout_length, cfg.batch_size), model.encode_noise_size, model.noise_kind
-        self._actions = member_noise(seeds, "imagined actions", (*shape, env.action_size), "gumbel")
-        self._states = member_noise(seeds, "imagined states", (*shape, model.noise_size), kind)
-        self._codes = member_noise(seeds, "codes", (2, cfg.batch_size, code), kind)
-        self._acting_codes = member_noise(seeds, "acting codes", (1, code), kind)
+        self._actions = self.stream(members, "imagined actions", (*shape, env.action_size), "gumbel")
+        self._states = self.stream(members, "imagined states", (*shape, model.noise_size), kind)
+        self._codes = self.stream(members, "codes", (2, cfg.batch_size, code), kind)
+        self._acting_codes = self.stream(members, "acting codes", (1, code), kind)
 
     def features(self, obs: Tensor, noise: Tensor | None) -> Tensor:
-        return self.model.encode(self._layers.of(self.params, slice(0, len(self.seeds))), obs, noise)
+        return self.model.encode(self.weights.layers(slice(0, self.count)), obs, noise)
 
     def acting_noise(self, step: int) -> Tensor | None:
         return self._acting_codes.at(step)
 
-    def batch(self, values: RecordedPass, members: slice, number: int) -> UpdateBatch:
-        real, codes = self.sample(members, number), self._codes.at(number)[members]
-        self._fit_model(real, codes[:, 0], members)
-        layers = self._layers.of(self.params, members)
+    def fit(self, samples: Sequence[tuple[slice, Any]], number: int, *optimizers: Any) -> None:
+        codes = self._codes.at(number)[:, 0]
+        for members, real in samples:
+            layers, into = self.weights.layers(members), self.weights.gradient(members)
+            self.losses[members] += self.model.gradient(layers, real, codes[members], self.cfg, into).T
+        optimizers[0].step()
+
+    def batch(self, values: RecordedPass, members: slice, number: int, sample: Any) -> UpdateBatch:
+        layers = self.weights.layers(members)
         noise = (self._actions.at(number)[members].unbind(1), self._states.at(number)[members].unbind(1))
-        features, steps = self.model.encode(layers, real.obs, codes[:, 1]), []
+        features, steps = self.model.encode(layers, sample.obs, self._codes.at(number)[members, 1]), []
         for gumbel, state_noise in zip(*noise, strict=True):
             q = values(features)
             action = boltzmann(q, self.cfg.temperature, gumbel)
@@ -295,11 +316,6 @@ class ModelRollouts(Replay):
             steps.append((q, action, joined, features))
         q, action, joined, features = in_order(steps)
         return self.imagined(q, action, *self.model.outcome(layers, joined), features)
-
-    def _fit_model(self, real: RealSteps, codes: Tensor, members: slice) -> None:
-        layers, rows = self._layers.of(self.params, members), slice(0, len(codes))
-        self.losses[:, members] += self.model.gradient(layers, real, codes, self.cfg, self._layers.of(self._grad, rows))
-        self.adam.step(self.params, self._grad[rows], members)
 
 
 def in_order(steps: Sequence[Sequence[Tensor]]) -> list[Tensor]:
@@ -330,7 +346,7 @@ def gaussian_model(cfg: ModelBasedConfig, env: FuncEnv) -> WorldModel:
     return LatentModel(env.obs_size, env.action_size, cfg.hidden, cfg.activation, latent)
 
 
-SOURCES: dict[str, Callable[[ModelBasedConfig, FuncEnv, Sequence[int]], Replay]] = {
+SOURCES: dict[str, Callable[[ModelBasedConfig, FuncEnv, SeededMembers], Replay]] = {
     "replay": Replay,
     "environment": EnvironmentRollouts,
     "simple": functools.partial(ModelRollouts, simple_model),
@@ -340,7 +356,7 @@ SOURCES: dict[str, Callable[[ModelBasedConfig, FuncEnv, Sequence[int]], Replay]]
 """Where the transitions of an update come from, by ``transitions``."""
 
 
-class ModelBasedDQN(Stacked):
+class ModelBasedDQN(SeededMembers):
     """``N`` learners in lock-step; what member ``n`` does is a function of ``seeds[n]`` alone.
 
     Args:
@@ -349,56 +365,66 @@ class ModelBasedDQN(Stacked):
         seeds: one for each member.
     """
 
-    member_tensors: tuple[str, ...] = ("params", "target")
-    member_parts: tuple[str, ...] = ("adam", "source")
+    losses: Tensor
 
     def __init__(self, cfg: ModelBasedConfig, env: FuncEnv, seeds: Sequence[int]):
-        self.cfg, self.env, self.seeds = cfg, env, list(seeds)
-        self.source = SOURCES[cfg.transitions](cfg, env, seeds)
-        self.net = plain_mlp(self.source.feature_size, cfg.hidden, env.action_size, cfg.activation)
-        self.params = self.net.init(member_generators(seeds, "initialisation"))
-        self.target = self.params.clone()
-        self.adam = LockstepAdam(self.params, cfg.learning_rate, (cfg.betas[0], cfg.betas[1]), cfg.adam_eps, cfg.weight_decay)
-        self._grad, self._layers = torch.zeros_like(self.params[: cfg.group_size]), RowLayers(self.net)
-        self._explore = member_noise(seeds, "explore", (env.action_size,), "gumbel")
-        self.losses = torch.zeros(len(self.seeds))  # sums since they were last taken
+        super().__init__(seeds)
+        self.cfg, self.env = cfg, env
+        source = SOURCES[cfg.transitions](cfg, env, self)
+        self.net = plain_mlp(source.feature_size, cfg.hidden, env.action_size, cfg.activation)
+        self.online = TrainedBlock(self.net, self.generators("initialisation"), cfg.learning_rate, cfg)
+        self.source = source
+        self.target = frozen(self.online.params)
+        self._explore = self.noise("explore", (env.action_size,), "gumbel")
+        self.register_buffer("losses", torch.zeros(len(self.seeds)), persistent=False)  # sums since they were last taken
         self._summed = 0
 
     @property
     def num_updates(self) -> int:
         """Updates of every member so far."""
-        return int(self.adam.num_steps[0])
+        return int(self.online.adam.num_steps[0])
+
+    def memory(self) -> MemberRing:
+        return self.source.memory
 
     @torch.no_grad()
     def values(self, obs: Tensor, noise: Tensor | None) -> Tensor:
         """Q values ``[N, K, A]`` of obs ``[N, K, O]``; noise ``[N, K, Z]`` for the latent, None for its mode."""
-        layers = self._layers.of(self.params, slice(0, len(self.seeds)))
-        return self.net.forward(layers, self.source.features(obs, noise))[0]
+        return self.net.forward(self.online.layers(slice(0, len(self.seeds))), self.source.features(obs, noise))[0]
 
     def act(self, obs: Tensor, step: int) -> Tensor:
         """Actions ``[N]`` of probability ``softmax(Q / temperature)`` for obs ``[N, O]`` at environment step ``step``."""
         q = self.values(obs.unsqueeze(1), self.source.acting_noise(step)).squeeze(1)
         return boltzmann(q, self.cfg.temperature, self._explore.at(step))
 
-    def learn(self, step: int) -> None:
-        """The updates that go with environment step ``step``, if it is time to learn."""
+    def learn(self, step: int, optimizers: Sequence[Any]) -> None:
+        """The updates that go with environment step ``step``, if it is time to learn, by the agent's ``optimizers``."""
         cfg = self.cfg
         if step < cfg.learning_starts:
             return
         if step % cfg.target_interval == 0:
-            self.target.copy_(self.params)
+            self.target.data.copy_(self.online.params.data)
         for _ in range(cfg.updates_per_step):
-            number = self.num_updates
-            for first in range(0, len(self.seeds), cfg.group_size):
-                self.update(slice(first, min(first + cfg.group_size, len(self.seeds))), number)
-            self._summed += 1
+            self.update(self.num_updates, optimizers)
 
     @torch.no_grad()
-    def update(self, members: slice, number: int) -> None:
-        """Update ``number`` of ``members``: Q learning by the gradient of the mean of ``weight * error^2``."""
-        values = RecordedPass(self.net, self._layers.of(self.params, members))
-        batch = self.source.batch(values, members, number)
-        next_q = self.net.forward(self._layers.of(self.target, members), batch.next_features)[0]
+    def update(self, number: int, optimizers: Sequence[Any]) -> None:
+        """Update ``number`` of all members: the source's own weights first, then the values."""
+        optimizer, *others = optimizers
+        firsts = range(0, len(self.seeds), self.cfg.group_size)
+        groups = [slice(first, min(first + self.cfg.group_size, len(self.seeds))) for first in firsts]
+        samples = [(members, self.source.sample(members, number)) for members in groups]
+        self.source.fit(samples, number, *others)
+        for members, sample in samples:
+            self._write_gradient(members, number, sample)
+        optimizer.step()
+        self._summed += 1
+
+    def _write_gradient(self, members: slice, number: int, sample: Any) -> None:
+        """The gradient of the mean of ``weight * error^2``, errors those of Q learning."""
+        values = RecordedPass(self.net, self.online.layers(members))
+        batch = self.source.batch(values, members, number, sample)
+        next_q = self.net(self.target[members], batch.next_features)
         if self.cfg.double_q:
             chosen = self.net.forward(values.layers, batch.next_features)[0]
             target = double_q_target(batch.reward, batch.discount, chosen, next_q)
@@ -409,15 +435,13 @@ class ModelBasedDQN(Stacked):
         weighted = error if batch.weight is None else batch.weight * error
         self.losses[members] += (weighted * error).mean(-1)
         grad = torch.zeros_like(batch.q).scatter_(-1, index, weighted.unsqueeze(-1) * (2 / error.shape[-1]))
-        rows = slice(0, len(grad))
-        values.gradient(grad, self._layers.of(self._grad, rows))
-        self.adam.step(self.params, self._grad[rows], members)
+        values.gradient(grad, self.online.gradient(members))
 
     def take_losses(self) -> dict[str, Tensor]:
         """Mean losses ``[N]`` of the updates since the last call; none if there were none."""
         if not self._summed:
             return {}
-        names, sums = ("train/value_loss", *self.source.loss_names), (self.losses, *self.source.losses)
+        names, sums = ("train/value_loss", *self.source.loss_names), (self.losses, *self.source.losses.T)
         means = {name: each / self._summed for name, each in zip(names, sums, strict=True)}
         self._summed = 0
         self.losses.zero_()

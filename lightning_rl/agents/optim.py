@@ -8,8 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lightning_rl.nets.stacked import Stacked
-
 LearningRate = float | Sequence[float] | Tensor
 """One for all members, or one for each ``[N]``."""
 
@@ -141,29 +139,3 @@ def _clipped(grad: Tensor, max_norm: float | None) -> Tensor:
         return grad
     norm = torch.linalg.vector_norm(grad, dim=1, keepdim=True)
     return grad * (max_norm / (norm + 1e-6)).clamp(max=1)
-
-
-class LockstepAdam(Stacked):
-    """Adam for members that always step together and share one step size: a single pass over memory.
-
-    decay is decoupled (Loshchilov & Hutter 2019, arXiv 1711.05101) and *not* scaled by the step size: ``x <- (1 - decay) x``
-    before each step. A sixth of the time of ``MemberAdam`` on a CPU.
-    """
-
-    member_tensors = ("exp_avg", "exp_avg_sq", "num_steps")
-
-    def __init__(self, params: Tensor, learning_rate: float, betas: tuple[float, float], eps: float, decay: float = 0.0):
-        self.learning_rate, self.betas, self.eps, self.decay = learning_rate, betas, eps, decay
-        self.exp_avg, self.exp_avg_sq = torch.zeros_like(params), torch.zeros_like(params)
-        self.num_steps = torch.zeros(len(params), dtype=torch.int64, device=params.device)
-
-    @torch.no_grad()
-    def step(self, params: Tensor, grad: Tensor, members: slice) -> None:
-        """Updates the rows ``members`` of ``params`` ``[N, D]`` in place along ``-grad`` ``[M, D]``."""
-        count = self.num_steps[members].add_(1)
-        # What torch.optim.AdamW(fused=True) calls, without its bookkeeping, which takes three times as long.
-        torch._fused_adamw_(
-            [params[members]], [grad], [self.exp_avg[members]], [self.exp_avg_sq[members]], [], [count[0].float()],
-            lr=self.learning_rate, beta1=self.betas[0], beta2=self.betas[1], weight_decay=self.decay / self.learning_rate,
-            eps=self.eps, amsgrad=False, maximize=False,
-        )  # fmt: skip

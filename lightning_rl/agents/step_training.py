@@ -36,15 +36,19 @@ class StepTraining:
         self.reward = torch.zeros(n)  # sum over the last run
         self.ended: list[list[tuple[float, int]]] = [[] for _ in range(n)]  # (return, length) of its episodes
 
-    def run(self, steps: int, fresh: bool = True) -> None:
-        """``steps`` environment steps of every member, with the learning that goes with them; fresh: at the start of an epoch."""
+    def run(self, steps: int, fresh: bool = True, optimizers: Sequence[Any] | None = None) -> None:
+        """``steps`` environment steps of every member, with the learning that goes with them.
+
+        fresh: at the start of an epoch. optimizers: those of the agent as Lightning wraps them; None: as they are.
+        """
+        optimizers = self.agent.optimizers() if optimizers is None else optimizers
         if fresh:
             self.obs = self.envs.obs
         self.reward, self.ended = torch.zeros_like(self._return), [[] for _ in self.ended]
         for _ in range(steps):
-            self._step()
+            self._step(optimizers)
 
-    def _step(self) -> None:
+    def _step(self, optimizers: Sequence[Any]) -> None:
         agent, state, obs = self.agent, self.envs.state, self.obs
         action = agent.act(obs, self.step)
         outcome = self.envs.step(action)
@@ -55,7 +59,7 @@ class StepTraining:
         self.obs = outcome.obs
         if outcome.terminated.any():
             self._episodes_end(outcome.terminated)
-        agent.learn(self.step)
+        agent.learn(self.step, optimizers)
         self.step += 1
 
     def _episodes_end(self, over: Tensor) -> None:
@@ -68,10 +72,9 @@ class StepTraining:
         self._length.masked_fill_(over, 0)
 
     def snapshot(self) -> dict[str, Any]:
-        """All that the rest of the training depends on, the members' rows in order; see ``training.member_snapshot``."""
+        """All that the rest of the training depends on, the members' rows in order; see ``run.member_checkpoints``."""
         return {
             "step": self.step, "members": torch.arange(len(self.agent.seeds)), "results": {},
-            "agent": {name: value.clone() for name, value in self.agent.state_dict().items()},
             "loop": {name: getattr(self, name) for name in _LOOP},
             "envs": self.envs.snapshot(), "memory": self.agent.source.memory.snapshot(),
         }  # fmt: skip
@@ -81,7 +84,6 @@ class StepTraining:
         agent, everyone = self.agent, len(self.agent.seeds)
         return {
             "step": Count(0, most_steps), "members": torch.arange(everyone), "results": {},
-            "agent": agent.layout(everyone, agent.env.action_size),
             "loop": rows_like({name: getattr(self, name) for name in _LOOP}, everyone),
             "envs": self.envs.layout(everyone), "memory": agent.source.memory_layout(),
         }  # fmt: skip
@@ -89,7 +91,6 @@ class StepTraining:
     def restore(self, state: dict[str, Any]) -> None:
         """Goes on from a snapshot."""
         self.step = state["step"]
-        self.agent.load_state_dict(state["agent"])
         for name, value in state["loop"].items():
             setattr(self, name, value)
         self.envs.restore(state["envs"])

@@ -1,12 +1,20 @@
-"""What people read on a terminal."""
+"""What people read on a terminal: tables and lines on standard output, how far a command is on standard error."""
 
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
 
 from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, TextColumn
 
 _PIPED_WIDTH = 200  # for files and pipes, which would otherwise be cut to 80 columns
+_LINE_EVERY_S = 30.0
+_BAR = 12
+_AROUND = _BAR + len(" 100.0%  9:59:59 left ")
 
 
 def put(*parts: RenderableType) -> None:
@@ -15,3 +23,73 @@ def put(*parts: RenderableType) -> None:
     console = Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH, markup=False)
     for part in parts:
         console.print(part, soft_wrap=isinstance(part, str))
+
+
+class ProgressBar:
+    """A bar, the percentage, the time left and what else fits into the line; lines begin with the name.
+
+    share: of the work that is done already, 0 .. 1.
+    """
+
+    def __init__(self, name: str, share: float = 0.0):
+        self.name, self._first = name, share
+        self._started = self._printed = time.monotonic()
+        console = Console(file=sys.stderr)
+        self._room = console.width - _AROUND
+        self._bar: Progress | None = None
+        if console.is_terminal:
+            texts = ("{task.fields[percent]}", "{task.fields[left]}", "{task.description}")
+            columns = [TextColumn(text, markup=False) for text in texts]
+            self._bar = Progress(BarColumn(_BAR), *columns, console=console, refresh_per_second=4)
+            self._task = self._bar.add_task("", total=1.0, percent="", left="")
+            self.show(share, [])
+            self._bar.start()
+
+    def show(self, share: float, facts: Sequence[str]) -> None:
+        """Moves the bar. facts: what there is to say, the most important first; of these as many are shown as fit."""
+        now = time.monotonic()
+        elapsed, new = now - self._started, share - self._first
+        seconds = elapsed * (1 - share) / new if new > 0 else None
+        left = f"{timedelta(seconds=round(elapsed))} so far" if seconds is None else f"{timedelta(seconds=round(seconds))} left"
+        if self._bar is not None:
+            text = _fitting(facts, self._room)
+            self._bar.update(self._task, completed=share, description=text, percent=f"{share:>6.1%}", left=left)
+        elif now - self._printed >= _LINE_EVERY_S:
+            self._printed = now
+            print(" · ".join([self.name, f"{share:.1%}", left, *facts]), file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Leaves the bar as it is."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def _fitting(facts: Sequence[str], room: int) -> str:
+    text = ""
+    for fact in facts:
+        longer = f"{text} · {fact}" if text else fact
+        if len(longer) > room:
+            break
+        text = longer
+    return text
+
+
+Advance = Callable[[int, str], None]
+"""(how many more are done, what comes next)."""
+
+
+@contextmanager
+def counting(total: int, what: str) -> Iterator[Advance]:
+    """Shows how many of ``total`` are done; what: they are, e.g. ``agents``."""
+    bar, done = ProgressBar(what), 0
+
+    def advance(count: int, now: str) -> None:
+        nonlocal done
+        done += count
+        bar.show(done / total, [f"{done} of {total} {what}", now])
+
+    try:
+        yield advance
+    finally:
+        bar.close()

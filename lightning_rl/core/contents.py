@@ -47,7 +47,7 @@ def _rule(template: Any) -> Rule:
         case _ if _is_tensor(template):
             return like(template)
         case Mapping():
-            return _Fields(template)
+            return Fields(template)
         case list() | tuple():
             return _Items(template)
     return _Equal(template)
@@ -102,8 +102,11 @@ class Optional(Rule):
 
 
 @dataclass(frozen=True)
-class _Fields(Rule):
+class Fields(Rule):
+    """A dict of these fields; more: others may be there as well, of whatever content."""
+
     fields: Mapping[Any, Any]
+    more: bool = False
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
         if not isinstance(value, dict):
@@ -115,7 +118,7 @@ class _Fields(Rule):
             elif not isinstance(template, Optional):
                 raise MismatchError(f"{where or 'top level'}: lacks {_name(key)}")
         for key in value:
-            if key not in self.fields:
+            if key not in self.fields and not self.more:
                 raise MismatchError(f"{where or 'top level'}: has {describe(key)}, which does not belong there")
 
 
@@ -268,9 +271,7 @@ class TensorOf(Rule):
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
         expected = f"{_plain_name(self.dtype)} [{', '.join(str(sizes.get(str(size), size)) for size in self.shape)}]"
-        import torch
-
-        if type(value) is not torch.Tensor or value.dtype != self.dtype or value.dim() != len(self.shape):
+        if type(value) is not sys.modules["torch"].Tensor or value.dtype != self.dtype or value.dim() != len(self.shape):
             _refuse(where, value, expected)
         _require_dense(value, where)
         for size, own in zip(self.shape, value.shape, strict=True):
@@ -280,14 +281,12 @@ class TensorOf(Rule):
             self._check_numbers(value, where)
 
     def _check_numbers(self, value: Tensor, where: str) -> None:
-        import torch
-
         if value.is_floating_point():
             bad = int((value.isnan() if self.infinite else ~value.isfinite()).sum())
             if bad:
                 raise MismatchError(f"{where}: {bad} of {value.numel()} numbers are NaN or infinite")
-        if value.dtype == torch.bool:
-            if int(value.view(torch.uint8).max()) > 1:
+        if _plain_name(value.dtype) == "bool":
+            if int(value.view(sys.modules["torch"].uint8).max()) > 1:
                 raise MismatchError(f"{where}: holds bytes that are neither True nor False")
             return
         low, high = value.min().item(), value.max().item()

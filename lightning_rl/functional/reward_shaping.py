@@ -9,39 +9,41 @@ from torch import Tensor
 
 
 class RewardForm(NamedTuple):
-    """code: the earlier code's number. additive: to the real reward. potential: ``gamma phi(s') - phi(s)``, else ``phi(s')``.
+    """What the agent gets for a step.
 
-    state, info: what the network sees. linear: the value is the weighted sum of the info, without a bias.
+    code: its number in the code of arXiv 2202.02790. additive: to the real reward, not instead of it. potential:
+    ``gamma phi(s') - phi(s)``, not ``phi(s')``. state, info: what the network sees. linear: phi is the weighted sum of the info,
+    without a bias.
     """
 
     code: int
-    additive: bool
-    potential: bool
-    state: bool
-    info: bool
+    additive: bool = False
+    potential: bool = False
+    state: bool = False
+    info: bool = False
     linear: bool = False
 
 
 REWARD_FORMS: dict[str, RewardForm] = {
-    "native": RewardForm(0, True, False, False, False),
-    "exclusive_potential": RewardForm(1, False, True, True, False),
-    "additive_potential": RewardForm(2, True, True, True, False),
-    "exclusive_potential_info": RewardForm(3, False, True, True, True),
-    "additive_potential_info": RewardForm(4, True, True, True, True),
-    "exclusive": RewardForm(5, False, False, True, False),
-    "additive": RewardForm(6, True, False, True, False),
-    "exclusive_info": RewardForm(7, False, False, True, True),
-    "additive_info": RewardForm(8, True, False, True, True),
-    "exclusive_weighted_info": RewardForm(101, False, False, False, True, linear=True),
-    "additive_weighted_info": RewardForm(102, True, False, False, True, linear=True),
+    "native": RewardForm(0, additive=True),
+    "exclusive_potential": RewardForm(1, potential=True, state=True),
+    "additive_potential": RewardForm(2, additive=True, potential=True, state=True),
+    "exclusive_potential_info": RewardForm(3, potential=True, state=True, info=True),
+    "additive_potential_info": RewardForm(4, additive=True, potential=True, state=True, info=True),
+    "exclusive": RewardForm(5, state=True),
+    "additive": RewardForm(6, additive=True, state=True),
+    "exclusive_info": RewardForm(7, state=True, info=True),
+    "additive_info": RewardForm(8, additive=True, state=True, info=True),
+    "exclusive_weighted_info": RewardForm(101, info=True, linear=True),
+    "additive_weighted_info": RewardForm(102, additive=True, info=True, linear=True),
 }
-"""Forms of the reward that the agent gets. The earlier code's -1 is ``native`` with an agent that is curious by itself."""
+"""Learned rewards by name. The paper's code has a -1, too: ``native`` with an agent that is curious by itself."""
 
 
 def potential_shaping(phi: Tensor, next_phi: Tensor, gamma: float) -> Tensor:
     """``gamma phi(s') - phi(s)`` (Ng, Harada & Russell 1999): its discounted sum is ``gamma^T phi(s_T) - phi(s_0)``.
 
-    As in the earlier code, phi is not 0 at the end of an episode.
+    As in the code of arXiv 2202.02790, phi is not 0 at the end of an episode.
     """
     return gamma * next_phi - phi
 
@@ -53,7 +55,7 @@ Value = Callable[[Tensor, Tensor | None], Tensor]
 def shaped_reward(
     form: RewardForm, value: Value, reward: Tensor, obs: Tensor, next_obs: Tensor, info: Tensor | None, gamma: float
 ) -> Tensor:
-    """The reward of a step ``[...]``. Both values of a potential see the info of this step, as in the earlier code."""
+    """The reward of a step ``[...]``. Both values of a potential see the info of this step, as in the paper's code."""
     if not (form.state or form.info):
         return reward
     after = value(next_obs, info)

@@ -164,13 +164,11 @@ def agent_method(
     return register_method(name, configs=configs)(method)
 
 
-QL = agent_method("QL")
-SARSA = agent_method("SARSA")
-DDQN = agent_method("DDQN")
-DuelingDDQN = agent_method("DuelingDDQN")
-TD3 = agent_method("TD3")
-TD3Discrete = agent_method("TD3-discrete")
-PPO = agent_method("PPO")
+METHODS = {name: agent_method(name) for name in AGENTS}
+QL, SARSA = METHODS["QL"], METHODS["SARSA"]
+DDQN, DuelingDDQN = METHODS["DDQN"], METHODS["DuelingDDQN"]
+TD3, TD3Discrete = METHODS["TD3"], METHODS["TD3-discrete"]
+PPO = METHODS["PPO"]
 
 AgentClass = TypeVar("AgentClass", bound=type[Agent])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from pytorch_lightning import LightningModule
 from pytorch_lightning.core.optimizer import LightningOptimizer
 from torch import Tensor, nn
-from torch.optim.lr_scheduler import LambdaLR, LRScheduler
+from torch.optim.lr_scheduler import LambdaLR
 
 from lightning_rl.core.config import build_config, load_config
 from lightning_rl.core.errors import UserError
@@ -21,6 +22,7 @@ from lightning_rl.core.types import Episode
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.functional.schedules import ramp
 from lightning_rl.functional.statistics import summarise
+from lightning_rl.methods.layouts import ANOTHER, CheckedCheckpoint, check_resumable, require_weights
 from lightning_rl.nets.policies import Policy
 from lightning_rl.rollouts.collector import Collector
 from lightning_rl.rollouts.data_module import Rollouts
@@ -33,9 +35,8 @@ class Method(LightningModule):
     """A learning method: networks, optimisers, and what happens in an epoch. Environments and buffers are in ``rollouts()``.
 
     It is an ordinary LightningModule: ``Trainer(...).fit(method, datamodule=method.rollouts(num_workers=2))``. An epoch is one
-    training batch: a collection and all updates on it. A method with one update a batch leaves it to Lightning; the others
-    optimise by hand in ``train_epoch``. Lightning's ``global_step`` counts the optimiser steps that it sees, and under manual
-    optimisation one tick of a clock for each epoch; ``env_steps`` and ``num_updates`` are counted here.
+    training batch: a collection and all updates on it. Lightning's ``global_step`` counts the optimiser steps that it sees, and
+    one tick of a clock for each epoch; ``env_steps`` and ``num_updates`` are counted here.
 
     Args:
         gamename: the environment, by the project's name, a Gymnasium id, or ``module:Id-v0``.
@@ -87,6 +88,7 @@ class Method(LightningModule):
             self.register_buffer(counter, torch.zeros((), dtype=torch.int64))
         self.scalars: dict[str, float] = {}  # the last value of each that was logged, of several seeds their mean
         self._last_time = time.perf_counter()
+        self._clock_hand = nn.Parameter(torch.zeros(()), requires_grad=True)
 
     @classmethod
     def _implementation(cls, name: str | None) -> str:
@@ -129,27 +131,19 @@ class Method(LightningModule):
         """The optimisers of the method, in a fixed order."""
         raise NotImplementedError
 
-    def schedulers(self, optimisers: Sequence[torch.optim.Optimizer]) -> list[LRScheduler]:
-        """What changes the learning rates after each epoch.
+    def configure_optimizers(self) -> Any:
+        """A clock first: Lightning counts optimiser steps, and one tick per epoch makes it count those without any, too.
 
-        From ``anneal_from`` of the budget on, where the config has that key, they fall linearly to 0 at its end.
+        From ``anneal_from`` of the budget on, where the config has that key, the learning rates fall linearly to 0 at its end.
         """
+        optimisers = [torch.optim.SGD([self._clock_hand], lr=0.0), *self.optimisers()]
         start = getattr(self.cfg, "anneal_from", 1.0)
         if start >= 1.0:
-            return []
-        return [LambdaLR(each, lambda _: 1 - ramp(self.budget_share(), start, 1.0)) for each in optimisers]
-
-    def configure_optimizers(self) -> tuple[list[torch.optim.Optimizer], list[LRScheduler]]:
-        """The optimisers and their schedulers; under manual optimisation a clock comes first.
-
-        Lightning counts optimiser steps, and one tick of the clock per epoch makes it count epochs without any, too.
-        """
-        optimisers = self.optimisers()
-        clock = [] if self.automatic_optimization else [torch.optim.SGD([torch.zeros(())], lr=0.0)]
-        return [*clock, *optimisers], self.schedulers(optimisers)
+            return optimisers
+        return optimisers, [LambdaLR(each, lambda _: 1 - ramp(self.budget_share(), start, 1.0)) for each in optimisers[1:]]
 
     def train_epoch(self, batch: Any) -> None:
-        """All that is learned from an epoch's batch, under manual optimisation."""
+        """All that is learned from an epoch's batch."""
         raise NotImplementedError
 
     def training_step(self, batch: Any, batch_idx: int) -> Any:
@@ -182,6 +176,7 @@ class Method(LightningModule):
         limit = self.cfg.max_env_steps
         return 0.0 if limit is None else int(self.env_steps) / limit
 
+
     def fit(self, name: str, update: Callable[..., Tensor], minibatches: Iterable[tuple[Tensor, ...]]) -> float:
         """``update`` on every minibatch; the mean of the losses that it gives, which ``name`` names if it diverged."""
         losses = torch.stack([update(*minibatch) for minibatch in minibatches])
@@ -203,8 +198,16 @@ class Method(LightningModule):
         optimiser.step()
         return loss.detach()
 
-    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
-        return batch.to(device) if hasattr(batch, "to") else batch
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Refuses what this method cannot use, before any of it is used; UserError names the first place that differs."""
+        trainer = self._trainer
+        if trainer is None or isinstance(checkpoint, CheckedCheckpoint):
+            return
+        path = Path(trainer.ckpt_path or "")
+        if trainer.training:
+            check_resumable(checkpoint, path, self, getattr(trainer, "datamodule", None))
+        else:
+            require_weights(checkpoint.get("state_dict"), self, path, ANOTHER)
 
     def log_scalars(self, values: Mapping[str, float]) -> None:
         """Writes scalars to every logger; the x axis is env_steps."""

@@ -7,9 +7,10 @@ of latents (categorical, Gaussian). An epoch is ``steps_per_epoch`` environment 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
+from pytorch_lightning.core.optimizer import LightningOptimizer
 
 from lightning_rl.agents.model_based import ModelBasedConfig, ModelBasedDQN
 from lightning_rl.agents.step_training import StepTraining, play
@@ -42,11 +43,14 @@ class ModelBased(StackedMethod):
         assert env is not None  # or it would be a misfit
         return ModelBasedDQN(self.cfg, env, self.seeds)
 
+    def optimisers(self) -> list[torch.optim.Optimizer]:
+        return self.agent.optimizers()
+
     def make_policy(self, row: int) -> Policy:
         agent, rows = self.agent, slice(row, row + 1)
         source: Any = agent.source
-        learned = (source.model, source.params[rows]) if hasattr(source, "model") else None
-        return WorldPolicy(agent.net, agent.params[rows], self.cfg.temperature, learned)
+        learned = (source.model, source.weights.params.detach()[rows]) if hasattr(source, "model") else None
+        return WorldPolicy(agent.net, agent.online.params.detach()[rows], self.cfg.temperature, learned)
 
     def rollouts(self, num_workers: int = 0) -> ModelBasedRollouts:
         """The training and the evaluation of the agents; both play in this process, in batches."""
@@ -54,7 +58,8 @@ class ModelBased(StackedMethod):
 
     def train_epoch(self, batch: StepTraining) -> None:
         steps = self.decisions(batch.step, batch.step)
-        batch.run(steps, fresh=batch.step % self.cfg.steps_per_epoch == 0)
+        _, *optimizers = cast(list[LightningOptimizer], self.optimizers())  # without the clock
+        batch.run(steps, batch.step % self.cfg.steps_per_epoch == 0, optimizers)
         self.member_counters[:, 0] = batch.step
         self.member_counters[:, 1] = self.agent.num_updates
         self.member_counters[:, 3] += torch.tensor([len(ended) for ended in batch.ended])

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from lightning_fabric.plugins import TorchCheckpointIO
-from pytorch_lightning import Callback, LightningModule, Trainer
-from pytorch_lightning.callbacks import Checkpoint
+from pytorch_lightning import Callback
 
 from lightning_rl.core.contents import Count, Optional
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.files import read_plain, remove, write_plain
+from lightning_rl.core.files import move, read_plain, remove, write_plain
 from lightning_rl.core.limits import shorten
 from lightning_rl.methods.base import Method
+from lightning_rl.methods.layouts import ANOTHER, HPARAMS, CheckedCheckpoint, check_resumable, data_key, require, require_weights
 from lightning_rl.rollouts.data_module import Rollouts
-from lightning_rl.run.layouts import HPARAMS, data_key, require, require_weights, resume_layout
-
-LAST = "last.ckpt"
-ANOTHER = "use another checkpoint, or start anew under another --exp_name"
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
@@ -27,7 +24,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
 
     def __init__(self) -> None:
         super().__init__()
-        self._checked: dict[str, Any] | None = None
+        self._checked: CheckedCheckpoint | None = None
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
         write_plain(Path(path), {**checkpoint, **(storage_options or {})})
@@ -42,8 +39,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         Raises:
             UserError: before any of it is used, where it is not whole or not of this method.
         """
-        content = self.read(path)
-        require(content, resume_layout(method, data, content.get("epoch", 0), callbacks), path, ANOTHER)
+        content = check_resumable(self.read(path), path, method, data, callbacks)
         try:
             data.load_state_dict(content.pop(data_key(data), {}))
         except (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError) as error:
@@ -81,23 +77,67 @@ def load_weights(method: Method, path: Path) -> None:
     if not method.reloadable:
         raise UserError(f"--reload: a {type(method).__name__} cannot start from weights alone; leave it out")
     checkpoint = read_checkpoint(path)
-    theirs, ours = checkpoint["hyper_parameters"], method.hparams
     for key in ("implementation", "gamename"):
-        if theirs[key] != ours[key]:
-            raise UserError(f"--reload '{path}': its {key} is '{theirs[key]}', this run's is '{ours[key]}'; they must match")
+        found, needed = checkpoint["hyper_parameters"][key], method.hparams[key]
+        if found != needed:
+            raise UserError(f"--reload '{path}': its {key} is '{found}', this run's is '{needed}'; they must match")
     prefix = f"{method.policy_name}."
     require_weights(checkpoint["state_dict"], method, path, "use another, or the config that it was trained with", prefix)
     weights = checkpoint["state_dict"]
     method.adopt({name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)})
 
 
-class LastCheckpoint(Checkpoint):
-    """Writes ``last.ckpt``, all that resuming needs, every ``interval`` epochs and when the run stops."""
+# Checkpoints of several seeds are written all or not at all: each seed's file is first written whole under the name
+# ``next_to`` it, then all are renamed. So there is always a newest epoch that all seeds have, under the one name or the
+# other, and each file under its own name is an ordinary checkpoint of one seed.
+_PENDING = ".next"
 
-    def __init__(self, run_dir: Path, interval: int):
-        self.path, self.interval = run_dir / LAST, interval
 
-    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        done = trainer.current_epoch + 1
-        if done % self.interval == 0 or done == trainer.max_epochs or trainer.should_stop:
-            trainer.save_checkpoint(self.path)
+def next_to(path: Path) -> Path:
+    """Where a checkpoint waits until those of all seeds are written."""
+    return path.with_name(f".{path.name}{_PENDING}")
+
+
+def write_together(paths: Sequence[Path], contents: Iterable[Any]) -> None:
+    """Writes plain data for each seed."""
+    try:
+        for path, content in zip(paths, contents, strict=True):
+            write_plain(next_to(path), content)
+    except BaseException:
+        with contextlib.suppress(UserError):
+            for path in paths:
+                remove(next_to(path))
+        raise
+    for path in paths:
+        move(next_to(path), path)
+
+
+def committed(paths: Sequence[Path]) -> list[Path]:
+    """The files that hold the newest epoch that all seeds have; ``paths`` themselves where nothing waits or nothing is common."""
+    if not any(next_to(path).exists() for path in paths):
+        return list(paths)
+    found = [{_epoch(file): file for file in (path, next_to(path)) if file.exists()} for path in paths]
+    common = set.intersection(*(set(files) for files in found))
+    return [files[max(common)] for files in found] if common else list(paths)
+
+
+def settle(folders: Sequence[Path]) -> None:
+    """Ends what a kill has interrupted: gives the committed files their names, and removes those that were not committed.
+
+    The folders of the seeds are those of this process.
+    """
+    waiting = {path.name for folder in folders for path in folder.glob(f".*.ckpt{_PENDING}")}
+    for name in sorted(waiting):
+        paths = [folder / name.removeprefix(".").removesuffix(_PENDING) for folder in folders]
+        for path, file in zip(paths, committed(paths), strict=True):
+            if file != path:
+                move(file, path)
+            elif next_to(path).exists():
+                remove(next_to(path))
+
+
+def _epoch(path: Path) -> int:
+    content = read_plain(path, "checkpoint", "remove it")
+    if not isinstance(content, dict) or not isinstance(epoch := content.get("epoch"), int):
+        raise UserError(f"checkpoint '{path}' tells no epoch; remove it")
+    return epoch

@@ -14,10 +14,10 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import WHOLE, shorten
 from lightning_rl.core.types import Array, FloatArray, Request
 from lightning_rl.methods.base import Method
+from lightning_rl.methods.layouts import require_stored, require_weights
 from lightning_rl.methods.registry import implementation
 from lightning_rl.rollouts.player import ActionNoise
 from lightning_rl.run.checkpoints import read_checkpoint
-from lightning_rl.run.layouts import require_stored, require_weights
 from lightning_rl.run.state import checkpoint_at
 
 _SEEDS = 2**63

@@ -9,12 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lightning_rl.agents.training import join_snapshots, member_snapshot
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import shorten
+from lightning_rl.methods.layouts import ANOTHER
 from lightning_rl.methods.stacked import COUNTERS
-from lightning_rl.run.checkpoints import ANOTHER, AtomicCheckpointIO, read_checkpoint
-from lightning_rl.run.commits import write_together
+from lightning_rl.run.checkpoints import AtomicCheckpointIO, read_checkpoint, write_together
 
 
 class MemberCheckpointIO(AtomicCheckpointIO):
@@ -98,3 +97,27 @@ def join_checkpoints(checkpoints: Sequence[dict[str, Any]], data_key: str) -> di
     optimizers = [clock, *(_map_moments(states, torch.cat) for states in stacks)]
     changed = {"hyper_parameters": hparams, "state_dict": weights, "optimizer_states": optimizers, data_key: data}
     return {**first, **changed}
+
+
+_LIVE = ("loop", "envs", "memory")  # parts of a snapshot with one row for each member that is left
+_ALL = ("agent", "results")  # and those with one for every member; most agents are saved apart
+
+
+def member_snapshot(state: dict[str, Any], member: int) -> dict[str, Any]:
+    """The snapshot of one member trained alone, out of that of a stack."""
+    row = (state["members"] == member).nonzero().squeeze(1)
+    live = {part: {name: value[row] for name, value in state[part].items()} for part in _LIVE}
+    parts = [part for part in _ALL if part in state]
+    every = {part: {name: value[member : member + 1].clone() for name, value in state[part].items()} for part in parts}
+    return {"step": state["step"], "members": torch.zeros_like(row), **live, **every}
+
+
+def join_snapshots(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The snapshot of a stack out of those of its members, all taken at one step."""
+    members = [n for n, state in enumerate(states) if len(state["members"])]
+    left = [states[n] for n in members] or [states[0]]
+    parts = {part: left if part in _LIVE else list(states) for part in (*_LIVE, *_ALL) if part in states[0]}
+    joined = {
+        part: {name: torch.cat([state[part][name] for state in rows]) for name in rows[0][part]} for part, rows in parts.items()
+    }
+    return {"step": states[0]["step"], "members": torch.tensor(members, dtype=torch.int64), **joined}

@@ -1,4 +1,4 @@
-"""What a training run sets in its process: threads, determinism, memory, and who may print."""
+"""What the command line sets in its process: threads, determinism, memory, and which of Lightning's messages are shown."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ import warnings
 
 import torch
 
+_NO_ADVICE = (
+    r"`isinstance\(treespec, LeafSpec\)` is deprecated",  # Lightning's use of torch
+    r"GPU available but not used",  # --accelerator cpu is the default: the networks are small
+)
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 
 
@@ -36,7 +40,7 @@ def keep_freed_memory() -> None:
 
 
 def quiet_lightning() -> None:
-    """Silences Lightning's advice about loaders and devices, which does not apply to roll-outs."""
-    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
-    warnings.filterwarnings("ignore", module="pytorch_lightning")
-    warnings.filterwarnings("ignore", module="lightning_fabric")
+    """Silences Lightning's greeting and the warnings that a user of the command line can do nothing about; others are shown."""
+    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
+    for message in _NO_ADVICE:
+        warnings.filterwarnings("ignore", message=message)

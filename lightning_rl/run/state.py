@@ -1,12 +1,18 @@
-"""Who has a run directory, and how its run stands: running, finished, interrupted or failed."""
+"""A run directory: which process uses it, what was asked for, and its state: running, finished, interrupted or failed."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import errno
 import os
-from collections.abc import Callable, Iterator
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
 from filelock import lock_descriptor
@@ -15,7 +21,12 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import hold, make_folder, sweep, write_text
 from lightning_rl.core.yaml_files import read_yaml
 
+if TYPE_CHECKING:
+    from lightning_rl.core.schema import MethodConfig
+    from lightning_rl.run.options import RunOptions
+
 STATE, LOCK, LAST = "state.yaml", ".lock", "last.ckpt"
+_PACKAGES = ("lightning_rl", "torch", "pytorch-lightning", "gymnasium", "numpy", "tensorboard")
 _TAKEN = "choose another --seed or --exp_name"
 
 
@@ -99,6 +110,42 @@ def checkpoint_at(path: Path) -> Path:
         if found.is_file():
             return found
     raise UserError(f"'{path}' holds no checkpoint; give the path of one, or of a run directory (..../seed_25)")
+
+
+def write_config(options: RunOptions, config: MethodConfig) -> None:
+    """``config.yaml``: everything that is needed to repeat the run."""
+    content = {
+        "command": " ".join(sys.argv),
+        "implementation": options.implementation,
+        "gamename": options.gamename,
+        "exp_name": options.exp_name,
+        "seed": options.seed,
+        "preset": options.preset,
+        "num_workers": options.num_workers,
+        "accelerator": options.accelerator,
+        "reload": None if options.reload is None else str(options.reload),
+        "config": dataclasses.asdict(config),
+        "git_commit": _git_commit(),
+        "versions": {"python": platform.python_version(), **{p: _version(p) for p in _PACKAGES}},
+    }
+    write_text(options.run_dir / "config.yaml", yaml.safe_dump(content, sort_keys=False))
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _git_commit() -> str | None:
+    """The commit of the source tree, with ``-dirty`` where it has uncommitted changes."""
+    command: Sequence[str] = ("git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+    here = Path(__file__).resolve().parent
+    try:
+        return subprocess.run(command, cwd=here, capture_output=True, text=True, check=True).stdout.strip() or None
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 def write_state(run_dir: Path, state: str, reason: str = "") -> None:

@@ -4,49 +4,41 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import platform
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pytorch_lightning import Callback, Trainer
 from pytorch_lightning.loggers import Logger, TensorBoardLogger
 from torch import nn
 from torch.utils.tensorboard.summary import hparams as hparams_summary
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.files import write_text
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods.base import Method
+from lightning_rl.methods.layouts import data_key
 from lightning_rl.methods.registry import implementation
 from lightning_rl.rollouts.collector import worker_died
 from lightning_rl.rollouts.data_module import Rollouts
-from lightning_rl.run.best import BestCheckpoint
-from lightning_rl.run.checkpoints import (
-    LAST,
-    AtomicCheckpointIO,
+from lightning_rl.run.callbacks import (
+    BestCheckpoint,
     LastCheckpoint,
-    load_weights,
-    read_checkpoint,
-)  # fmt: skip
-from lightning_rl.run.commits import committed, settle
+    Recorder,
+    RunProgress,
+    StopAtEnvSteps,
+    StopOnSignal,
+    last_returns,
+)
+from lightning_rl.run.checkpoints import AtomicCheckpointIO, committed, load_weights, read_checkpoint, settle
 from lightning_rl.run.footprint import require_memory
-from lightning_rl.run.interrupt import StopAtEnvSteps, StopOnSignal
-from lightning_rl.run.layouts import data_key
 from lightning_rl.run.member_checkpoints import MemberCheckpointIO
 from lightning_rl.run.options import RunOptions, accelerator_of, run_config
-from lightning_rl.run.progress import RunProgress, last_returns
-from lightning_rl.run.recorder import Recorder
 from lightning_rl.run.runtime import prepare_process
-from lightning_rl.run.state import owned, refuse_second, write_state
+from lightning_rl.run.state import LAST, owned, refuse_second, write_config, write_state
 
-_PACKAGES = ("lightning_rl", "torch", "pytorch-lightning", "gymnasium", "numpy", "tensorboard")
+_HPARAM_METRICS = ("eval/return_mean", "eval_greedy/return_mean")  # names only, the values come with the scalars
 _MAY_CHANGE_ON_RESUME = frozenset(
     ("max_epochs", "max_env_steps", "max_episodes", "target_return", "eval_interval", "eval_episodes", "checkpoint_interval")
 )
@@ -54,9 +46,14 @@ _MAY_CHANGE_ON_RESUME = frozenset(
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What training gives: the trained method, its Trainer, the folder of its files, the last evaluation.
+    """A finished training run.
 
-    received: the signal that ended it, or 0.
+    Attributes:
+        method: the trained LightningModule.
+        trainer: the Lightning Trainer that trained it.
+        path: the folder of its files.
+        metrics: of the last evaluation.
+        received: the number of the signal that ended it, or 0.
     """
 
     method: Method
@@ -66,53 +63,21 @@ class Run:
     received: int = 0
 
 
-def run_training(
-    options: RunOptions, callbacks: Sequence[Callback] = (), logger: Logger | Sequence[Logger] | bool = True,
-    networks: Mapping[str, nn.Module] | None = None,
-) -> Run:  # fmt: skip
-    """Trains until the budget is spent or a signal arrives. callbacks: besides the run's own; logger: True for TensorBoard."""
-    config = run_config(options)
-    options = dataclasses.replace(options, accelerator=accelerator_of(options))
-    cls, each = implementation(options.implementation), options.seeds()
-    if len(each) > 1 and not cls.stackable:
-        raise UserError(f"--num_seeds {len(each)}: {options.implementation} trains one seed at a time; use bash_train.sh")
-    require_memory(config, env_spec(options.gamename), len(each))
-    lasts = committed([run.run_dir / LAST for run in each])
-    found = [_resume_from(run, last, config) for run, last in zip(each, lasts, strict=True)]
-    resume_from = None if found[0] is None else each[0].run_dir / LAST
-    if None in found and any(found):
-        missing = each[found.index(None)].run_dir
-        raise UserError(f"--resume: '{missing}' has no {LAST} but another seed has; resume those seeds that have one")
-    if options.recording_epoch_interval > 0 and not can_film(env_spec(options.gamename)):
-        raise UserError(f"gamename '{options.gamename}' cannot render; leave out --recording_epoch_interval")
-    several: dict[str, Any] = {"num_seeds": len(each)} if len(each) > 1 else {}
-    method = cls(
-        options.gamename, implementation=options.implementation, seed=options.seed, config=dataclasses.asdict(config),
-        networks=networks, **several,
-    )  # fmt: skip
-    if options.reload is not None:
-        load_weights(method, options.reload)
-    method.distribute(options.executor, options.num_workers, options.ray_address)
-    with contextlib.ExitStack() as ours:
-        begins = [ours.enter_context(owned(run.run_dir)) for run in each]
-        settle([run.run_dir for run in each])
-        data = method.rollouts(options.num_workers)
-        folders = [run.run_dir for run in each]
-        storage = AtomicCheckpointIO() if len(each) == 1 else MemberCheckpointIO(folders, data_key(data))
-        with _collecting(data):
-            if resume_from is not None:
-                storage.resume(resume_from, method, data, callbacks)
-            for begin, run in zip(begins, each, strict=True):
-                begin()
-                _write_config(run, config)
-            stop = StopOnSignal()
-            loggers = _loggers(options, method) if logger is True else logger
-            trainer = _trainer(options, config, [stop, *callbacks], loggers, storage)
-            _fit(trainer, method, data, resume_from)
-        for run in each:
-            write_state(run.run_dir, "interrupted" if stop.received else "finished")
-    metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
-    return Run(method, trainer, options.run_dir, metrics, stop.received)
+class RunLogger(TensorBoardLogger):
+    """TensorBoard in the folder of a run; its hparams tab has the whole config, with the evaluation returns as metrics."""
+
+    def __init__(self, options: RunOptions):
+        super().__init__(options.run_dir, name="logger", version=options.log_version, default_hp_metric=False)
+        self.seed = options.seed
+
+    def log_hyperparams(self, params: Any, metrics: Any = None, step: int | None = None) -> None:
+        """Lightning calls it once, with the method's ``hparams``; of several seeds' loggers each writes its own seed."""
+        flat = {**params["config"], **params, "seed": self.seed}
+        del flat["config"]
+        plain = {k: v if isinstance(v, bool | int | float | str) else str(v) for k, v in flat.items()}
+        super().log_hyperparams(plain)  # hparams.yaml
+        for summary in hparams_summary(plain, dict.fromkeys(_HPARAM_METRICS, 0.0)):
+            self.experiment.file_writer.add_summary(summary)
 
 
 def train(
@@ -127,7 +92,7 @@ def train(
         implementation: e.g. ``"RCP-A"``.
         gamename: the environment, e.g. ``"lunarlander"``.
         callbacks: Lightning callbacks besides the run's own.
-        logger: loggers in place of TensorBoard's; False for none.
+        logger: Lightning loggers in place of TensorBoard's; False for none. Each is given the config and all scalars.
         networks: own networks, by the names that the method takes (``network_names``).
         options: fields of ``RunOptions``, e.g. ``seed``, ``preset``, ``logdir``, ``num_workers``, ``resume``; any other
             name is a key of the method's config.
@@ -139,11 +104,43 @@ def train(
         UserError: what is asked for cannot be done, in one line.
     """
     fields = {field.name for field in dataclasses.fields(RunOptions)} - {"settings"}
-    own = {name: value for name, value in options.items() if name in fields}
-    if "logdir" in own:
-        own["logdir"] = Path(own["logdir"])
+    given = {name: value for name, value in options.items() if name in fields}
+    if "logdir" in given:
+        given["logdir"] = Path(given["logdir"])
     settings = {name: value for name, value in options.items() if name not in fields}
-    return run_training(RunOptions(implementation, gamename, settings=settings, **own), callbacks, logger, networks)
+    return run_training(RunOptions(implementation, gamename, settings=settings, **given), callbacks, logger, networks)
+
+
+def run_training(
+    options: RunOptions, callbacks: Sequence[Callback] = (), logger: Logger | Sequence[Logger] | bool = True,
+    networks: Mapping[str, nn.Module] | None = None,
+) -> Run:  # fmt: skip
+    """``train`` with its options in one object: trains until the budget is spent or a signal arrives."""
+    config = run_config(options)
+    options = dataclasses.replace(options, accelerator=accelerator_of(options))
+    _check_feasible(options, config)
+    resume_from = _resume_from(options, config)
+    method = _build_method(options, config, networks)
+    folders = [run.run_dir for run in options.seeds()]
+    with contextlib.ExitStack() as held:
+        begins = [held.enter_context(owned(folder)) for folder in folders]
+        settle(folders)
+        data = method.rollouts(options.num_workers)
+        storage = AtomicCheckpointIO() if len(folders) == 1 else MemberCheckpointIO(folders, data_key(data))
+        with _collecting(data):
+            if resume_from is not None:
+                storage.resume(resume_from, method, data, callbacks)
+            for begin, run in zip(begins, options.seeds(), strict=True):
+                begin()
+                write_config(run, config)
+            stop = StopOnSignal()
+            loggers = [RunLogger(run) for run in options.seeds()] if logger is True else logger
+            trainer = _trainer(options, config, [stop, *callbacks], loggers, storage)
+            _fit(trainer, method, data, resume_from)
+        for folder in folders:
+            write_state(folder, "interrupted" if stop.received else "finished")
+    metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
+    return Run(method, trainer, options.run_dir, metrics, stop.received)
 
 
 def train_and_report(options: RunOptions) -> int:
@@ -154,13 +151,38 @@ def train_and_report(options: RunOptions) -> int:
     return 128 + run.received if run.received else 0
 
 
-def _resume_from(options: RunOptions, last: Path, config: MethodConfig) -> Path | None:
-    """``last`` if it is to be gone on from; UserError where going on, or starting, would mix or overwrite runs."""
+def _check_feasible(options: RunOptions, config: MethodConfig) -> None:
+    """UserError where the method or this machine cannot do what is asked for."""
+    spec, cls = env_spec(options.gamename), implementation(options.implementation)
+    if options.num_seeds > 1 and not cls.stackable:
+        raise UserError(
+            f"--num_seeds {options.num_seeds}: {options.implementation} trains one seed at a time; use bash_train.sh"
+        )
+    require_memory(config, spec, options.num_seeds)
+    if options.recording_epoch_interval > 0 and not can_film(spec):
+        raise UserError(f"gamename '{options.gamename}' cannot render; leave out --recording_epoch_interval")
+
+
+def _resume_from(options: RunOptions, config: MethodConfig) -> Path | None:
+    """The checkpoint to resume from, None for a new run; UserError where either would mix or overwrite runs."""
+    seeds = options.seeds()
+    lasts = committed([run.run_dir / LAST for run in seeds])
+    resumed = [_may_resume(run, last, config) for run, last in zip(seeds, lasts, strict=True)]
+    if not any(resumed):
+        return None
+    if not all(resumed):
+        missing = seeds[resumed.index(False)].run_dir
+        raise UserError(f"--resume: '{missing}' has no {LAST} but another seed has; resume those seeds that have one")
+    return options.run_dir / LAST
+
+
+def _may_resume(options: RunOptions, last: Path, config: MethodConfig) -> bool:
+    """Whether the run of a seed is resumed from ``last``."""
     if not options.resume:
         refuse_second(options.run_dir)
-        return None
+        return False
     if not last.exists():
-        return None
+        return False
     checkpoint = read_checkpoint(last)
     before = checkpoint["hyper_parameters"]
     if before["implementation"] != options.implementation or before["gamename"] != options.gamename:
@@ -181,7 +203,20 @@ def _resume_from(options: RunOptions, last: Path, config: MethodConfig) -> Path 
             f"--resume: '{last}' has done {done} epochs, more than the {config.epoch_budget} that are asked for; "
             f"ask for {done} or more, or --eval_agent it"
         )
-    return last
+    return True
+
+
+def _build_method(options: RunOptions, config: MethodConfig, networks: Mapping[str, nn.Module] | None) -> Method:
+    """The method with fresh weights, or with those of ``--reload``."""
+    stack: dict[str, Any] = {"num_seeds": options.num_seeds} if options.num_seeds > 1 else {}
+    method = implementation(options.implementation)(
+        options.gamename, implementation=options.implementation, seed=options.seed, config=dataclasses.asdict(config),
+        networks=networks, **stack,
+    )  # fmt: skip
+    if options.reload is not None:
+        load_weights(method, options.reload)
+    method.distribute(options.executor, options.num_workers, options.ray_address)
+    return method
 
 
 def _fit(trainer: Trainer, method: Method, data: Rollouts, resume_from: Path | None) -> None:
@@ -223,10 +258,9 @@ def _trainer(
         default_root_dir=options.run_dir,
         devices=1,
         max_epochs=config.epoch_budget,
-        # An epoch is one batch. Counted in batches, not in epochs, Lightning also evaluates the one in which a run stops.
-        check_val_every_n_epoch=None,
-        val_check_interval=config.eval_interval,
+        check_val_every_n_epoch=config.eval_interval,
         num_sanity_val_steps=0,
+        log_every_n_steps=1,  # an epoch is one batch
         callbacks=every,
         logger=loggers,
         plugins=[storage],
@@ -234,62 +268,6 @@ def _trainer(
         enable_progress_bar=False,
         enable_model_summary=False,
     )
-
-
-def _loggers(options: RunOptions, method: Method) -> list[TensorBoardLogger]:
-    """One for each seed, in its folder."""
-    each, version = options.seeds(), options.log_version
-    loggers = [TensorBoardLogger(run.run_dir, name="logger", version=version, default_hp_metric=False) for run in each]
-    for logger, run in zip(loggers, each, strict=True):
-        _log_hparams(logger, method, run.seed)
-    return loggers
-
-
-def _log_hparams(logger: TensorBoardLogger, method: Method, seed: int) -> None:
-    """Fills TensorBoard's hparams tab, with the evaluation returns as its metrics."""
-    outer: dict[str, Any] = {**method.hparams, "seed": seed}
-    flat = {**outer.pop("config"), **outer}
-    plain = {k: v if isinstance(v, bool | int | float | str) else str(v) for k, v in flat.items()}
-    logger.hparams.update(plain)  # hparams.yaml
-    metrics = {"eval/return_mean": 0.0, "eval_greedy/return_mean": 0.0}  # names only, the values come with the scalars
-    for summary in hparams_summary(plain, metrics):
-        logger.experiment.file_writer.add_summary(summary)
-
-
-def _write_config(options: RunOptions, config: MethodConfig) -> None:
-    """``config.yaml``: everything that is needed to make the run again."""
-    content = {
-        "command": " ".join(sys.argv),
-        "implementation": options.implementation,
-        "gamename": options.gamename,
-        "exp_name": options.exp_name,
-        "seed": options.seed,
-        "preset": options.preset,
-        "num_workers": options.num_workers,
-        "accelerator": options.accelerator,
-        "reload": None if options.reload is None else str(options.reload),
-        "config": dataclasses.asdict(config),
-        "git_commit": _git_commit(),
-        "versions": {"python": platform.python_version(), **{p: _version(p) for p in _PACKAGES}},
-    }
-    write_text(options.run_dir / "config.yaml", yaml.safe_dump(content, sort_keys=False))
-
-
-def _version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-def _git_commit() -> str | None:
-    """The commit of the source tree, with ``-dirty`` where it has uncommitted changes."""
-    command: Sequence[str] = ("git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
-    here = Path(__file__).resolve().parent
-    try:
-        return subprocess.run(command, cwd=here, capture_output=True, text=True, check=True).stdout.strip() or None
-    except (OSError, subprocess.CalledProcessError):
-        return None
 
 
 def _summary(run: Run) -> str:

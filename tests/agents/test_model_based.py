@@ -5,7 +5,7 @@ import torch
 from model_based_helpers import KINDS, config
 
 from lightning_rl.agents.model_based import ModelBasedDQN, RecordedPass, in_order
-from lightning_rl.agents.optim import LockstepAdam
+from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.step_training import StepTraining, play
 from lightning_rl.envs.generalisation import ButtonGrid, PanFlute, ProcMaze
 
@@ -30,8 +30,8 @@ def test_a_seed_of_many_is_the_seed_alone(kind, env, group_size):
     for training in (together, alone):
         training.run(45)
     tolerance = {"rtol": 1e-5, "atol": 1e-6} if group_size == 1 else {"rtol": 1e-3, "atol": 1e-4}
-    for name, value in alone.agent.state_dict().items():
-        torch.testing.assert_close(together.agent.state_dict()[name][1:2], value, **tolerance)
+    for name, value in alone.agent.rows().items():
+        torch.testing.assert_close(together.agent.rows()[name][1:2], value, **tolerance)
     assert torch.equal(together.obs[1:2], alone.obs)
     returns, _ = play(together.agent, [30, 40, 50], 4, 20, greedy=False)
     again, _ = play(alone.agent, [40], 4, 20, greedy=False)
@@ -47,9 +47,10 @@ def test_stopping_and_going_on_equals_not_having_stopped(kind):
     parts.run(25)
     later = StepTraining(make(kind, env, seeds))
     later.restore(parts.snapshot())
+    later.agent.load_rows({name: value.clone() for name, value in parts.agent.rows().items()})
     later.run(30)
-    for name, value in whole.agent.state_dict().items():
-        assert torch.equal(value, later.agent.state_dict()[name]), name
+    for name, value in whole.agent.rows().items():
+        assert torch.equal(value, later.agent.rows()[name]), name
 
 
 def test_schedule_of_target_and_updates():
@@ -57,14 +58,14 @@ def test_schedule_of_target_and_updates():
     training = StepTraining(make("replay", PanFlute(3), [0], updates_per_step=3))
     training.run(20)
     agent = training.agent
-    start = agent.params.clone()
+    start = agent.online.params.detach().clone()
     assert agent.num_updates == 0
     training.run(1)
     assert agent.num_updates == 3
     assert torch.equal(agent.target, start)
-    assert not torch.equal(agent.params, start)
+    assert not torch.equal(agent.online.params, start)
     training.run(9)
-    before = agent.params.clone()
+    before = agent.online.params.detach().clone()
     assert torch.equal(agent.target, start)
     training.run(1)
     assert torch.equal(agent.target, before)
@@ -74,9 +75,9 @@ def test_an_update_descends_the_weighted_squared_error():
     """Replay: gradient and Adam step against autograd and torch's AdamW, written out."""
     agent = make("replay", PanFlute(3), [0], learning_starts=10**6)
     StepTraining(agent).run(30)
-    agent.target += 0.1
+    agent.target.data += 0.1
     s, real = agent.cfg, agent.source.sample(slice(0, 1), 0)
-    leaf = torch.nn.Parameter(agent.params.clone())
+    leaf = torch.nn.Parameter(agent.online.params.detach().clone())
     optimiser = torch.optim.AdamW([leaf], s.learning_rate, s.betas, s.adam_eps, s.weight_decay / s.learning_rate)
     q = real.obs
     for layer in agent.net.layers(leaf):
@@ -87,36 +88,37 @@ def test_an_update_descends_the_weighted_squared_error():
     loss = (q - (real.reward + 0.9 * next_q.amax(-1)).detach()).square().mean()
     loss.backward()
     optimiser.step()
-    agent.update(slice(0, 1), 0)
-    torch.testing.assert_close(agent.params, leaf.detach(), rtol=1e-5, atol=1e-7)
+    agent.update(0, agent.optimizers())
+    torch.testing.assert_close(agent.online.params.detach(), leaf.detach(), rtol=1e-5, atol=1e-7)
     torch.testing.assert_close(agent.losses, loss.detach()[None])
 
 
 def test_adam_with_unscaled_decay_is_the_formula_to_the_last_digits():
     alpha, decay, (b1, b2), eps = 5e-5, 1e-6, (0.9, 0.99), 1e-5
     x = torch.randn(1, 64, dtype=torch.float64)
-    params, m, v = x.clone(), torch.zeros_like(x), torch.zeros_like(x)
-    adam = LockstepAdam(params, alpha, (b1, b2), eps, decay)
+    params, m, v = torch.nn.Parameter(x.clone()), torch.zeros_like(x), torch.zeros_like(x)
+    adam = MemberAdam(params, alpha, (b1, b2), eps, decay)
     for i in range(200):
         grad = torch.randn(1, 64, dtype=torch.float64, generator=torch.Generator().manual_seed(i))
-        adam.step(params, grad, slice(0, 1))
+        params.grad = grad
+        adam.step(members=slice(0, 1))
         m, v = b1 * m + (1 - b1) * grad, b2 * v + (1 - b2) * grad.square()
         mean, square = m / (1 - b1 ** (i + 1)), v / (1 - b2 ** (i + 1))
         x = x - alpha * mean / (square.sqrt() + eps) - decay * x
-    torch.testing.assert_close(params, x, rtol=0, atol=1e-12)
+    torch.testing.assert_close(params.data, x, rtol=0, atol=1e-12)
     assert adam.num_steps.tolist() == [200]
 
 
-def test_members_of_a_lockstep_adam_are_adams_of_their_own():
-    params, grads = torch.randn(3, 64), torch.randn(5, 3, 64)
-    together, alone = params.clone(), params.clone()
-    stack = LockstepAdam(together, 1e-3, (0.9, 0.99), 1e-5, 1e-6)
-    single = [LockstepAdam(alone[n : n + 1], 1e-3, (0.9, 0.99), 1e-5, 1e-6) for n in range(3)]
+def test_groups_of_members_step_as_all_together():
+    start, grads = torch.randn(3, 64), torch.randn(5, 3, 64)
+    together, apart = (torch.nn.Parameter(start.clone()) for _ in range(2))
+    stack, groups = (MemberAdam(params, 1e-3, (0.9, 0.99), 1e-5, 1e-6) for params in (together, apart))
     for grad in grads:
-        stack.step(together, grad, slice(0, 3))
-        for n, adam in enumerate(single):
-            adam.step(alone[n : n + 1], grad[n : n + 1], slice(0, 1))
-    assert torch.equal(together, alone)
+        together.grad = apart.grad = grad
+        stack.step()
+        for members in (slice(0, 2), slice(2, 3)):
+            groups.step(members=members)
+    assert torch.equal(together, apart)
 
 
 def test_imagined_steps_are_joined_step_after_step():
@@ -135,8 +137,8 @@ def test_the_perfect_model_imagines_what_the_environment_does():
     env = ProcMaze(2)
     agent = make("environment", env, [0], learning_starts=10**6)
     StepTraining(agent).run(40)
-    online = RecordedPass(agent.net, agent.net.layers(agent.params))
-    batch = agent.source.batch(online, slice(0, 1), 0)
+    online = RecordedPass(agent.net, agent.online.layers(slice(0, 1)))
+    batch = agent.source.batch(online, slice(0, 1), 0, agent.source.sample(slice(0, 1), 0))
     assert (batch.reward == -1).all()
     ended = (batch.discount == 0).view(4, 8)
     weight = batch.weight.view(4, 8)

@@ -16,7 +16,6 @@ from lightning_rl.nets.world_models import RealSteps
 SEEDS, BATCH, LENGTH, KEPT, OBS, ACTIONS, HIDDEN = [1, 2], 6, 3, 9, 3, 2, 8
 GAMMA, HEAT, RATE, MODEL_RATE, BETAS, EPS, DECAY = 0.9, 0.6, 0.02, 0.03, (0.9, 0.99), 1e-5, 1e-3
 VARIABLES, CLASSES = 3, 4
-EVERYONE = slice(0, 2)
 
 
 class Slippery(Chain):
@@ -50,7 +49,7 @@ def make(kind, double_q=False, episodic=True, group_size=2):
         draw = torch.rand if source.noise_kind == "uniform" else torch.randn
         source._states = Given(draw(2, 2, LENGTH, BATCH, source.model.noise_size, generator=g))
         source._codes = Given(draw(2, 2, 2, BATCH, source.model.encode_noise_size, generator=g))
-    agent.target.add_(torch.randn(agent.target.shape, generator=g))
+    agent.target.data.add_(torch.randn(agent.target.shape, generator=g))
     source._draw = Given(torch.rand(2, 2, BATCH, generator=g, dtype=torch.float64))
     if kind != "replay":
         source._actions = Given(-torch.log(-torch.log(torch.rand(2, 2, LENGTH, BATCH, ACTIONS, generator=g))))
@@ -162,7 +161,7 @@ def imagined(kind, model_params):
 
 def check(agent, experience, place, real, updates):
     """Value updates by AdamW on the weighted squared error; updates: what the agent does."""
-    start = agent.params.clone()
+    start = agent.online.params.detach().clone()
     members = [leaf(row[: count((agent.net.in_size, HIDDEN, ACTIONS))]) for row in start]
     adams = [torch.optim.AdamW([params], RATE, BETAS, EPS, DECAY / RATE) for params in members]
     for number in range(2):
@@ -179,8 +178,8 @@ def check(agent, experience, place, real, updates):
             loss = ((1.0 if weight is None else weight) * (q - goal).square()).mean()
             close(agent.losses[n], loss)
             descend(adam, loss)
-            close(agent.params[n, : len(params)], params)
-            close_to_adam(agent.adam, n, adam, [params])
+            close(agent.online.params[n, : len(params)].detach(), params)
+            close_to_adam(agent.online.adam, n, adam, [params])
 
 
 @pytest.mark.parametrize("double_q", [False, True])
@@ -189,13 +188,13 @@ def test_two_updates_without_a_learned_model(kind, double_q):
     agent = make(kind, double_q)
     place, real = remember(agent)
     experience = replayed if kind == "replay" else in_the_environment
-    check(agent, experience, place, real, lambda number: agent.update(EVERYONE, number))
+    check(agent, experience, place, real, lambda number: agent.update(number, agent.optimizers()))
 
 
 def test_the_length_of_a_roll_out_counts_fully_where_nothing_ends():
     agent = make("environment", episodic=False, group_size=1)
     place, real = remember(agent)
-    check(agent, in_the_environment, place, real, lambda number: [agent.update(slice(n, n + 1), number) for n in range(2)])
+    check(agent, in_the_environment, place, real, lambda number: agent.update(number, agent.optimizers()))
 
 
 @pytest.mark.parametrize("kind", ["simple", "categorical", "gaussian"])
@@ -203,20 +202,21 @@ def test_two_updates_with_a_learned_model(kind):
     """The model first, by a step of its own with codes of its own; then the values, in its roll-outs."""
     agent = make(kind)
     place, real = remember(agent)
-    models = [leaf(row) for row in agent.source.params]
+    models = [leaf(row) for row in agent.source.weights.params.detach()]
     adams = [torch.optim.AdamW([params], MODEL_RATE, BETAS, EPS, DECAY / MODEL_RATE) for params in models]
 
     def updates(number):
-        codes, grad = agent.source._codes.at(number)[:, 0], torch.zeros_like(agent.source.params)
+        codes, grad = agent.source._codes.at(number)[:, 0], torch.zeros_like(agent.source.weights.params.detach())
         rows = (agent.source._draw.at(number) * KEPT).long()
         batch = RealSteps(*(x[torch.arange(2).unsqueeze(1), rows] for x in real))
         model = agent.source.model
-        parts = model.gradient(model.layers(agent.source.params.clone()), batch, codes, agent.cfg, model.layers(grad))
-        agent.update(EVERYONE, number)
-        close(agent.source.losses, parts)
+        params = agent.source.weights.params.detach().clone()
+        parts = model.gradient(model.layers(params), batch, codes, agent.cfg, model.layers(grad))
+        agent.update(number, agent.optimizers())
+        close(agent.source.losses.T, parts)
         for n, adam in enumerate(adams):
             models[n].grad = grad[n]
             adam.step()
-            close(agent.source.params[n], models[n])
+            close(agent.source.weights.params[n].detach(), models[n])
 
-    check(agent, imagined(kind, agent.source.params), place, real, updates)
+    check(agent, imagined(kind, agent.source.weights.params.detach()), place, real, updates)

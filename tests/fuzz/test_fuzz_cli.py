@@ -194,7 +194,7 @@ def desk(tmp_path_factory):
         return [[make_episode([1.0, 2.0])] for _ in asked]
 
     patch.setattr("pytorch_lightning.Trainer.fit", lambda *_, **__: None)
-    patch.setattr("lightning_rl.cli.train_groups", lambda options, count: 0)
+    patch.setattr("lightning_rl.run.processes.train_groups", lambda options, count: 0)
     patch.setattr("lightning_rl.lab.tuning.search.join_cluster", no_cluster)
     patch.setattr("lightning_rl.evolution.executors.join_cluster", no_cluster)
     patch.setattr("lightning_rl.lab.evaluate.play", played)

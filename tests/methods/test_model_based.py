@@ -1,14 +1,18 @@
 """Model-based runs as a user starts them."""
 
 import json
+from collections import Counter
 
 import pytest
+import torch
 from helpers import last, run_cli, run_dir
 from member_helpers import assert_same_runs, check_a_seed_of_many
+from pytorch_lightning import Callback, Trainer
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lightning_rl.cli import main
 from lightning_rl.core.config import build_config, merged_values
+from lightning_rl.methods.model_based import ModelBased
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.run.options import RunOptions
 from lightning_rl.run.processes import split_seeds
@@ -79,6 +83,34 @@ def test_imagination_needs_a_model(tmp_path, capsys):
     assert "is of ER, which replays and has no world model" in capsys.readouterr().err
     assert main(["--implementation", "ER", "--imagine"]) == 2
     assert "--imagine goes with --eval_agent CKPT" in capsys.readouterr().err
+
+
+class Spy(Callback):
+    """Counts the steps of each optimiser."""
+
+    def __init__(self):
+        self.steps = Counter()
+
+    def on_before_optimizer_step(self, trainer, pl_module, optimizer):
+        self.steps[type(optimizer).__name__] += 1
+
+
+def test_lightning_sees_every_update_and_keeps_weights_and_moments(tmp_path):
+    """Steps 5 to 19 update, model and values once each; two epochs tick the clock."""
+    small = {"hidden": [8], "batch_size": 4, "rollout_length": 2, "steps_per_epoch": 10, "eval_episodes": 1}
+    method = ModelBased("panflute-2", implementation="simple-model", seed=1, num_seeds=2, learning_starts=5, **small)
+    spy = Spy()
+    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+    trainer = Trainer(accelerator="cpu", max_epochs=2, callbacks=[spy], num_sanity_val_steps=0, **quiet)
+    trainer.fit(method, datamodule=method.rollouts())
+    assert spy.steps == {"MemberAdam": 30, "SGD": 2}
+    trainer.save_checkpoint(tmp_path / "all.ckpt")
+    saved = torch.load(tmp_path / "all.ckpt", weights_only=True)
+    agent = method.agent
+    assert torch.equal(saved["state_dict"]["agent.online.params"], agent.online.params)
+    assert torch.equal(saved["state_dict"]["agent.source.weights.params"], agent.source.weights.params)
+    assert torch.equal(saved["optimizer_states"][2]["state"][0]["exp_avg"], agent.source.weights.adam.moments["exp_avg"])
+    assert saved["optimizer_states"][1]["state"][0]["step"].tolist() == [15, 15]
 
 
 # Step size and temperature in the high-data and the low-data regime, by agent and environment, as published.

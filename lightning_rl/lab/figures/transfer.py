@@ -71,7 +71,7 @@ def bars(table: pd.DataFrame) -> pd.DataFrame:
     values = pd.DataFrame({"return mean": groups["return_mean"].mean(), "agents": groups.size().astype(float)})
     for name in ("train_steps", "episodes"):
         values[f"{name} mean"], values[f"{name} sd"] = groups[name].mean(), groups[name].std(ddof=0)
-    return values.rename_axis(columns="quantity").stack().rename("value").reset_index()
+    return values.rename_axis(columns="quantity").stack().reset_index(name="value")
 
 
 def draw_density(axes: Axes, table: pd.DataFrame, groups: Sequence[str]) -> None:

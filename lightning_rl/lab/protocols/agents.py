@@ -14,8 +14,8 @@ from lightning_rl.agents.base import NetConfig
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.core.arguments import add_force, count, non_negative
 from lightning_rl.core.config import has_key, parse_settings
+from lightning_rl.core.console import Advance, counting
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.progress import Advance, counting
 from lightning_rl.core.seeding import derive_seed, generator
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
 from lightning_rl.lab.protocols.models import Model, best_of_each, find_models

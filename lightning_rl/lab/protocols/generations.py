@@ -17,8 +17,8 @@ import pandas as pd
 
 from lightning_rl.core.arguments import count
 from lightning_rl.core.config import build_config, merged_values, parse_settings, refuse_unread
+from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.progress import counting
 from lightning_rl.core.seeding import generator
 from lightning_rl.evolution.callback import Generation
 from lightning_rl.lab.protocols.agents import add_csv, add_settings

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from lightning_rl.agents.tabular import TabularConfig
 from lightning_rl.core.arguments import count
-from lightning_rl.core.progress import counting
+from lightning_rl.core.console import counting
 from lightning_rl.envs.proxies import RewardProxy
 from lightning_rl.lab.protocols import agents
 from lightning_rl.lab.protocols.agents import AgentKind, Job, Stacks, train_stacks

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lightning_rl.core.arguments import count
-from lightning_rl.core.progress import counting
+from lightning_rl.core.console import counting
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
 from lightning_rl.lab.protocols import agents
 from lightning_rl.lab.protocols.agents import AgentKind, Job, Stacks, train_stacks

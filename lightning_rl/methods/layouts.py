@@ -1,6 +1,6 @@
 """What a checkpoint must hold, compared before any of it is used: see ``lightning_rl.core.contents``.
 
-The templates come from what the content is for: a freshly built method, its optimisers, its experience, a bare Trainer.
+The templates come from what the content is for: a freshly built method, its optimisers, its roll-outs, a bare Trainer.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import copy
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from pytorch_lightning import Callback, Trainer
@@ -18,6 +18,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from lightning_rl.core.contents import (
     Also,
     Count,
+    Fields,
     Flag,
     MismatchError,
     Number,
@@ -30,9 +31,12 @@ from lightning_rl.core.contents import (
 )  # fmt: skip
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import NAME_BYTES, SEED, SHOWN, shorten, shown
-from lightning_rl.methods.base import Method
-from lightning_rl.rollouts.data_module import Rollouts
 
+if TYPE_CHECKING:
+    from lightning_rl.methods.base import Method
+    from lightning_rl.rollouts.data_module import Rollouts
+
+ANOTHER = "use another checkpoint, or start anew under another --exp_name"
 _NAME = Text(NAME_BYTES)
 HPARAMS = {"implementation": _NAME, "gamename": _NAME, "seed": Count(0, SEED), "config": Plain(mapping=True)}
 
@@ -82,33 +86,60 @@ def data_key(data: Rollouts) -> str:
     return type(data).__qualname__
 
 
-def resume_layout(method: Method, data: Rollouts, epoch: int, callbacks: Sequence[Callback] = ()) -> Any:
+class CheckedCheckpoint(dict[str, Any]):
+    """A checkpoint that ``check_resumable`` has been through."""
+
+
+def check_resumable(
+    checkpoint: Mapping[str, Any], path: Path, method: Method, data: Rollouts | None, callbacks: Sequence[Callback] | None = None
+) -> CheckedCheckpoint:
+    """The checkpoint, from which training can be resumed.
+
+    Args:
+        checkpoint: the content of the file at ``path``.
+        method: freshly built.
+        data: its roll-outs, None where the Trainer has no data module.
+        callbacks: those whose state may be in the checkpoint besides the method's; None: anybody's.
+
+    Raises:
+        UserError: the first place that is not as the method, its data and their optimisers need it.
+    """
+    epoch = checkpoint.get("epoch")
+    epoch = epoch if type(epoch) is int and epoch >= 0 else 0
+    require(checkpoint, resume_layout(method, data, epoch, callbacks), path, ANOTHER)
+    return CheckedCheckpoint(checkpoint)
+
+
+def resume_layout(method: Method, data: Rollouts | None, epoch: int, callbacks: Sequence[Callback] | None = None) -> Any:
     """What a whole checkpoint after the epochs 0 to ``epoch`` may look like; one training step is an epoch.
 
-    callbacks: the user's own, whose state may be any plain data.
+    data, callbacks: as ``check_resumable`` takes them.
     """
-    done = epoch + 1
-    optimisers, schedulers = method.configure_optimizers()
-    template = {
+    done, anybody = epoch + 1, callbacks is None
+    given = method.configure_optimizers()
+    optimisers, schedulers = given if isinstance(given, tuple) else (given, [])
+    states = {**_callbacks(method, done), **{each.state_key: Optional(Fields({}, more=True)) for each in callbacks or ()}}
+    layout = {} if data is None else data.layout(done)
+    fields = {
         "epoch": epoch,
-        "global_step": done if method.automatic_optimization else Count(done),
+        "global_step": Count(done),
         "pytorch-lightning_version": Also(Text(SHOWN), _foreign_version),
         "state_dict": weights_layout(method),
         "loops": Also(_loops(), lambda loops: _wrong_counts(loops, epoch)),
-        "callbacks": {**_callbacks(method, done), **{each.state_key: Optional(Plain()) for each in callbacks}},
+        "callbacks": Fields(states, more=anybody),
         "optimizer_states": [optimiser_layout(optimiser) for optimiser in optimisers],
         "lr_schedulers": [_scheduler_layout(scheduler, done) for scheduler in schedulers],
         "hparams_name": OneOf((Text(NAME_BYTES), None)),
-        "hyper_parameters": Plain(),
-        **({data_key(data): layout} if (layout := data.layout(done)) else {}),
+        "hyper_parameters": Fields({name: method.hparams[name] for name in ("implementation", "gamename", "seed")}, more=True),
+        **({data_key(data): layout} if data is not None and layout else {}),
     }
-    return Also(template, _wrong_steps)
+    return Also(Fields(fields, more=anybody), _wrong_steps)
 
 
 def _callbacks(method: Method, done: int) -> dict[str, Any]:
     given = method.configure_callbacks()
-    own = [given] if isinstance(given, Callback) else given
-    return {callback.state_key: callback.layout(done) for callback in own if hasattr(callback, "layout")}
+    callbacks = [given] if isinstance(given, Callback) else given
+    return {callback.state_key: callback.layout(done) for callback in callbacks if hasattr(callback, "layout")}
 
 
 def optimiser_layout(optimiser: torch.optim.Optimizer) -> dict[str, Any]:
@@ -162,11 +193,14 @@ def _counters(example: Any) -> Any:
 
 
 def _wrong_counts(loops: Mapping[str, Any], epoch: int) -> str | None:
-    """Each epoch is one batch."""
+    """Each epoch is one batch. A checkpoint may be written before the epoch counts as processed, at the end of its evaluation."""
     fit, done = loops["fit_loop"], epoch + 1
     expected = {"ready": done, "started": done, "processed": done}
+    processed = max(fit["epoch_progress"]["current"]["processed"], epoch)
     found = {
-        "epoch_progress.current": (fit["epoch_progress"]["current"], {**expected, "completed": epoch}),
+        "epoch_progress.current": (
+            fit["epoch_progress"]["current"], {**expected, "processed": min(processed, done), "completed": epoch},
+        ),
         "epoch_loop.batch_progress.total": (fit["epoch_loop.batch_progress"]["total"], {**expected, "completed": done}),
         "epoch_loop.batch_progress.current": (
             fit["epoch_loop.batch_progress"]["current"], dict.fromkeys(("ready", "started", "processed", "completed"), 1),

@@ -1,0 +1,223 @@
+"""What a run does beside training: it stops, shows how far it is, films, and writes checkpoints."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from pytorch_lightning import Callback, LightningModule, Trainer
+from pytorch_lightning.callbacks import Checkpoint
+
+from lightning_rl.core.console import ProgressBar
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.files import remove
+from lightning_rl.core.types import ActionMode
+from lightning_rl.rollouts.data_module import evaluation_requests
+from lightning_rl.rollouts.player import Player, record_episode
+from lightning_rl.run.checkpoints import read_checkpoint
+from lightning_rl.run.state import LAST
+
+MONITOR = "eval/return_mean"
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+RETURNS = {
+    "rollout": "rollout/return_mean",
+    "fitness": "es/fitness_mean",
+    "eval": "eval/return_mean",
+    "greedy": "eval_greedy/return_mean",
+}
+"""What a run has learned, by the word that the bar has for it: in training, then in the last evaluation."""
+
+
+class StopOnSignal(Callback):
+    """Finishes the epoch, so that ``last.ckpt`` is exact, then stops. A second signal leaves at once.
+
+    ``received`` is the signal's number, or 0.
+    """
+
+    def __init__(self) -> None:
+        self.received = 0
+        self._before: dict[int, Any] = {}
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return  # only the main thread may set handlers; a Ray worker trains in another
+        for number in _SIGNALS:  # after Lightning has set its own handlers
+            self._before[number] = signal.signal(number, self._handle)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.received:
+            raise KeyboardInterrupt
+        self.received = number
+        print(
+            f"\n{signal.Signals(number).name}: finishing this epoch and writing last.ckpt; once more to leave at once",
+            file=sys.stderr, flush=True,
+        )  # fmt: skip
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if self.received:
+            trainer.should_stop = True
+
+    def _restore(self) -> None:
+        while self._before:
+            signal.signal(*self._before.popitem())
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._restore()
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        self._restore()
+
+
+class StopAtEnvSteps(Callback):
+    """Stops after the epoch in which ``max_env_steps`` training steps are reached; that epoch is evaluated.
+
+    Methods that can stop within an epoch make the last one shorter; others end with the collection that reaches the budget.
+    """
+
+    def __init__(self, max_env_steps: int):
+        self.max_env_steps = max_env_steps
+
+    def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
+        trainer.should_stop = int(pl_module.env_steps) >= self.max_env_steps  # resumed with nothing left to do
+
+    def on_train_batch_end(self, trainer: Trainer, pl_module: Any, *args: Any) -> None:
+        if int(pl_module.env_steps) >= self.max_env_steps:
+            trainer.should_stop = True
+            trainer.check_val_every_n_epoch = 1  # so that this epoch is evaluated
+
+
+class RunProgress(Callback):
+    """Steps per second, last returns and the time left, by whichever budget ends first."""
+
+    def __init__(self, name: str, max_epochs: int, max_env_steps: int | None):
+        self.name, self.max_epochs, self.max_env_steps = name, max_epochs, max_env_steps
+        self._bar: ProgressBar | None = None
+        self._started = time.monotonic()
+        self._steps_at_start = 0
+
+    def share(self, epochs: int, env_steps: int) -> float:
+        """Share of the budget that is used, 0 .. 1."""
+        by_steps = env_steps / self.max_env_steps if self.max_env_steps else 0.0
+        return min(1.0, max(epochs / self.max_epochs, by_steps))
+
+    def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
+        self._started = time.monotonic()
+        self._steps_at_start = int(pl_module.env_steps)
+        self._bar = ProgressBar(self.name, self.share(trainer.current_epoch, self._steps_at_start))
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: Any) -> None:
+        assert self._bar is not None
+        steps, epoch = int(pl_module.env_steps), trainer.current_epoch + 1
+        rate = (steps - self._steps_at_start) / max(time.monotonic() - self._started, 1e-9)
+        returns = last_returns(pl_module.scalars)
+        counts = (f"epoch {epoch}/{self.max_epochs}", f"{steps / 1e6:.2f}M steps")
+        self._bar.show(self.share(epoch, steps), [*returns[:1], f"{rate:,.0f} steps/s", *returns[1:], *counts])
+
+    def _close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def on_train_end(self, trainer: Trainer, pl_module: Any) -> None:
+        self._close()
+
+    def on_exception(self, trainer: Trainer, pl_module: Any, exception: BaseException) -> None:
+        self._close()
+
+
+def last_returns(scalars: Mapping[str, float]) -> list[str]:
+    """What was obtained last, e.g. ``rollout 12.3`` and ``eval 14.0``."""
+    found = [(word, scalars[tag]) for word, tag in RETURNS.items() if tag in scalars]
+    return [f"{word} {value:.1f}" if abs(value) >= 10 else f"{word} {value:.2f}" for word, value in found]
+
+
+class Recorder(Callback):
+    """Every ``interval`` epochs, films one sampled and one greedy episode to ``recordings/epoch_<k>/<mode>.mp4``."""
+
+    def __init__(self, run_dir: Path, interval: int):
+        self.run_dir, self.interval = run_dir, interval
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: Any) -> None:
+        epoch = trainer.current_epoch
+        if (epoch + 1) % self.interval:
+            return
+        player = Player(pl_module.spec, pl_module.policy, next_command=pl_module.command_rule())
+        modes: tuple[ActionMode, ...] = ("sampled", "greedy")
+        for mode in modes:
+            command = pl_module.first_command()
+            (request,) = evaluation_requests(pl_module.seed, "recording", epoch, 1, command, mode)
+            path = self.run_dir / "recordings" / f"epoch_{epoch}" / f"{mode}.mp4"
+            pl_module.eval_env_steps += record_episode(player, request, path).env_steps
+
+
+class LastCheckpoint(Checkpoint):
+    """Writes ``last.ckpt``, all that resuming needs, every ``interval`` epochs and when the run stops."""
+
+    def __init__(self, run_dir: Path, interval: int):
+        self.path, self.interval = run_dir / LAST, interval
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        done = trainer.current_epoch + 1
+        if done % self.interval == 0 or done == trainer.max_epochs or trainer.should_stop:
+            trainer.save_checkpoint(self.path)
+
+
+class BestCheckpoint(Checkpoint):
+    """Keeps the weights of the best sampled evaluation return, one small file in each of ``folders``.
+
+    Lightning's ModelCheckpoint believes the paths that stand in a checkpoint, and removes what is there. Here the files say what
+    is best: each holds its score, and what is removed has a name of ours in a folder of ours. So a run may be moved.
+    """
+
+    def __init__(self, folders: Sequence[Path]):
+        self.folders = folders
+        self.score = -math.inf
+        self._epochs: set[int] = set()
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        found = [scores(folder) for folder in self.folders]
+        self._epochs = set().union(*found)
+        common = set.intersection(*(set(each) for each in found))
+        if common and trainer.ckpt_path is not None:  # else they are of an attempt that left no last.ckpt
+            best = max(common, key=lambda epoch: found[0][epoch])
+            self.score = found[0][best]
+            self._keep(best)
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        score, epoch = float(trainer.callback_metrics[MONITOR]), trainer.current_epoch
+        if score > self.score:
+            trainer.save_checkpoint(_path(self.folders[0], epoch), weights_only=True, storage_options={MONITOR: score})
+            self.score = score
+            self._keep(epoch)
+
+    def _keep(self, best: int) -> None:
+        for epoch in sorted(self._epochs - {best}):
+            for folder in self.folders:
+                if (path := _path(folder, epoch)).exists():
+                    remove(path)
+        self._epochs = {best}
+
+
+def scores(folder: Path) -> dict[int, float]:
+    """The score of each best checkpoint in the folder by its epoch; files without a score are not ours to remove."""
+    found = {}
+    for path in folder.glob("epoch=*.ckpt"):
+        if (match := re.fullmatch(r"epoch=(\d{1,12})\.ckpt", path.name)) and path == _path(folder, int(match[1])):
+            with contextlib.suppress(UserError):  # damaged: it is written over when its turn comes
+                score = read_checkpoint(path).get(MONITOR)
+                if isinstance(score, float) and not math.isnan(score):
+                    found[int(match[1])] = score
+    return found
+
+
+def _path(folder: Path, epoch: int) -> Path:
+    return folder / f"epoch={epoch}.ckpt"
