@@ -20,9 +20,8 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from lightning_rl.agents.step_training import StepTraining
 from lightning_rl.core.config import build_config, merged_values
-from lightning_rl.methods.model_based import ModelBased
+from lightning_rl.methods.model_based import ModelBased, StepTraining
 from lightning_rl.methods.registry import implementation
 
 REFERENCE = {

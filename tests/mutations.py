@@ -606,9 +606,9 @@ _AGENTS = [
     _area("agents/optim.py", "agents/test_reference_values.py", ("/ (1 - beta1**count)", "")),
     _area("agents/optim.py", "agents/test_optim.py agents/test_reference_ppo.py", ("(norm + 1e-6)).clamp(max=1)", "(norm + 1e-6))")),
     _area("agents/optim.py", "agents/test_reference_model_based.py", ('weight_decay=group["weight_decay"] / group["lr"]', 'weight_decay=group["weight_decay"]')),
-    _area("agents/step_training.py", "agents/test_chain.py::test_model_based_agents_find_the_values", ("(~outcome.terminated).float()", "torch.ones_like(outcome.reward)")),
+    _area("methods/model_based.py", "agents/test_chain.py::test_model_based_agents_find_the_values", ("(~outcome.terminated).float()", "torch.ones_like(outcome.reward)")),
     _area(
-        "agents/step_training.py", "agents/test_model_based.py",
+        "methods/model_based.py", "agents/test_model_based.py",
         ("if not self.stale_observation:", "if self.stale_observation:"),
         ("total += reward.masked_fill(over, 0)", "total += reward"),
     ),

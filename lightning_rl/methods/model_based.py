@@ -7,21 +7,225 @@ of latents (categorical, Gaussian). An epoch is ``steps_per_epoch`` environment 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
+import numpy as np
 import torch
 from pytorch_lightning.core.optimizer import LightningOptimizer
+from torch import Tensor
 
 from lightning_rl.agents.model_based import ModelBasedConfig, ModelBasedDQN
-from lightning_rl.agents.step_training import StepTraining, play
-from lightning_rl.core.seeding import derive_seed
+from lightning_rl.core.contents import Count, rows_like
+from lightning_rl.core.seeding import NOISE, MemberNoise, derive_seed
+from lightning_rl.core.types import FloatArray
 from lightning_rl.envs.adapters import func_env
+from lightning_rl.envs.batch import PooledBatch
 from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.functional.distributions import Categorical
+from lightning_rl.functional.value_learning import boltzmann
 from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.stacked import Scores, StackedMethod
+from lightning_rl.nets.members import MemberMLP
 from lightning_rl.nets.policies import Policy
-from lightning_rl.nets.world_policy import WorldPolicy
+from lightning_rl.nets.world_models import RealSteps, WorldModel
 from lightning_rl.rollouts.data_module import Evaluation, Rollouts
+
+_LOOP = ("obs", "_return", "_length")
+
+
+class StepTraining:
+    """Trains the members of ``agent`` in lock-step, one environment each; episodes end where the environment ends them.
+
+    stale_observation: as in the paper's code, an episode's first action and first transition start from the last observation of
+    the episode before, but for the first step of a fresh ``run``.
+    """
+
+    def __init__(self, agent: ModelBasedDQN, stale_observation: bool = False):
+        self.agent, self.stale_observation = agent, stale_observation
+        self.envs = PooledBatch(agent.env, agent.seeds)
+        self.step = 0
+        n = len(agent.seeds)
+        self.obs = self.envs.obs
+        self._return = torch.zeros(n)
+        self._length = torch.zeros(n, dtype=torch.int64)
+        self.reward = torch.zeros(n)  # sum over the last run
+        self.ended: list[list[tuple[float, int]]] = [[] for _ in range(n)]  # (return, length) of its episodes
+
+    def run(self, steps: int, fresh: bool = True, optimizers: Sequence[Any] | None = None) -> None:
+        """``steps`` environment steps of every member, with the learning that goes with them.
+
+        fresh: at the start of an epoch. optimizers: those of the agent as Lightning wraps them; None: as they are.
+        """
+        optimizers = self.agent.optimizers() if optimizers is None else optimizers
+        if fresh:
+            self.obs = self.envs.obs
+        self.reward, self.ended = torch.zeros_like(self._return), [[] for _ in self.ended]
+        for _ in range(steps):
+            self._step(optimizers)
+
+    def _step(self, optimizers: Sequence[Any]) -> None:
+        agent, state, obs = self.agent, self.envs.state, self.obs
+        action = agent.act(obs, self.step)
+        outcome = self.envs.step(action)
+        agent.source.remember(state, RealSteps(obs, action, outcome.reward, (~outcome.terminated).float(), outcome.obs))
+        self._return += outcome.reward
+        self._length += 1
+        self.reward += outcome.reward
+        self.obs = outcome.obs
+        if outcome.terminated.any():
+            self._episodes_end(outcome.terminated)
+        agent.learn(self.step, optimizers)
+        self.step += 1
+
+    def _episodes_end(self, over: Tensor) -> None:
+        fresh = self.envs.reset(over)
+        if not self.stale_observation:
+            self.obs = fresh
+        for n in over.nonzero().flatten().tolist():
+            self.ended[n].append((float(self._return[n]), int(self._length[n])))
+        self._return.masked_fill_(over, 0)
+        self._length.masked_fill_(over, 0)
+
+    def snapshot(self) -> dict[str, Any]:
+        """All that the rest of the training depends on, the members' rows in order; see ``run.member_checkpoints``."""
+        return {
+            "step": self.step, "members": torch.arange(len(self.agent.seeds)), "results": {},
+            "loop": {name: getattr(self, name) for name in _LOOP},
+            "envs": self.envs.snapshot(), "memory": self.agent.source.memory.snapshot(),
+        }  # fmt: skip
+
+    def layout(self, most_steps: int) -> dict[str, Any]:
+        """What ``snapshot`` may look like after ``most_steps`` steps, or fewer: a budget may end within an epoch."""
+        agent, everyone = self.agent, len(self.agent.seeds)
+        return {
+            "step": Count(0, most_steps), "members": torch.arange(everyone), "results": {},
+            "loop": rows_like({name: getattr(self, name) for name in _LOOP}, everyone),
+            "envs": self.envs.layout(everyone), "memory": agent.source.memory_layout(),
+        }  # fmt: skip
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Goes on from a snapshot."""
+        self.step = state["step"]
+        for name, value in state["loop"].items():
+            setattr(self, name, value)
+        self.envs.restore(state["envs"])
+        self.agent.source.memory.restore(state["memory"])
+
+
+@torch.no_grad()
+def play(agent: ModelBasedDQN, seeds: Sequence[int], episodes: int, horizon: int, greedy: bool) -> tuple[Tensor, Tensor]:
+    """Returns and lengths ``[N, K]`` of ``episodes`` = K fresh episodes of each member, cut at ``horizon`` steps.
+
+    seeds: one for each member, from which all that happens follows.
+    """
+    env, shape = agent.env, (len(seeds), episodes)
+
+    def noise(purpose: str, size: int, kind: str) -> MemberNoise:
+        block = max(1, 20_000 // (episodes * max(size, 1)))
+        return MemberNoise(seeds, purpose, (episodes, size), kind, block=block)
+
+    chance = noise("play events", env.step_noise_size, "uniform")
+    gumbel = noise("play actions", env.action_size, "gumbel")
+    codes = noise("play codes", agent.source.encode_noise_size, agent.source.noise_kind)
+    state = env.reset(noise("play starts", env.reset_noise_size, "uniform").at(0))
+    obs = env.observe(state)
+    total, length = torch.zeros(shape), torch.zeros(shape, dtype=torch.int64)
+    over = torch.zeros(shape, dtype=torch.bool)
+    for t in range(horizon):
+        q = agent.values(obs, None if greedy else codes.at(t))
+        action = q.argmax(-1) if greedy else boltzmann(q, agent.cfg.temperature, gumbel.at(t))
+        state, obs, reward, terminated, _ = env.step(state, action, chance.at(t))
+        total += reward.masked_fill(over, 0)
+        length += ~over
+        over |= terminated
+        if env.episodic and over.all():
+            break
+    return total, length
+
+
+class ModelBasedRollouts(Rollouts):
+    """Hands the training to the method once per epoch, and carries it in checkpoints."""
+
+    def __init__(self, method: ModelBased):
+        super().__init__(ModelBasedEvaluation(method, None))
+        self.steps_per_epoch = method.cfg.steps_per_epoch
+        self.training = StepTraining(method.agent, "stale-observation" in method.cfg.faithful)
+
+    def next_batch(self) -> StepTraining:
+        return self.training
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.training.snapshot()
+
+    def layout(self, done: int) -> dict[str, Any]:
+        return self.training.layout(done * self.steps_per_epoch)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.training.restore(state_dict)
+
+
+class ModelBasedEvaluation(Evaluation):
+    """Evaluates all members in one batch, sampled and greedy; each episode is cut at the environment's horizon."""
+
+    method: ModelBased
+
+    def play(self) -> list[dict[str, Any]]:
+        method, epoch = self.method, self.method.current_epoch
+        seeds = [derive_seed(seed, "evaluation", epoch) for seed in method.seeds]
+        members: list[dict[str, Any]] = [{} for _ in seeds]
+        for prefix, greedy in (("eval", False), ("eval_greedy", True)):
+            returns, lengths = play(method.agent, seeds, method.cfg.eval_episodes, method.spec.horizon, greedy)
+            for scores, own, steps in zip(members, returns.tolist(), lengths.tolist(), strict=True):
+                scores[prefix] = (own, steps)
+        return members
+
+
+class WorldPolicy(Policy):
+    """Boltzmann actions for the values of features. The parameters ``[1, D]`` are those of one member.
+
+    learned: a world model and its parameters, which travel with the policy; None: features are observations.
+    """
+
+    values: Tensor
+    world: Tensor
+
+    def __init__(self, net: MemberMLP, values: Tensor, temperature: float, learned: tuple[WorldModel, Tensor] | None):
+        super().__init__(torch.nn.Module(), Categorical, net.out_size)
+        self.value_net, self.temperature = net, temperature
+        self.model: WorldModel | None = learned[0] if learned else None
+        world = learned[1] if learned else torch.empty(1, 0)
+        self.register_buffer("values", values.clone())
+        self.register_buffer("world", world.clone())
+
+    @property
+    def noise_size(self) -> int:
+        return self.action_size + (0 if self.model is None else self.model.encode_noise_size)
+
+    def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        action = super().draw_noise(rng, (*shape[:-1], self.action_size))
+        if self.model is None:
+            return action
+        code = NOISE[self.model.noise_kind](rng, (*shape[:-1], self.model.encode_noise_size))
+        return np.concatenate([action, code.astype(np.float32)], axis=-1)
+
+    def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
+        """Actions ``[B]`` for obs ``[B, O]``; zero noise gives the greedy action, for the mode of a latent."""
+        action, code = noise.split([self.action_size, noise.shape[-1] - self.action_size], dim=-1)
+        features = self.features(obs, code)
+        q = self.value_net(self.values, features.unsqueeze(0)).squeeze(0)
+        return (q / self.temperature + action).argmax(-1)
+
+    def features(self, obs: Tensor, code: Tensor) -> Tensor:
+        """Features ``[B, X]`` for obs ``[B, O]`` and noise ``[B, Z]``, where zeros ask for the mode."""
+        if self.model is None:
+            return obs
+        layers, x = self.model.layers(self.world), obs.unsqueeze(0)
+        mode = self.model.encode(layers, x, None).squeeze(0)
+        if not code.any():
+            return mode
+        sample = self.model.encode(layers, x, code.unsqueeze(0)).squeeze(0)
+        return torch.where((code == 0).all(-1, keepdim=True), mode, sample) if code.shape[-1] else sample
 
 
 @register_method("ER", "perfect-model", "simple-model", "categorical-latent", "gaussian-latent")
@@ -85,40 +289,3 @@ def _rollout_scalars(training: StepTraining, member: int, steps: int) -> dict[st
         returns, lengths = zip(*training.ended[member], strict=True)
         scalars |= {"rollout/return_mean": sum(returns) / len(returns), "rollout/length_mean": sum(lengths) / len(lengths)}
     return scalars
-
-
-class ModelBasedRollouts(Rollouts):
-    """Hands the training to the method once per epoch, and carries it in checkpoints."""
-
-    def __init__(self, method: ModelBased):
-        super().__init__(ModelBasedEvaluation(method, None))
-        self.steps_per_epoch = method.cfg.steps_per_epoch
-        self.training = StepTraining(method.agent, "stale-observation" in method.cfg.faithful)
-
-    def next_batch(self) -> StepTraining:
-        return self.training
-
-    def state_dict(self) -> dict[str, Any]:
-        return self.training.snapshot()
-
-    def layout(self, done: int) -> dict[str, Any]:
-        return self.training.layout(done * self.steps_per_epoch)
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.training.restore(state_dict)
-
-
-class ModelBasedEvaluation(Evaluation):
-    """Evaluates all members in one batch, sampled and greedy; each episode is cut at the environment's horizon."""
-
-    method: ModelBased
-
-    def play(self) -> list[dict[str, Any]]:
-        method, epoch = self.method, self.method.current_epoch
-        seeds = [derive_seed(seed, "evaluation", epoch) for seed in method.seeds]
-        members: list[dict[str, Any]] = [{} for _ in seeds]
-        for prefix, greedy in (("eval", False), ("eval_greedy", True)):
-            returns, lengths = play(method.agent, seeds, method.cfg.eval_episodes, method.spec.horizon, greedy)
-            for scores, own, steps in zip(members, returns.tolist(), lengths.tolist(), strict=True):
-                scores[prefix] = (own, steps)
-        return members

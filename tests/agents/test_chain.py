@@ -11,9 +11,9 @@ from member_helpers import agent_of, ddqn_of, epsilon, off_policy, ppo_of, table
 from model_based_helpers import config
 
 from lightning_rl.agents.model_based import ModelBasedDQN
-from lightning_rl.agents.step_training import StepTraining
 from lightning_rl.agents.training import MemberTraining
 from lightning_rl.envs.batch import FuncBatch
+from lightning_rl.methods.model_based import StepTraining
 from lightning_rl.nets.members import MemberMLP
 
 SEEDS = [1, 2, 3, 4, 5]

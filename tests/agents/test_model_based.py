@@ -6,8 +6,8 @@ from model_based_helpers import KINDS, config
 
 from lightning_rl.agents.model_based import ModelBasedDQN, RecordedPass, in_order
 from lightning_rl.agents.optim import MemberAdam
-from lightning_rl.agents.step_training import StepTraining, play
 from lightning_rl.envs.generalisation import ButtonGrid, PanFlute, ProcMaze
+from lightning_rl.methods.model_based import StepTraining, play
 
 
 def make(kind, env, seeds, **changes):
