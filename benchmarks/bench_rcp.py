@@ -25,8 +25,8 @@ from rich.table import Table
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lightning_rl.core.config import build_config, merged_values, parse_settings
-from lightning_rl.methods.reward_conditioned import RCPA
-from lightning_rl.methods.reward_conditioned_configs import RCPAConfig
+from lightning_rl.methods.upside_down import RCPA
+from lightning_rl.methods.upside_down_config import UpsideDownConfig
 from lightning_rl.run.options import RunOptions
 from lightning_rl.run.train import train_and_report
 
@@ -43,14 +43,15 @@ def seconds_per_1000(call: Callable[[], object], repeats: int = 2000) -> float:
     return (time.perf_counter() - started) / repeats * 1000
 
 
-def update_speeds(config: RCPAConfig) -> dict[str, float]:
+def update_speeds(config: UpsideDownConfig) -> dict[str, float]:
     """Seconds per 1000 updates of the policy and of the critic, and of the policy's matrix products."""
     torch.set_num_threads(1)
     method = RCPA("lunarlander", seed=0, config=dataclasses.asdict(config))
     trainer = Trainer(accelerator="cpu", logger=False, enable_checkpointing=False, enable_model_summary=False)
     trainer.strategy.connect(method)
     method.trainer, trainer.strategy.optimizers = trainer, method.configure_optimizers()[0]
-    batch = config.batch_size
+    batch, critic = config.batch_size, method.critic
+    assert critic is not None
     obs, command, weight = torch.randn(batch, 8), torch.randn(batch, 1), torch.ones(batch)
     action, target = torch.randint(4, (batch,)), torch.randn(batch)
     sizes = [8, *config.hidden, 4]
@@ -66,7 +67,7 @@ def update_speeds(config: RCPAConfig) -> dict[str, float]:
     return {
         "policy update": seconds_per_1000(lambda: method.update(obs, command, action, weight)),
         "its matrix products alone": seconds_per_1000(products),
-        "critic update": seconds_per_1000(lambda: method.update_critic(obs, target)),
+        "critic update": seconds_per_1000(lambda: method.update_critic(critic, obs, target)),
     }
 
 
@@ -90,7 +91,7 @@ def main() -> None:
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
     settings = {"max_env_steps": arguments.steps, **parse_settings(arguments.settings)}
-    config = build_config(RCPAConfig, [*merged_values("RCP-A", "lunarlander"), ("--set", settings)])
+    config = build_config(UpsideDownConfig, [*merged_values("RCP-A", "lunarlander"), ("--set", settings)])
     table = Table("", "seconds", title=f"RCP-A on LunarLander, batches of {config.batch_size}, one thread")
     for name, seconds in update_speeds(config).items():
         table.add_row(f"1000 x {name}", f"{seconds:.3f}")

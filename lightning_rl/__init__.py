@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from lightning_rl.methods.policy_gradient import AAC, REINFORCE
     from lightning_rl.methods.proxy_search import RN, SE
     from lightning_rl.methods.registry import register_method
-    from lightning_rl.methods.reward_conditioned import RCPA, RCPR
     from lightning_rl.methods.supervised_model import MBRL
-    from lightning_rl.methods.upside_down import UDRL
+    from lightning_rl.methods.upside_down import RCPA, RCPR, UDRL
     from lightning_rl.run.loading import LoadedAgent, load
     from lightning_rl.run.train import Run, train
 
@@ -33,8 +32,7 @@ _NAMES = {
     "core.gamenames": ("register_env",),
     "methods.registry": ("register_method",),
     "envs.proxy_env": ("load_proxy",),
-    "methods.upside_down": ("UDRL",),
-    "methods.reward_conditioned": ("RCPR", "RCPA"),
+    "methods.upside_down": ("UDRL", "RCPR", "RCPA"),
     "methods.policy_gradient": ("REINFORCE", "AAC"),
     "methods.agents": ("QL", "SARSA", "DDQN", "DuelingDDQN", "TD3", "TD3Discrete", "PPO", "register_agent"),
     "methods.proxy_search": ("SE", "RN"),

@@ -171,9 +171,9 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
     method, known = found.name, keys(found)
     flags = {f"--{key}": (key, getattr(arguments, key)) for key in ("max_epochs", "eval_episodes")}
     if arguments.no_expo_weighting:
-        if "exp_weights" not in known:
+        if "weights" not in known:
             raise UserError(f"--no_expo_weighting: {method} has no exponential weights; leave it out")
-        flags["--no_expo_weighting"] = ("exp_weights", False)
+        flags["--no_expo_weighting"] = ("weights", "none")
     settings = with_flags(
         parse_settings(arguments.settings), {flag: (key, value) for flag, (key, value) in flags.items() if value is not None}
     )

@@ -125,7 +125,7 @@ _RUN_FLAGS = (
     _flag(
         "--config", RUN, "keys of the config from a run's config.yaml or a search's best.yaml", type=checked_path, metavar="YAML"
     ),
-    _flag("--no_expo_weighting", RUN, "same as --set exp_weights=false (RCP-R and RCP-A)", action="store_true"),
+    _flag("--no_expo_weighting", RUN, "same as --set weights=none (UDRL, RCP-R and RCP-A)", action="store_true"),
 )  # fmt: skip
 _PLACE_FLAGS = (
     _flag(

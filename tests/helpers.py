@@ -20,7 +20,7 @@ from lightning_rl.envs.grids import GRID_WORLDS
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.functional.distributions import distribution_for
 from lightning_rl.methods.registry import IMPLEMENTATIONS
-from lightning_rl.nets.command import GatedNet
+from lightning_rl.nets.command import GatedNet, ScaledCommand
 from lightning_rl.nets.policies import Policy
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -106,7 +106,7 @@ def last(logdir: Path, implementation: str, gamename: str = "cartpole", seed: in
 def toy_policy(spec: EnvSpec, seed: int = 0) -> Policy:
     torch.manual_seed(seed)
     distribution = distribution_for(spec.continuous)
-    net = GatedNet(spec.obs_size, distribution.output_size(spec.action_size), [8, 8], (0.01, 0.01))
+    net = ScaledCommand(GatedNet(spec.obs_size, 2, distribution.output_size(spec.action_size), [8, 8]), (0.01, 0.01))
     return Policy(net, distribution, spec.action_size)
 
 

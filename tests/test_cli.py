@@ -48,7 +48,7 @@ def refused(capsys, code: int) -> str:
         (["--set", "overlap=3"], ["key 'overlap'", "valid boolean", "got 3"]),
         (["--set", "hidden=[]"], ["key 'hidden'", "at least 1 item"]),
         (["--set", "hidden=[32, 0]"], ["key 'hidden'", "greater than 0"]),
-        (["--set", "network=transformer"], ["key 'network'", "'gated', 'hyper' or 'bilinear'", "got 'transformer'"]),
+        (["--set", "network=transformer"], ["key 'network'", "'gated', 'layers', 'hyper' or 'bilinear'", "got 'transformer'"]),
         (["--set", "learning_rate"], ["expected key=value"]),
         (["--set", "hidden=[1,"], ["--set hidden: not valid YAML"]),
         (["--seed", "-1"], ["--seed", "-1 is negative"]),
@@ -66,9 +66,8 @@ def refused(capsys, code: int) -> str:
         (["--implementation", "PPO", "--set", "batch_size=60"], ["batch_size 60 does not divide rollout_steps 2048"]),
         (["--executor", "ray"], ["--executor ray: UDRL evaluates no population", "leave it out"]),
         (["--eval_command", "return=3"], ["--eval_command goes with --eval_agent"]),
-        (["--no_expo_weighting"], ["--no_expo_weighting: UDRL has no exponential weights"]),
         (["--implementation", "vpg", "--no_expo_weighting"], ["--no_expo_weighting: REINFORCE has no exponential weights"]),
-        (["--preset", "paper"], ["--preset 'paper' is not in upside_down.yaml, block 'UDRL'; it has: none"]),
+        (["--preset", "paper"], ["--preset 'paper' is not in upside_down.yaml, block 'UDRL'; it has: original"]),
         (["--implementation", "RCP-A", "--preset", "originl"], ["'originl' is not in", "'RCP-A'; did you mean 'original'?"]),
         (["--implementation", "RCP-A", "--set", "target=mean"], ["key 'target'", "'tilted', 'quantile' or 'max'"]),
         (["--implementation", "RCP-A", "--set", "gae_lambda=1.5"], ["key 'gae_lambda'", "less than or equal to 1"]),
@@ -183,7 +182,7 @@ def test_bad_checkpoints(flag, trained, capsys, tmp_path):
     (tmp_path / "bare.ckpt").write_bytes(pickle.dumps(Payload(tmp_path / "ran")))
     torch.save({"state_dict": {}}, tmp_path / "foreign.ckpt")
     changed = bytearray(whole)
-    tensor = torch.load(trained, weights_only=True)["state_dict"]["policy.net.embed_obs.weight"]
+    tensor = torch.load(trained, weights_only=True)["state_dict"]["policy.net.net.embed_obs.weight"]
     changed[whole.index(tensor.numpy().tobytes())] ^= 0xFF
     (tmp_path / "flipped.ckpt").write_bytes(bytes(changed))
     for name, expected in {
@@ -274,8 +273,8 @@ def test_a_flag_of_training_is_refused_where_a_checkpoint_is_evaluated(flags, ca
         (["--ray_address", "a:1", "--executor", "serial"], "--ray_address goes with --executor ray"),
         (["--max_epochs", "2", "--set", "max_epochs=5"], "--max_epochs contradicts --set max_epochs=5; leave one of them out"),
         (["--eval_episodes", "2", "--set", "eval_episodes=5"], "--eval_episodes contradicts --set eval_episodes=5"),
-        (["--implementation", "RCP-A", "--no_expo_weighting", "--set", "exp_weights=true"],
-         "--no_expo_weighting contradicts --set exp_weights=True"),
+        (["--implementation", "RCP-A", "--no_expo_weighting", "--set", "weights=advantage"],
+         "--no_expo_weighting contradicts --set weights='advantage'"),
         (["--set", "batch_size=2", "--set", "batch_size=3"], "--set batch_size is given twice, 2 and 3; leave one out"),
         (["--use_tune", "--max_epochs", "3", "--tune", "budget={max_epochs: 2}"], "max_epochs (or its flag): the search sets it"),
         (["--use_tune", "--set", "batch_size=3", "--tune", "search={batch_size: {choice: [1, 2]}}"], "--set batch_size"),

@@ -44,7 +44,7 @@ CHANGES = [
     ((*OPTIMISER, "param_groups", 0, "lr"), "x", "optimizer_states[1].param_groups[0].lr: 'x'"),
     ((*OPTIMISER, "param_groups", 0, "amsgrad"), True, "optimizer_states[1].param_groups[0].amsgrad: True, expected False"),
     (("optimizer_states",), None, "top level: lacks optimizer_states"),
-    (("state_dict", "net.body.0.weight"), torch.full((8, 8), NAN), "state_dict.net.body.0.weight: 64 of 64 numbers are NaN"),
+    (("state_dict", "learner.net.net.body.0.weight"), torch.full((8, 8), NAN), "body.0.weight: 64 of 64 numbers are NaN"),
     (("state_dict", "env_steps"), torch.tensor(-5), "state_dict.env_steps: numbers from -5"),
     (("state_dict", "env_steps"), torch.tensor(2.0), "state_dict.env_steps: float32 [], expected int64 []"),
     (("loops",), {}, "loops: lacks fit_loop"),
@@ -56,10 +56,10 @@ CHANGES = [
     (("callbacks",), None, "top level: lacks callbacks"),
     (EXPERIENCE, None, "lacks UpsideDownRollouts"),
     ((*EXPERIENCE, "epoch"), 7, "UpsideDownRollouts.epoch: 7, expected 2"),
-    ((*EXPERIENCE, "buffer", "length"), torch.ones(8, dtype=torch.int64), "steps are not those of its 8 episodes"),
+    ((*EXPERIENCE, "buffer", "lengths"), [1] * 8, "steps are not those of its 8 episodes"),
     ((*EXPERIENCE, "buffer", "best"), 99, "UpsideDownRollouts.buffer.best: 99, expected a whole number from 1 to 10"),
     ((*EXPERIENCE, "under_way", "requests"), [], "UpsideDownRollouts.under_way.requests: a list of 0"),
-    ((*EXPERIENCE, "under_way", "behaviour", "net.body.2.bias"), torch.zeros(9), "behaviour.net.body.2.bias: float32 [9]"),
+    ((*EXPERIENCE, "under_way", "behaviour", "net.net.body.2.bias"), torch.zeros(9), "net.net.body.2.bias: float32 [9]"),
     (("hyper_parameters",), 3, "hyper_parameters: 3, expected a dict"),
     (("hyper_parameters", "config"), [1], "hyper_parameters.config: a list of 1, expected a dict"),
     (("hyper_parameters", "config", "batch_size"), torch.ones(2), "config.batch_size: float32 [2]"),
@@ -97,10 +97,10 @@ def test_a_checkpoint_of_another_seed_is_refused_with_the_remedy(finished, tmp_p
 def test_weights_that_are_not_numbers_are_refused_by_name(finished, tmp_path, capsys, flags):
     _, content = finished
     bad = tmp_path / "bad.ckpt"
-    torch.save(changed(content, ("state_dict", "policy.net.body.2.bias"), torch.tensor([0.0, NAN])), bad)
+    torch.save(changed(content, ("state_dict", "policy.net.net.body.2.bias"), torch.tensor([0.0, NAN])), bad)
     where = ["--logdir", str(tmp_path), "--gamename", "cartpole", "--num_workers", "0", "--set=hidden=[8,8]"]
     assert main([*(where if "--reload" in flags else []), *flags, str(bad)]) == 2
-    assert "state_dict.policy.net.body.2.bias: 1 of 2 numbers are NaN or infinite" in capsys.readouterr().err
+    assert "state_dict.policy.net.net.body.2.bias: 1 of 2 numbers are NaN or infinite" in capsys.readouterr().err
 
 
 def test_a_config_of_larger_networks_than_the_file_can_hold_builds_none(finished, tmp_path, capsys):

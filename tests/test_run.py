@@ -112,12 +112,12 @@ def test_seeds_differ(tmp_path):
     for seed in ("1", "2"):
         assert run_cli(tmp_path, "--max_epochs", "1", "--seed", seed, checkpoint_interval=1) == 0
     a, b = (weights(run_dir(tmp_path, seed=s) / "last.ckpt") for s in (1, 2))
-    assert not torch.equal(a["policy.net.embed_obs.weight"], b["policy.net.embed_obs.weight"])
+    assert not torch.equal(a["policy.net.net.embed_obs.weight"], b["policy.net.net.embed_obs.weight"])
 
 
 @pytest.mark.parametrize(
     ("implementation", "settings"),
-    [("UDRL", {"overlap": "true", "recent_episodes": 3}), ("UDRL", {"overlap": "false"})]
+    [("UDRL", {"overlap": "true", "buffer": "both", "recent_episodes": 3}), ("UDRL", {"overlap": "false"})]
     + [(name, {"overlap": overlap}) for name in ("RCP-R", "RCP-A") for overlap in ("true", "false")],
 )
 def test_resuming_equals_not_having_stopped(tmp_path, implementation, settings):
@@ -145,7 +145,7 @@ def test_reload_starts_anew_from_the_weights(tmp_path):
     source = run_dir(tmp_path / "a") / "last.ckpt"
     assert run_cli(tmp_path / "b", "--max_epochs", "2", "--reload", str(source), learning_rate=1e-30) == 0
     a, b = weights(source), weights(run_dir(tmp_path / "b") / "last.ckpt")
-    assert torch.equal(a["policy.net.embed_obs.weight"], b["policy.net.embed_obs.weight"])
+    assert torch.equal(a["policy.net.net.embed_obs.weight"], b["policy.net.net.embed_obs.weight"])
     assert int(b["num_updates"]) == 6
 
 
@@ -171,7 +171,7 @@ def test_evaluation_needs_only_the_path(tmp_path, capsys):
         assert word in out
     report = json.loads((path.parent / "evaluation_return=200.json").read_text())
     assert report["command"]["return"] == 200.0
-    assert report["command"]["horizon"] == pytest.approx(float(weights(path)["eval_command"][1]))
+    assert report["command"]["horizon"] == pytest.approx(float(weights(path)["target.horizon"]))
     assert len(report["sampled"]["returns"]) == len(report["greedy"]["lengths"]) == 5
     assert report["sampled"]["return"]["mean"] == pytest.approx(sum(report["sampled"]["returns"]) / 5)
     assert (path.parent / "evaluation_return=200.mp4").stat().st_size > 500

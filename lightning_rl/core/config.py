@@ -31,6 +31,7 @@ BY_GAMENAME = "by_gamename"
 
 OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "alpha": ("learning_rate",),
+    "lr": ("learning_rate",),
     "discount": ("gamma",),
     "lambda": ("gae_lambda",),
     "lam": ("gae_lambda",),

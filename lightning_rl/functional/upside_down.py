@@ -1,67 +1,142 @@
-"""Commands of Upside-Down RL (Srivastava et al. 2019, arXiv 1912.02877).
+"""Commands, labels, weights and targets of upside-down RL: UDRL (Srivastava et al. 2019, arXiv 1912.02877) and
+Reward-Conditioned Policies (RCP; Kumar, Peng and Levine 2019, arXiv 1912.13465).
 
-A command is ``(return, horizon)``: "collect this return within this many steps".
+A label says how well a step turned out: its return-to-go or its advantage. Statistics are those of the whole set of labels
+``[M]`` that is trained on, never of a minibatch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+import torch
+from torch import Tensor
 
-Floats = npt.NDArray[np.floating]
-Ints = npt.NDArray[np.integer]
+from lightning_rl.core.types import Array, FloatArray
+
+EPSILON = 1e-5  # keeps constant labels finite, as in AWR (Peng et al. 2019)
 
 
-class CommandRange(NamedTuple):
-    """Where exploratory commands come from: return in ``[low, high]``, one horizon for the iteration."""
+def trailing_steps(left: Array, uniform: Array) -> Array:
+    """Segments run to the end of the episode, as in all experiments of the UDRL paper."""
+    return left
 
+
+def any_steps(left: Array, uniform: Array) -> Array:
+    """Lengths of segments, drawn uniformly from ``1 .. left``; uniform in [0, 1)."""
+    return 1 + (uniform * left).astype(left.dtype)
+
+
+SEGMENTS: dict[str, Callable[[Array, Array], Array]] = {"trailing": trailing_steps, "any": any_steps}
+"""How many steps a segment has, by the steps ``left`` from its first one to the end of the episode."""
+
+
+def next_command(command: FloatArray, reward: FloatArray, gamma: float, max_return: float) -> FloatArray:
+    """What is left of a command after one step (UDRL paper, Algorithm 2), for a batch of episodes.
+
+    command ``[B, 1]`` or ``[B, 2]``, reward ``[B]`` -> as command: ``return <- min((return - reward) / gamma, max_return)``,
+    and ``horizon <- max(horizon - 1, 1)`` where there is one.
+    """
+    if command.ndim != 2 or reward.shape != command.shape[:1]:
+        raise ValueError(f"need command [B, C] and reward [B], got {command.shape} and {reward.shape}")
+    left = np.minimum((command[:, :1] - reward[:, None]) / np.float32(gamma), max_return)
+    return np.concatenate([left, np.maximum(command[:, 1:] - 1, 1)], axis=-1, dtype=command.dtype)
+
+
+def standardise(x: Tensor, limit: float) -> Tensor:
+    """``(x - mean) / (sd + 1e-5)`` of the values ``[M]``, clipped to ``-limit .. limit``."""
+    return ((x - x.mean()) / (x.std(correction=0) + EPSILON)).clamp(-limit, limit)
+
+
+def exponential_weights(z: Tensor, temperature: float, max_weight: float) -> Tensor:
+    """``min(exp(z / temperature), max_weight)`` of standardised values, scaled to mean 1; ``[M]`` -> ``[M]``.
+
+    The temperature belongs to standardised values, as in AWR's released code; the paper's 0.05 belongs to raw ones.
+    """
+    weight = (z / temperature).exp().clamp(max=max_weight)
+    return weight / weight.mean()
+
+
+def effective_sample_share(weight: Tensor) -> Tensor:
+    """Effective sample size of the weights ``[M]`` over ``M``: 1 for equal weights, ``1 / M`` for a single one."""
+    return weight.sum().square() / (weight.square().sum() * weight.numel())
+
+
+def explained_variance(prediction: Tensor, target: Tensor) -> Tensor:
+    """``1 - Var(target - prediction) / Var(target)`` of ``[M]``: 1 is perfect, 0 no better than a constant."""
+    if prediction.shape != target.shape:
+        raise ValueError(f"prediction {tuple(prediction.shape)} does not fit target {tuple(target.shape)}")
+    return 1 - (target - prediction).var(correction=0) / (target.var(correction=0) + EPSILON**2)
+
+
+class Target(NamedTuple):
+    """Where commands are drawn from: ``mean + sd * noise``; low and high: the range of the labels seen."""
+
+    mean: float
+    sd: float
     low: float
     high: float
-    horizon: float
 
 
-def command_range(returns: Floats, lengths: Ints, max_return: float) -> CommandRange:
-    """Range of exploratory commands from the best episodes (paper section 2.2.4).
+def range_target(label: Tensor, max_return: float) -> Target:
+    """Mean and sd of the labels ``[M]``, ``mean`` and ``mean + sd`` at most ``max_return`` (UDRL paper, section 2.2.4).
 
-    returns ``[n]``, lengths ``[n]`` of those episodes. The return is asked uniformly from
-    ``[M, M + S]`` with the mean ``M`` and the population standard deviation ``S``, the horizon is the
-    mean length, rounded. Both ends are capped at ``max_return``, which the paper does not do: a
-    return that the environment cannot give asks the network to extrapolate.
+    With uniform noise commands fill ``[mean, mean + sd]``. The paper has no such limit; a return that the environment cannot
+    give asks the network to extrapolate.
     """
-    if returns.shape != lengths.shape or returns.ndim != 1 or returns.size == 0:
-        raise ValueError(f"returns and lengths must share a shape [n], n > 0: got {returns.shape} and {lengths.shape}")
-    mean, std = float(np.mean(returns)), float(np.std(returns))
-    return CommandRange(min(mean, max_return), min(mean + std, max_return), float(round(float(np.mean(lengths)))))
+    mean = label.mean().clamp(max=max_return)
+    return _target(mean, (label.mean() + label.std(correction=0)).clamp(max=max_return) - mean, label)
 
 
-def draw_commands(among: CommandRange, uniform: Floats) -> Floats:
-    """First commands ``[n, 2]`` from uniform noise ``[n]`` in [0, 1): one return per episode, one horizon for all."""
-    desired = among.low + (among.high - among.low) * uniform
-    return np.stack([desired, np.full_like(desired, among.horizon)], axis=-1)
+def tilted_target(label: Tensor, weight: Tensor) -> Target:
+    """Mean and sd of the labels ``[M]`` resampled with probabilities proportional to the weights ``[M]``.
 
-
-def next_command(command: Floats, reward: Floats, max_return: float) -> Floats:
-    """The command after one step (paper Algorithm 2), for a batch of episodes.
-
-    command ``[B, 2]``, reward ``[B]`` -> ``[B, 2]``: ``return <- min(return - reward, max_return)``,
-    ``horizon <- max(horizon - 1, 1)``.
+    With exponential weights this is ``p(Z) exp(Z / beta)``, the optimal distribution of the RCP paper, and unlike its
+    log-sum-exp it stays among labels that were seen.
     """
-    if command.ndim != 2 or command.shape[1] != 2 or reward.shape != command.shape[:1]:
-        raise ValueError(f"need command [B, 2] and reward [B], got {command.shape} and {reward.shape}")
-    return np.stack([np.minimum(command[:, 0] - reward, max_return), np.maximum(command[:, 1] - 1, 1)], axis=-1)
+    share = weight / weight.sum()
+    mean = (share * label).sum()
+    return _target(mean, (share * (label - mean).square()).sum().sqrt(), label)
 
 
-def trailing_end(start: Ints, length: Ints, uniform: Floats) -> Ints:
-    """Segments run to the end of the episode, as in all the paper's experiments."""
-    del start, uniform
-    return length
+def quantile_target(label: Tensor, quantile: float) -> Target:
+    """Centred on a quantile of the labels ``[M]``, with the sd of the labels above it."""
+    level = torch.quantile(label, quantile)
+    return _target(level, label[label >= level].std(correction=0), label)
 
 
-def any_end(start: Ints, length: Ints, uniform: Floats) -> Ints:
-    """Segment ends drawn uniformly from ``start + 1 .. length``; uniform in [0, 1)."""
-    return start + 1 + (uniform * (length - start)).astype(start.dtype)
+def max_target(label: Tensor) -> Target:
+    """The highest label ``[M]``, with the sd of all: the earlier implementation's, which asks for the extreme of the noise.
+
+    Of labels ``[U, B]`` of minibatches, the highest of all with the sd of the minibatch that it is in.
+    """
+    batches = label.reshape(-1, label.shape[-1])
+    return _target(label.max(), batches[batches.amax(1).argmax()].std(correction=0), label)
 
 
-SEGMENTS = {"trailing": trailing_end, "any": any_end}
+def _target(mean: Tensor, sd: Tensor, label: Tensor) -> Target:
+    return Target(float(mean), float(sd), float(label.min()), float(label.max()))
+
+
+def draw_targets(target: Target, spread: float, noise: Tensor, limited: bool = True) -> Tensor:
+    """Commands ``[n]`` from noise ``[n]``; ``spread`` scales the sd. limited: never outside ``low .. high``."""
+    drawn = target.mean + spread * target.sd * noise
+    return drawn.clamp(target.low, target.high) if limited else drawn
+
+
+def uniform_noise(rng: np.random.Generator, count: int) -> Tensor:
+    """Uniform in [0, 1), ``[count]``."""
+    return torch.from_numpy(rng.random(count)).float()
+
+
+def normal_noise(rng: np.random.Generator, count: int) -> Tensor:
+    """Standard normal, ``[count]``."""
+    return torch.from_numpy(rng.standard_normal(count, dtype=np.float32))
+
+
+NOISES: dict[str, Callable[[np.random.Generator, int], Tensor]] = {
+    "range": uniform_noise, "tilted": normal_noise, "quantile": normal_noise, "max": normal_noise,
+}  # fmt: skip
+"""The noise of commands that are drawn from each kind of target."""

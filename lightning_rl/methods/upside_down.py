@@ -1,124 +1,159 @@
-"""Upside-Down RL (Srivastava et al. 2019, arXiv 1912.02877), in the order of the algorithm.
+"""Upside-down RL: UDRL (Srivastava et al. 2019, arXiv 1912.02877), RCP-R and RCP-A (Reward-Conditioned Policies, Kumar, Peng
+and Levine 2019, arXiv 1912.13465), and what lies between them.
 
-A behaviour function is taught, by supervised learning on the agent's own episodes, to answer "which action
-collects this return in this many steps". Commands that ask for a little more than the best episodes
-so far then yield better episodes.
+A policy is taught, by (weighted) supervised learning on the agent's own episodes, to answer "which action turns out this well",
+and is then asked for a little more than it has seen. Keys choose the parts: which episodes are kept (``buffer``), what a command
+says (``command``), how much a step counts (``weights``), what is asked for next (``target``).
 
-Where we differ from the paper: commands are capped at the environment's highest return, and the next
-epoch's episodes are collected while the network trains, under the parameters of one epoch ago (``overlap``).
+Where we differ from the papers and the earlier code: the next epoch's episodes are collected while the networks train, under the
+parameters of one epoch ago (``overlap``). UDRL: commands are capped at the environment's highest return. RCP: the advantage is a
+lambda-return minus the value, both from one sweep over the whole buffer; labels are standardised over the buffer; the target
+stays among labels that were seen; one command holds for a whole episode (but see ``command_draw``); the critic has its own Adam.
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
-from pydantic.dataclasses import dataclass as config_dataclass
-from torch import Tensor
+from torch import Tensor, nn
 
 from lightning_rl.core.contents import Number
-from lightning_rl.core.limits import EPISODES
-from lightning_rl.core.schema import STRICT, Batch, Episodes, MethodConfig, Sizes
 from lightning_rl.core.seeding import generator, seed_torch
 from lightning_rl.core.types import Episode, Request
-from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.functional import upside_down as functional
 from lightning_rl.functional.distributions import distribution_for
-from lightning_rl.functional.returns import returns_to_go
-from lightning_rl.functional.upside_down import SEGMENTS, CommandRange, command_range, draw_commands, next_command
+from lightning_rl.functional.returns import discounted_returns, lambda_returns
+from lightning_rl.functional.upside_down import SEGMENTS, Target, exponential_weights, next_command, standardise
 from lightning_rl.methods.base import Method, episode_scalars
 from lightning_rl.methods.registry import register_method
-from lightning_rl.nets.command import COMMAND_NETS
-from lightning_rl.nets.policies import Policy
+from lightning_rl.methods.upside_down_config import UpsideDownConfig
+from lightning_rl.nets.command import COMMAND_NETS, ScaledCommand, relu_mlp
+from lightning_rl.nets.policies import NoisyCommandPolicy, Policy
 from lightning_rl.rollouts.data_module import CollectedRollouts, Evaluation, training_requests, warm_up_requests
-from lightning_rl.rollouts.episode_buffer import SortedEpisodeBuffer
+from lightning_rl.rollouts.episode_buffer import EpisodeBuffer, FlatEpisodes, flatten
 from lightning_rl.rollouts.player import CommandRule
 
-
-@config_dataclass(frozen=True, config=STRICT, kw_only=True)
-class UDRLConfig(MethodConfig):
-    """Keys of UDRL; ``configs/upside_down.yaml`` explains them."""
-
-    learning_starts: Episodes
-    num_episodes_per_iter: Episodes
-    num_held_out_episodes_per_iter: Annotated[int, Field(ge=0, le=EPISODES)]
-    replay_size: PositiveInt
-    recent_episodes: NonNegativeInt
-    last_few: PositiveInt
-    sample_by: Literal["episode", "transition"]
-    segments: Literal["trailing", "any"]
-    max_return: float | None
-    overlap: bool
-    num_updates_per_iter: PositiveInt
-    batch_size: Batch
-    learning_rate: PositiveFloat
-    max_grad_norm: PositiveFloat
-    network: Literal["gated", "hyper", "bilinear"]
-    hidden: Sizes
-    return_scale: PositiveFloat
-    horizon_scale: PositiveFloat
-
-    def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
-        return {"replay_size": self.replay_size * spec.horizon, "recent_episodes": self.recent_episodes * spec.horizon}
+_NEWEST = 20  # episodes that the length of the next ones is guessed from
+_MAX_CATCH_UP = 4.0  # a single epoch trains at most for this many times steps_per_iter
+PROBES = ("eval_low", "eval_high")  # evaluations that ask for the 10 % and the 90 % quantile of the labels
 
 
-@dataclass(frozen=True)
-class CommandedSteps:
-    """Supervised examples: obs ``[..., O]``, command ``[..., C]``, action ``[...]`` or ``[..., A]``."""
+class CommandTarget(nn.Module):
+    """Where the next commands come from, and which one evaluation asks for. Its numbers travel in the checkpoint.
 
-    obs: Tensor
-    command: Tensor
-    action: Tensor
+    It is set from the returns of the best episodes as soon as these are there (``target_labels`` best, as UDRL does), or from
+    the labels of steps at the end of an epoch.
+    """
 
-    def to(self, device: torch.device) -> CommandedSteps:
-        return CommandedSteps(self.obs.to(device), self.command.to(device), self.action.to(device))
+    numbers: Tensor
+    horizon: Tensor
+    probes: Tensor
 
-    def minibatches(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        return zip(self.obs, self.command, self.action, strict=True)
+    def __init__(self, cfg: UpsideDownConfig, command_size: int, max_return: float):
+        super().__init__()
+        self.cfg, self.max_return = cfg, max_return
+        self.register_buffer("numbers", torch.zeros(4))
+        self.register_buffer("horizon", torch.zeros(command_size - 1))
+        self.register_buffer("probes", torch.zeros(2))
+
+    @property
+    def target(self) -> Target:
+        return Target(*self.numbers.tolist())
+
+    def fit(self, label: Tensor) -> None:
+        """Sets the target from labels ``[M]``, or ``[U, B]`` of minibatches."""
+        cfg = self.cfg
+        weight = exponential_weights(standardise(label, math.inf), cfg.target_temperature, cfg.max_weight)
+        targets: dict[str, Callable[[Tensor], Target]] = {
+            "range": functools.partial(functional.range_target, max_return=self.max_return),
+            "tilted": functools.partial(functional.tilted_target, weight=weight),
+            "quantile": functools.partial(functional.quantile_target, quantile=cfg.target_quantile),
+            "max": functional.max_target,
+        }
+        self.numbers.copy_(torch.tensor(targets[cfg.target](label)))
+        self.probes.copy_(torch.quantile(label, label.new_tensor([0.1, 0.9])))
+
+    def see(self, buffer: EpisodeBuffer) -> None:
+        """Takes note of newly stored episodes: how long the best are and, for ``target_labels`` best, what they returned."""
+        returns, lengths = buffer.highest(self.cfg.last_few)
+        self.horizon.fill_(round(float(np.mean(lengths))))
+        if self.cfg.target_labels == "best":
+            self.fit(torch.from_numpy(returns))
+            stored = buffer.returns()
+            self.numbers[2:].copy_(torch.tensor([stored.min(), stored.max()]))
+
+    def draw(self, rng: np.random.Generator, count: int) -> list[tuple[float, ...]]:
+        """First commands of ``count`` episodes."""
+        spread = 0.0 if self.cfg.command_draw == "step" else self.cfg.target_spread
+        noise = functional.NOISES[self.cfg.target](rng, count)
+        drawn = functional.draw_targets(self.target, spread, noise, self.cfg.target_limit)
+        return [self.command(value) for value in drawn.tolist()]
+
+    def command(self, value: float) -> tuple[float, ...]:
+        """The command that asks for this return or advantage."""
+        return (value, *self.horizon.tolist())
+
+    def step_noise(self) -> Tensor:
+        """Of commands that are drawn at every step: their standard deviation, the lowest and the highest."""
+        widest = torch.finfo(torch.float32)
+        limits = self.target[2:] if self.cfg.target_limit else (widest.min, widest.max)
+        return torch.tensor([self.cfg.target_spread * self.target.sd, *limits])
 
 
 @dataclass(frozen=True)
 class UpsideDownEpoch:
-    """What one epoch trains on: ``U`` minibatches ``[U, B, ...]``, and what was measured while collecting."""
+    """What one epoch trains on: all stored episodes, and which of their steps each update of each network sees, ``[U, B]``.
 
-    steps: CommandedSteps
-    held_out: CommandedSteps | None
+    segment ``[U, B]``: how many steps the command of a step of the policy's updates is about.
+    """
+
+    episodes: FlatEpisodes
+    index: Mapping[str, Tensor]
+    segment: Tensor
+    held_out: FlatEpisodes | None
     env_steps: int
-    episodes: int
+    num_episodes: int
     held_out_env_steps: int
-    command_range: CommandRange
     scalars: Mapping[str, float]
 
     def to(self, device: torch.device) -> UpsideDownEpoch:
+        episodes, segment = self.episodes.to(device), self.segment.to(device)
+        index = {name: each.to(device) for name, each in self.index.items()}
         held_out = None if self.held_out is None else self.held_out.to(device)
-        return dataclasses.replace(self, steps=self.steps.to(device), held_out=held_out)
+        return dataclasses.replace(self, episodes=episodes, index=index, segment=segment, held_out=held_out)
 
 
 class UpsideDownRollouts(CollectedRollouts):
-    """Asks for a little more than the best episodes so far, keeps the best, draws the epoch's minibatches.
+    """Plays commands of the target, keeps the best or the newest episodes, and says which steps the updates see.
 
-    Epoch 0 plays uniformly random actions.
+    Epoch 0 plays uniformly random actions. Where ``steps_per_iter`` is set, later epochs play as many whole episodes as make
+    about that many steps, and the numbers of updates follow the steps that were really played.
     """
 
-    command = (Number(), Number())
-
-    def __init__(self, method: UDRL, num_workers: int):
-        self.cfg, self.spec, self.max_return = method.cfg, method.spec, method.max_return
+    def __init__(self, method: UpsideDown, num_workers: int):
+        self.cfg, self.target, self.command_names = method.cfg, method.target, method.command_names
         evaluation = Evaluation(method, method.collector(num_workers))
         super().__init__(method.collector(num_workers), evaluation, method.policy, method.seed, self.cfg.overlap)
-        self.buffer = SortedEpisodeBuffer(self.cfg.replay_size, self.spec, self.cfg.recent_episodes)
+        self.command = tuple(Number() for _ in self.command_names)
+        best = 0 if self.cfg.buffer == "newest" else self.cfg.replay_size
+        newest = 0 if self.cfg.buffer == "best" else self.cfg.recent_episodes
+        self.buffer = EpisodeBuffer(best, newest, self.cfg.window_steps)
 
     def requests(self, epoch: int) -> list[Request]:
+        cfg = self.cfg
         if epoch == 0:
-            return warm_up_requests(self.run_seed, self.cfg.learning_starts)
-        count = self.cfg.num_episodes_per_iter + self.cfg.num_held_out_episodes_per_iter
-        commands = draw_commands(self._command_range(), generator(self.run_seed, "command", epoch).random(count))
-        return training_requests(self.run_seed, epoch, [tuple(command) for command in commands.tolist()])
+            return warm_up_requests(self.run_seed, cfg.learning_starts)
+        count = cfg.num_episodes_per_iter or math.ceil((cfg.steps_per_iter or 0) / self.buffer.mean_length(_NEWEST))
+        count += cfg.num_held_out_episodes_per_iter
+        return training_requests(self.run_seed, epoch, self.target.draw(generator(self.run_seed, "command", epoch), count))
 
     def _split(self, epoch: int, episodes: list[Episode]) -> tuple[list[Episode], list[Episode]]:
         """Episodes to train on, and those held out."""
@@ -128,18 +163,36 @@ class UpsideDownRollouts(CollectedRollouts):
     def absorb(self, epoch: int, episodes: list[Episode]) -> None:
         fresh, _ = self._split(epoch, episodes)
         self.buffer.add(fresh)
+        self.target.see(self.buffer)
 
     def prepare(self, epoch: int, episodes: list[Episode], waited: float) -> UpsideDownEpoch:
-        fresh, held_out = self._split(epoch, episodes)
-        return UpsideDownEpoch(
-            steps=self._minibatches(epoch),
-            held_out=commanded_steps(held_out) if held_out else None,
-            env_steps=sum(episode.env_steps for episode in fresh),
-            episodes=len(fresh),
-            held_out_env_steps=sum(episode.env_steps for episode in held_out),
-            command_range=self._command_range(),
-            scalars={**self._scalars(fresh), "time/collection_wait": waited},
-        )
+        (fresh, held_out), stored = self._split(epoch, episodes), self.buffer.flat()
+        env_steps = sum(episode.env_steps for episode in fresh)
+        index, segment = self.minibatches(epoch, env_steps, stored)
+        judged, judged_steps = flatten(held_out) if held_out else None, sum(episode.env_steps for episode in held_out)
+        scalars = {**self._scalars(fresh), "time/collection_wait": waited}
+        return UpsideDownEpoch(stored, index, segment, judged, env_steps, len(fresh), judged_steps, scalars)
+
+    def minibatches(self, epoch: int, env_steps: int, stored: FlatEpisodes) -> tuple[dict[str, Tensor], Tensor]:
+        """Which steps each update of each network sees, and the lengths of the segments that the policy's commands are about."""
+        cfg, rng, index = self.cfg, generator(self.run_seed, "minibatch", epoch), {}
+        share = 1.0 if cfg.steps_per_iter is None else min(env_steps / cfg.steps_per_iter, _MAX_CATCH_UP)
+        updates = {"policy": cfg.num_updates_per_iter, "critic": cfg.num_critic_updates_per_iter}
+        for network in ("policy", "critic") if cfg.has_critic else ("policy",):
+            shape = (max(1, round(updates[network] * share)), cfg.batch_size)
+            index[network] = torch.from_numpy(self.buffer.draw(rng, shape, cfg.sample_by))
+        left = stored.left[index["policy"]].numpy()
+        return index, torch.from_numpy(SEGMENTS[cfg.segments](left, rng.random(left.shape)))
+
+    def _scalars(self, episodes: list[Episode]) -> dict[str, float]:
+        returns, commands = self.buffer.returns(), [e.request.command for e in episodes if e.request.command is not None]
+        asked = zip(self.command_names, np.mean(commands, axis=0).tolist(), strict=True) if commands else ()
+        return {
+            **episode_scalars("rollout", episodes),
+            "buffer/episodes": float(len(returns)), "buffer/return_mean": float(returns.mean()),
+            "buffer/return_min": float(returns.min()), "buffer/return_max": float(returns.max()),
+            **{f"command/{name}": value for name, value in asked},
+        }  # fmt: skip
 
     def contents(self) -> dict[str, Any]:
         return {"buffer": self.buffer.state_dict()}
@@ -148,118 +201,250 @@ class UpsideDownRollouts(CollectedRollouts):
         self.buffer.load_state_dict(contents["buffer"])
 
     def contents_layout(self, done: int) -> dict[str, Any]:
-        return {"buffer": self.buffer.layout(self.spec)}
+        return {"buffer": self.buffer.layout(self.collector.player.spec)}
 
     def most_requests(self) -> int:
-        return self.cfg.num_episodes_per_iter + self.cfg.num_held_out_episodes_per_iter
-
-    def _command_range(self) -> CommandRange:
-        return command_range(*self.buffer.best(self.cfg.last_few), self.max_return)
-
-    def _minibatches(self, epoch: int) -> CommandedSteps:
-        """``num_updates_per_iter`` minibatches in one gather: the command is what really happened from the step on."""
-        rng = generator(self.run_seed, "minibatch", epoch)
-        shape = (self.cfg.num_updates_per_iter, self.cfg.batch_size)
-        draw = {"episode": self.buffer.draw_episodes, "transition": self.buffer.draw_transitions}[self.cfg.sample_by]
-        slot, start = draw(rng, shape)
-        end = SEGMENTS[self.cfg.segments](start, self.buffer.length(slot), rng.random(shape))
-        obs, action, achieved, steps = self.buffer.gather(slot, start, end)
-        command = np.stack([achieved, steps], axis=-1, dtype=np.float32)
-        return CommandedSteps(torch.from_numpy(obs), torch.from_numpy(command), torch.from_numpy(action))
-
-    def _scalars(self, episodes: list[Episode]) -> dict[str, float]:
-        kept, _ = self.buffer.best(len(self.buffer))
-        scalars = {
-            **episode_scalars("rollout", episodes),
-            "buffer/episodes": len(kept),
-            "buffer/return_mean": float(kept.mean()),
-            "buffer/return_min": float(kept[-1]),
-            "buffer/return_max": float(kept[0]),
-        }
-        commands = [episode.command[0] for episode in episodes if episode.command is not None]
-        if commands:
-            desired, horizon = np.mean(commands, axis=0).tolist()
-            scalars |= {"command/return": desired, "command/horizon": horizon}
-        return scalars
+        played = self.cfg.num_episodes_per_iter or self.cfg.steps_per_iter or 0
+        return played + self.cfg.num_held_out_episodes_per_iter
 
 
-def commanded_steps(episodes: list[Episode]) -> CommandedSteps:
-    """Every step of ``episodes`` with its trailing segment as the command, ``[sum T, ...]``."""
-    to_go = [returns_to_go(episode.reward)[:-1] for episode in episodes]
-    left = [np.arange(episode.length, 0, -1) for episode in episodes]
-    command = np.stack([np.concatenate(to_go), np.concatenate(left)], axis=-1).astype(np.float32)
-    obs = np.concatenate([episode.obs[:-1] for episode in episodes])
-    action = np.concatenate([episode.action for episode in episodes])
-    return CommandedSteps(torch.from_numpy(obs), torch.from_numpy(command), torch.from_numpy(action))
+LABELS: dict[str, Callable[[FlatEpisodes, float], Tensor]] = {
+    "return": lambda episodes, gamma: episodes.to_go[episodes.row],
+    "return_to_go": lambda episodes, gamma: discounted_returns(episodes.reward, gamma, episodes.last),
+    "episode_return": lambda episodes, gamma: episodes.episode_return,
+}
+"""How well each step turned out, ``[M]``, without a critic: the undiscounted rest, the discounted rest, the whole episode."""
 
 
-@register_method("UDRL")
-class UDRL(Method):
-    """The behaviour function and its supervised training."""
+def segment_commands(episodes: FlatEpisodes, label: Tensor, index: Tensor, segment: Tensor) -> Tensor:
+    """What really happened within so many steps from each step on: return and number of steps, ``[..., 2]``."""
+    row = episodes.row[index]
+    return torch.stack([episodes.to_go[row] - episodes.to_go[row + segment], segment.to(label.dtype)], dim=-1)
 
-    Config = UDRLConfig
-    command_names = ("return", "horizon")
-    eval_command: Tensor
-    observed_returns: Tensor
+
+def label_commands(episodes: FlatEpisodes, label: Tensor, index: Tensor, segment: Tensor) -> Tensor:
+    """The labels of the steps, ``[..., 1]``."""
+    return label[index].unsqueeze(-1)
+
+
+class Command(NamedTuple):
+    """What a command says. label: of the steps that it asks for; of: the commands under which steps are right answers."""
+
+    names: tuple[str, ...]
+    label: str
+    of: Callable[[FlatEpisodes, Tensor, Tensor, Tensor], Tensor]
+
+
+COMMANDS = {
+    "return_horizon": Command(("return", "horizon"), "return", segment_commands),
+    "return": Command(("return",), "return_to_go", label_commands),
+    "advantage": Command(("advantage",), "advantage", label_commands),
+}
+
+TARGET_LABELS: dict[str, Callable[[Tensor, UpsideDownEpoch, int], Tensor]] = {
+    "buffer": lambda label, batch, newest: label,
+    "step": lambda label, batch, newest: label[batch.index["policy"].flatten()],
+    "minibatch": lambda label, batch, newest: label[batch.index["policy"]],
+    "episode": lambda label, batch, newest: label[batch.episodes.first[-newest:]],
+}
+"""Those of the labels ``[M]`` that the target of the next commands is made of; newest: episodes, 0 for all."""
+
+
+class UpsideDown(Method):
+    """A policy that is asked for a return or an advantage, and its supervised training.
+
+    Args:
+        gamename: the environment, by the project's name, a Gymnasium id, or ``module:Id-v0``.
+        seed: all randomness of the run is a function of it.
+        preset: a block under ``presets:`` of the implementation's config, e.g. ``"original"``.
+        config: values of keys, e.g. those of a run's ``config.yaml``.
+        networks: own networks: ``policy`` takes obs ``[..., O]`` and the scaled command ``[..., C]`` and gives the
+            distribution's parameters (logits ``[..., A]``, or mean and log standard deviation ``[..., 2A]``); ``critic``
+            takes obs and gives ``[..., 1]``.
+        settings: values of single keys of ``configs/upside_down.yaml``, e.g. ``hidden=[64, 64]``, above all others.
+
+    Raises:
+        UserError: an unknown key, a value out of range, or keys that do not go together, in one line.
+
+    Example:
+        >>> method = RCPA("LunarLander-v3", seed=0, hidden=[64, 64])
+        >>> pl.Trainer(max_epochs=50).fit(method, datamodule=method.rollouts(num_workers=2))
+    """
+
+    Config = UpsideDownConfig
+    network_names = ("policy", "critic")
+    cfg: UpsideDownConfig
+    critic: nn.Module | None
 
     def __init__(self, gamename: str, **options: Any):
         super().__init__(gamename, **options)
         cfg, spec = self.cfg, self.spec
+        self.kind, self.command_names = COMMANDS[cfg.command], COMMANDS[cfg.command].names
         self.max_return = spec.max_return if cfg.max_return is None else cfg.max_return
         seed_torch(self.seed, "initialisation")
         distribution = distribution_for(spec.continuous)
-        self.net = COMMAND_NETS[cfg.network](
-            spec.obs_size,
-            distribution.output_size(spec.action_size),
-            cfg.hidden,
-            command_scale=(cfg.return_scale, cfg.horizon_scale),
-        )
-        self.policy = Policy(self.net, distribution, spec.action_size)
-        self.register_buffer("eval_command", torch.zeros(2))
-        self.register_buffer("observed_returns", torch.zeros(2))
-
-    def first_command(self) -> tuple[float, ...]:
-        return tuple(self.eval_command.tolist())
-
-    def command_rule(self) -> CommandRule:
-        return functools.partial(next_command, max_return=self.max_return)
-
-    def command_limits(self) -> tuple[float, float]:
-        low, high = self.observed_returns.tolist()
-        return low, high
+        sizes = spec.obs_size, len(self.command_names), distribution.output_size(spec.action_size)
+        own = {"layers": {"gate_scale": cfg.gate_scale, "output_scale": cfg.output_scale}}.get(cfg.network, {})
+        net = self.network("policy", functools.partial(COMMAND_NETS[cfg.network], *sizes, cfg.hidden, **own))
+        scale = (1.0, 1.0) if cfg.standardise else (cfg.return_scale, cfg.horizon_scale)
+        scaled = ScaledCommand(net, [cfg.condition * each for each in scale[: sizes[1]]], cfg.command_limit)
+        kinds = {"episode": Policy, "step": NoisyCommandPolicy}
+        self.learner = kinds[cfg.command_draw](scaled, distribution, spec.action_size)
+        self.policy = self.learner if cfg.tau == 1 else copy.deepcopy(self.learner).requires_grad_(False)
+        critic = functools.partial(relu_mlp, spec.obs_size, cfg.critic_hidden or [], 1)
+        self.critic = self.network("critic", critic) if cfg.has_critic else None
+        self.target = CommandTarget(cfg, sizes[1], self.max_return)
 
     def rollouts(self, num_workers: int = 0) -> UpsideDownRollouts:
         return UpsideDownRollouts(self, num_workers)
 
     def optimisers(self) -> list[torch.optim.Optimizer]:
-        return [torch.optim.Adam(self.policy.parameters(), lr=self.cfg.learning_rate, fused=True)]
+        rates = ((self.learner, self.cfg.learning_rate), (self.critic, self.cfg.critic_learning_rate))
+        return [torch.optim.Adam(net.parameters(), lr=rate, fused=True) for net, rate in rates if net is not None]
+
+    def adopt(self, weights: Mapping[str, Tensor]) -> None:
+        super().adopt(weights)
+        self.learner.load_state_dict(weights)
 
     def train_epoch(self, batch: UpsideDownEpoch) -> None:
-        policy_loss = self.fit("train/policy_loss", self.update, batch.steps.minibatches())
+        """Fit the critic, advantages, labels and commands, weights, fit the policy, set the target."""
+        cfg, episodes, scalars = self.cfg, batch.episodes, dict(batch.scalars)
+        labels: dict[str, Tensor] = {}
+        if self.critic is not None:
+            scalars["train/value_loss"] = self.fit_critic(self.critic, batch)
+            labels["advantage"] = self.advantages(self.critic, episodes, scalars)
+        labels |= {name: LABELS[name](episodes, cfg.gamma) for name in (self.kind.label, cfg.weights) if name in LABELS}
+        if cfg.label_max is not None:
+            labels = {name: label.clamp(max=cfg.label_max) for name, label in labels.items()}
+        label, index = labels[self.kind.label], batch.index["policy"]
+        self.check_finite(f"the {self.command_names[0]} label", float(label.abs().max()))
+        asked = standardise(label, cfg.command_limit) if cfg.commands_in_deviations else label
+        if cfg.standardise and not cfg.commands_in_deviations:
+            self.scale_commands(self.kind.of(episodes, asked, torch.arange(len(label), device=label.device), episodes.left))
+        command = self.kind.of(episodes, asked, index, batch.segment)
+        examples = [episodes.obs[episodes.row[index]], command, episodes.action[index]]
+        if cfg.weights != "none":
+            weight = self.weights(labels[cfg.weights])
+            scalars["train/effective_sample_share"] = float(functional.effective_sample_share(weight))
+            examples.append(weight[index])
+        scalars["train/policy_loss"] = self.fit("train/policy_loss", self.update, zip(*examples, strict=True))
         self.env_steps += batch.env_steps
-        self.episodes += batch.episodes
+        self.episodes += batch.num_episodes
         self.held_out_env_steps += batch.held_out_env_steps
-        # Evaluation asks for the lower end of the exploratory range, as the paper does.
-        self.eval_command.copy_(torch.tensor([batch.command_range.low, batch.command_range.horizon]))
-        observed = [batch.scalars[f"buffer/return_{end}"] for end in ("min", "max")]
-        self.observed_returns.copy_(torch.tensor(observed))
-        self.log_scalars({**batch.scalars, "train/policy_loss": policy_loss, **self._diagnostics(batch)})
+        self.set_target(asked, batch)
+        self.log_scalars(scalars | self._diagnostics(batch, command, label) | self.speed_scalars(batch.env_steps))
 
-    def update(self, obs: Tensor, command: Tensor, action: Tensor) -> Tensor:
-        """One Adam step on the negative log-likelihood of the actions really taken; the loss, detached."""
-        loss = -self.policy.executed_log_prob(obs, command, action).mean()
-        return self.descend(0, loss, self.cfg.max_grad_norm)
+    def weights(self, label: Tensor) -> Tensor:
+        """Exponential weights ``[M]`` of mean 1: how much each step counts."""
+        weight = exponential_weights(standardise(label, math.inf), self.cfg.temperature, self.cfg.max_weight)
+        self.check_finite("the exponential weight", float(weight.max()))
+        return weight
+
+    def scale_commands(self, command: Tensor) -> None:
+        """Makes the networks see commands ``[M, C]`` in standard deviations from their mean."""
+        scale = self.cfg.condition / (command.std(0, correction=0) + functional.EPSILON)
+        for policy in (self.learner, self.policy):
+            assert isinstance(policy.net, ScaledCommand)
+            policy.net.shift.copy_(command.mean(0))
+            policy.net.scale.copy_(scale)
+
+    def update(self, obs: Tensor, command: Tensor, action: Tensor, weight: Tensor | None = None) -> Tensor:
+        """One Adam step on the (weighted) negative log-likelihood of the actions really taken; the loss, detached."""
+        log_prob = self.learner.executed_log_prob(obs, command, action)
+        loss = -(log_prob if weight is None else weight * log_prob).mean()
+        loss = self.descend(0, loss, self.cfg.max_grad_norm)
+        if self.policy is not self.learner:
+            with torch.no_grad():
+                torch._foreach_lerp_(list(self.policy.parameters()), list(self.learner.parameters()), self.cfg.tau)
+        return loss
+
+    def fit_critic(self, critic: nn.Module, batch: UpsideDownEpoch) -> float:
+        """Fits the critic to lambda-returns that stay fixed meanwhile; the mean loss."""
+        cfg, episodes, index = self.cfg, batch.episodes, batch.index["critic"]
+        target = self.lambda_returns(episodes, self.values(critic, episodes), cfg.value_lambda) / cfg.value_scale
+        self.check_finite("the value target", float(target.abs().max()))
+        examples = zip(episodes.obs[episodes.row[index]], target[index], strict=True)
+        return self.fit("train/value_loss", functools.partial(self.update_critic, critic), examples)
+
+    def update_critic(self, critic: nn.Module, obs: Tensor, target: Tensor) -> Tensor:
+        """One Adam step of the critic alone; the loss, detached."""
+        loss = nn.functional.mse_loss(critic(obs).squeeze(-1), target)
+        return self.descend(1, loss, self.cfg.critic_max_grad_norm)
 
     @torch.no_grad()
-    def _diagnostics(self, batch: UpsideDownEpoch) -> dict[str, float]:
-        obs, command = batch.steps.obs[-1], batch.steps.command[-1]
-        scalars = {"train/entropy": float(self.policy.distribution(obs, command).entropy().mean())}
-        if (saturation := self.net.saturation(command)) is not None:
-            scalars["train/gate_saturation"] = saturation
-        if batch.held_out is not None:
-            held = batch.held_out
-            loss = -self.policy.executed_log_prob(held.obs, held.command, held.action).mean()
-            scalars["held_out/policy_loss"] = float(loss)
-        scalars["time/held_out_env_steps"] = float(self.held_out_env_steps)
-        return {**scalars, **self.speed_scalars(batch.env_steps)}
+    def values(self, critic: nn.Module, episodes: FlatEpisodes) -> Tensor:  # [M + E], of all stored observations
+        return critic(episodes.obs).squeeze(-1) * self.cfg.value_scale
 
+    def lambda_returns(self, episodes: FlatEpisodes, values: Tensor, gae_lambda: float) -> Tensor:
+        """Lambda-returns ``[M]`` of the stored steps."""
+        ended = episodes.terminated if self.cfg.bootstrap_truncated else episodes.last
+        discount = self.cfg.gamma * (~ended).to(values.dtype)
+        return lambda_returns(episodes.reward, discount, values[episodes.row + 1], episodes.last, gae_lambda)
+
+    def advantages(self, critic: nn.Module, episodes: FlatEpisodes, scalars: dict[str, float]) -> Tensor:
+        """Advantages ``[M]`` in one sweep over all stored episodes; adds to ``scalars`` how good the values are."""
+        gae_lambda, values = self.cfg.gae_lambda_at(self.budget_share()), self.values(critic, episodes)
+        value, monte_carlo = values[episodes.row], self.lambda_returns(episodes, values, 1.0)
+        scalars["train/explained_variance"] = float(functional.explained_variance(value, monte_carlo))
+        scalars["train/gae_lambda"] = gae_lambda
+        return self.lambda_returns(episodes, values, gae_lambda) - value
+
+    def set_target(self, label: Tensor, batch: UpsideDownEpoch) -> None:
+        """Sets what is asked for next from the labels ``[M]``, unless the best episodes have set it as they came."""
+        if self.cfg.target_labels != "best":
+            self.target.fit(TARGET_LABELS[self.cfg.target_labels](label, batch, self.cfg.target_episodes or 0))
+        if isinstance(self.policy, NoisyCommandPolicy):
+            self.policy.command_noise.copy_(self.target.step_noise())
+
+    def first_command(self) -> tuple[float, ...]:  # of UDRL the lower end of the exploratory range, as the paper has it
+        return self.target.command(self.target.target.mean)
+
+    def command_rule(self) -> CommandRule | None:
+        gamma = self.cfg.gamma if self.cfg.command == "return" else 1.0
+        decrease = functools.partial(next_command, gamma=gamma, max_return=self.max_return)
+        return {"hold": None, "decrease": decrease}[self.cfg.command_rule]
+
+    def command_limits(self) -> tuple[float, float] | None:
+        return self.target.target[2:] if self.cfg.condition else None
+
+    def probe_commands(self) -> Mapping[str, tuple[float, ...]]:
+        if not self.cfg.condition or self.cfg.target_labels == "best":
+            return {}
+        return {name: self.target.command(value) for name, value in zip(PROBES, self.target.probes.tolist(), strict=True)}
+
+    def evaluation_scalars(self, scalars: Mapping[str, float]) -> Mapping[str, float]:
+        low, high = (scalars.get(f"{name}/return_mean") for name in PROBES)
+        return {} if low is None or high is None else {"eval/command_sensitivity": high - low}
+
+    @torch.no_grad()
+    def _diagnostics(self, batch: UpsideDownEpoch, command: Tensor, label: Tensor) -> dict[str, float]:
+        mean, sd, *_ = self.target.target
+        obs, command = batch.episodes.obs[batch.episodes.row[batch.index["policy"][-1]]], command[-1]
+        scalars = {"command/target_mean": mean, "command/target_sd": sd}
+        scalars["train/entropy"] = float(self.policy.distribution(obs, command).entropy().mean())
+        scalars["train/label_sd"] = float(label.std(correction=0))
+        assert isinstance(self.policy.net, ScaledCommand)
+        if (saturation := self.policy.net.saturation(command)) is not None:
+            scalars["train/gate_saturation"] = saturation
+        scalars["time/held_out_env_steps"] = float(self.held_out_env_steps)
+        if (held := batch.held_out) is not None:
+            every = torch.arange(len(held), device=held.row.device)
+            asked = self.kind.of(held, LABELS[self.kind.label](held, self.cfg.gamma), every, held.left)
+            log_prob = self.learner.executed_log_prob(held.obs[held.row], asked, held.action)
+            scalars["held_out/policy_loss"] = -float(log_prob.mean())
+        return scalars
+
+
+@register_method("UDRL")
+class UDRL(UpsideDown):
+    """Upside-Down RL: asked for a return within a number of steps, taught by the best episodes. See ``UpsideDown``."""
+
+
+@register_method("RCP-R")
+class RCPR(UpsideDown):
+    """Reward-Conditioned Policies on returns: steps with a high return-to-go count more. See ``UpsideDown``."""
+
+
+@register_method("RCP-A")
+class RCPA(UpsideDown):
+    """Reward-Conditioned Policies on advantages over a learned value. See ``UpsideDown``."""

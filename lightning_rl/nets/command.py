@@ -1,77 +1,89 @@
 """Networks that mix an observation with a command by multiplication.
 
-Each maps obs ``[..., O]`` and a raw command ``[..., C]`` to ``[..., output_size]``. The command scales are
-part of the model: a buffer, so that they move with the device and travel in the checkpoint.
+Each maps obs ``[..., O]`` and a scaled command ``[..., C]`` to ``[..., output_size]``. ``ScaledCommand`` makes the scaling part
+of the model: a buffer, so that it moves with the device and travels in the checkpoint.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 
-from lightning_rl.nets.mlp import orthogonal_linear, relu_mlp
+
+def orthogonal_linear(in_size: int, out_size: int, gain: float = 1.0) -> nn.Linear:
+    """A linear layer with orthogonal weights; the bias keeps the framework's default."""
+    layer = nn.Linear(in_size, out_size)
+    nn.init.orthogonal_(layer.weight, gain)
+    return layer
 
 
-class CommandNet(nn.Module):
-    """Base: shifts, scales and clips the command before any layer sees it.
+def relu_mlp(in_size: int, hidden: Sequence[int], out_size: int) -> nn.Sequential:
+    """ReLU layers of the ``hidden`` sizes (orthogonal, gain sqrt 2) and a linear output (default initialisation)."""
+    layers: list[nn.Module] = []
+    for size in hidden:
+        layers += [orthogonal_linear(in_size, size, math.sqrt(2)), nn.ReLU()]
+        in_size = size
+    return nn.Sequential(*layers, nn.Linear(in_size, out_size))
 
-    A scale of 0 makes a network that does not hear its command.
+
+class ScaledCommand(nn.Module):
+    """Shifts, scales and clips raw commands ``[..., C]`` before ``net`` sees them.
+
+    A scale of 0 makes a network without a command.
     """
 
-    command_scale: Tensor
-    command_shift: Tensor
+    scale: Tensor
+    shift: Tensor
 
-    def __init__(self, command_scale: Sequence[float], command_limit: float = math.inf):
+    def __init__(self, net: nn.Module, scale: Sequence[float], limit: float = math.inf):
         super().__init__()
-        self.register_buffer("command_scale", torch.tensor(command_scale, dtype=torch.float32))
-        self.register_buffer("command_shift", torch.zeros(len(command_scale)))
-        self.command_limit = command_limit
+        self.net, self.limit = net, limit
+        self.register_buffer("scale", torch.tensor(scale, dtype=torch.float32))
+        self.register_buffer("shift", torch.zeros(len(scale)))
 
     def scaled(self, command: Tensor) -> Tensor:
-        """What the layers see of a raw command ``[..., C]``."""
-        return ((command - self.command_shift) * self.command_scale).clamp(-self.command_limit, self.command_limit)
+        """What ``net`` sees of a raw command ``[..., C]``."""
+        return ((command - self.shift) * self.scale).clamp(-self.limit, self.limit)
 
     def forward(self, obs: Tensor, command: Tensor) -> Tensor:
-        return self.mix(obs, self.scaled(command))
-
-    def mix(self, obs: Tensor, command: Tensor) -> Tensor:
-        """The network on a scaled command."""
-        raise NotImplementedError
-
-    def gate(self, scaled_command: Tensor) -> Tensor | None:
-        """Gate values in (0, 1) for scaled commands ``[..., C]``, of a network that has gates."""
-        return None
+        return self.net(obs, self.scaled(command))
 
     def saturation(self, command: Tensor) -> float | None:
-        """Share of the gates outside 0.02 .. 0.98 for raw commands ``[..., C]``: these no longer hear the command."""
-        gate = self.gate(self.scaled(command))
-        return None if gate is None else float(((gate < 0.02) | (gate > 0.98)).float().mean())
+        """Share of the gates outside 0.02 .. 0.98 for raw commands ``[..., C]``: these barely react to the command any more.
+
+        None for networks without gates.
+        """
+        if not isinstance(self.net, GatedNet | GatedLayersNet):
+            return None
+        gate = self.net.gate(self.scaled(command))
+        return float(((gate < 0.02) | (gate > 0.98)).float().mean())
 
 
-class GatedNet(CommandNet):
-    """``tanh(V o + q) * sigmoid(U c + p)``, then ReLU layers and a linear output (paper section 3.2.1).
+class GatedNet(nn.Module):
+    """``tanh(V o + q) * sigmoid(U c + p)``, then ReLU layers and a linear output (UDRL paper, section 3.2.1).
 
     ``hidden[0]`` is the size of both embeddings, the rest are the ReLU layers.
     """
 
-    def __init__(self, obs_size: int, output_size: int, hidden: Sequence[int], command_scale: Sequence[float], **options: float):
-        super().__init__(command_scale, **options)
+    def __init__(self, obs_size: int, command_size: int, output_size: int, hidden: Sequence[int]):
+        super().__init__()
         self.embed_obs = orthogonal_linear(obs_size, hidden[0])
-        self.embed_command = orthogonal_linear(len(command_scale), hidden[0])
+        self.embed_command = orthogonal_linear(command_size, hidden[0])
         self.body = relu_mlp(hidden[0], hidden[1:], output_size)
 
-    def gate(self, scaled_command: Tensor) -> Tensor:
-        return self.embed_command(scaled_command).sigmoid()
+    def gate(self, command: Tensor) -> Tensor:
+        """Gate values in (0, 1) for commands ``[..., C]``."""
+        return self.embed_command(command).sigmoid()
 
-    def mix(self, obs: Tensor, command: Tensor) -> Tensor:
+    def forward(self, obs: Tensor, command: Tensor) -> Tensor:
         return self.body(self.embed_obs(obs).tanh() * self.gate(command))
 
 
-class GatedLayersNet(CommandNet):
+class GatedLayersNet(nn.Module):
     """ReLU layers, each multiplied by ``gate_scale * sigmoid(U c + p)``, and a linear output (RCP).
 
     With a ``gate_scale`` of 2 the gates start near 1. ``output_scale`` shrinks the initial output layer, so that
@@ -79,22 +91,23 @@ class GatedLayersNet(CommandNet):
     """
 
     def __init__(
-        self, obs_size: int, output_size: int, hidden: Sequence[int], command_scale: Sequence[float],
-        command_limit: float = math.inf, gate_scale: float = 2.0, output_scale: float = 0.1,
+        self, obs_size: int, command_size: int, output_size: int, hidden: Sequence[int],
+        gate_scale: float = 2.0, output_scale: float = 0.1,
     ):  # fmt: skip
-        super().__init__(command_scale, command_limit)
+        super().__init__()
         self.hidden, self.gate_scale = list(hidden), gate_scale
         self.layers = nn.ModuleList([nn.Linear(i, o) for i, o in itertools.pairwise([obs_size, *hidden])])
-        self.gates = nn.Linear(len(command_scale), sum(hidden))
+        self.gates = nn.Linear(command_size, sum(hidden))
         self.output = nn.Linear(hidden[-1], output_size)
         with torch.no_grad():
             for parameter in self.output.parameters():
                 parameter.mul_(output_scale)
 
-    def gate(self, scaled_command: Tensor) -> Tensor:
-        return self.gates(scaled_command).sigmoid()
+    def gate(self, command: Tensor) -> Tensor:
+        """Gate values in (0, 1) of all layers for commands ``[..., C]``."""
+        return self.gates(command).sigmoid()
 
-    def mix(self, obs: Tensor, command: Tensor) -> Tensor:
+    def forward(self, obs: Tensor, command: Tensor) -> Tensor:
         gates = (self.gate(command) * self.gate_scale).split(self.hidden, dim=-1)
         x = obs
         for layer, gate in zip(self.layers, gates, strict=True):
@@ -127,41 +140,42 @@ class CommandLinear(nn.Module):
         return self.constant(x) + self.generated(outer) + self.bias(command)
 
 
-class HyperNet(CommandNet):
+class HyperNet(nn.Module):
     """``tanh(V o + q)``, then layers whose weights are generated by the command; no activation on the output.
 
     Differs from the earlier implementation, which saw unscaled commands and put a ReLU on its logits:
     that network cannot learn.
     """
 
-    def __init__(self, obs_size: int, output_size: int, hidden: Sequence[int], command_scale: Sequence[float], **options: float):
-        super().__init__(command_scale, **options)
+    def __init__(self, obs_size: int, command_size: int, output_size: int, hidden: Sequence[int]):
+        super().__init__()
         self.embed_obs = orthogonal_linear(obs_size, hidden[0])
-        sizes = [*hidden, output_size]
-        pairs = itertools.pairwise(sizes)
-        self.layers = nn.ModuleList([CommandLinear(i, o, len(command_scale)) for i, o in pairs])
+        pairs = itertools.pairwise([*hidden, output_size])
+        self.layers = nn.ModuleList([CommandLinear(i, o, command_size) for i, o in pairs])
 
-    def mix(self, obs: Tensor, command: Tensor) -> Tensor:
+    def forward(self, obs: Tensor, command: Tensor) -> Tensor:
         x = self.embed_obs(obs).tanh()
         for layer in self.layers[:-1]:
             x = layer(x, command).relu()
         return self.layers[-1](x, command)
 
 
-class BilinearNet(CommandNet):
+class BilinearNet(nn.Module):
     """First layer generated by the command, ``tanh(W(c) o + b(c))``, then a plain ReLU network."""
 
-    def __init__(self, obs_size: int, output_size: int, hidden: Sequence[int], command_scale: Sequence[float], **options: float):
-        super().__init__(command_scale, **options)
-        self.first = CommandLinear(obs_size, hidden[0], len(command_scale))
+    def __init__(self, obs_size: int, command_size: int, output_size: int, hidden: Sequence[int]):
+        super().__init__()
+        self.first = CommandLinear(obs_size, hidden[0], command_size)
         self.body = relu_mlp(hidden[0], hidden[1:], output_size)
 
-    def mix(self, obs: Tensor, command: Tensor) -> Tensor:
+    def forward(self, obs: Tensor, command: Tensor) -> Tensor:
         return self.body(self.first(obs, command).tanh())
 
 
-COMMAND_NETS: dict[str, type[GatedNet | HyperNet | BilinearNet]] = {
+COMMAND_NETS: dict[str, Callable[..., nn.Module]] = {
     "gated": GatedNet,
+    "layers": GatedLayersNet,
     "hyper": HyperNet,
     "bilinear": BilinearNet,
 }
+"""Networks by name: ``(obs_size, command_size, output_size, hidden)``."""

@@ -45,10 +45,10 @@ class Policy(nn.Module):
         return self.distribution_class.draw_noise(rng, shape)
 
 
-class UnsteadyPolicy(Policy):
-    """Hears a command of one number with normal noise at every step; without noise, as it is.
+class NoisyCommandPolicy(Policy):
+    """Takes a command of one number and adds normal noise to it at every step, none in greedy episodes.
 
-    command_noise: standard deviation of that noise, and the lowest and highest number that is heard.
+    command_noise: standard deviation of that noise, and the limits of the noisy command.
     """
 
     command_noise: Tensor
@@ -68,5 +68,5 @@ class UnsteadyPolicy(Policy):
     def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
         assert command is not None
         sd, low, high = self.command_noise.tolist()
-        heard = (command + sd * noise[..., -1:]).clamp(low, high) if sd else command
-        return super().act(obs, heard, noise[..., :-1])
+        noisy = (command + sd * noise[..., -1:]).clamp(low, high) if sd else command
+        return super().act(obs, noisy, noise[..., :-1])

@@ -1,9 +1,10 @@
-"""Stores of whole episodes."""
+"""A store of whole episodes: the best, the newest, or both."""
 
 from __future__ import annotations
 
+import bisect
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,156 +18,20 @@ from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.returns import returns_to_go
 
 
-def action_layout(spec: EnvSpec, steps: str) -> TensorOf:
-    """What the actions of a dimension called ``steps`` look like."""
-    if spec.continuous:
-        return TensorOf(torch.float32, (steps, spec.action_size))
-    return TensorOf(torch.int64, (steps,), 0, spec.action_size - 1)
-
-
-class SortedEpisodeBuffer:
-    """The ``capacity`` episodes of highest return (UDRL paper, section 2.2.1), whole, and the ``recent`` newest.
-
-    Episodes of equal return are all kept; when the buffer is full, the oldest of the worst gives way. The recent
-    ones, our addition, are kept whatever their return and may be among the best as well.
-    Storage is allocated once, padded to the horizon: adding an episode writes one or two rows.
-    """
-
-    def __init__(self, capacity: int, spec: EnvSpec, recent: int = 0):
-        self.capacity, self.horizon, self.recent = capacity, spec.horizon, recent
-        rows = capacity + recent
-        action_shape = (spec.action_size,) if spec.continuous else ()
-        self._obs = np.empty((rows, spec.horizon, spec.obs_size), dtype=np.float32)
-        self._action: Array = np.empty((rows, spec.horizon, *action_shape), dtype=np.float32 if spec.continuous else np.int64)
-        self._to_go = np.empty((rows, spec.horizon + 1), dtype=np.float32)
-        self._length = np.zeros(rows, dtype=np.int64)
-        self._return = np.zeros(rows)
-        self._newest = 0
-        self._order = np.zeros(0, dtype=np.int64)  # slots, best first; of equal returns the youngest first
-
-    def __len__(self) -> int:
-        return len(self._order)
-
-    def add(self, episodes: Iterable[Episode]) -> None:
-        """Adds each episode unless the buffer is full of better ones."""
-        for episode in episodes:
-            if self.recent:
-                self._write(self.capacity + self._newest % self.recent, episode)
-                self._newest += 1
-            if len(self) < self.capacity:
-                slot = len(self)
-            elif episode.ret >= self._return[self._order[-1]]:
-                slot = int(self._order[-1])
-                self._order = self._order[:-1]
-            else:
-                continue
-            self._write(slot, episode)
-            place = np.searchsorted(-self._return[self._order], -episode.ret, side="left")
-            self._order = np.insert(self._order, place, slot)
-
-    def _write(self, slot: int, episode: Episode) -> None:
-        length = episode.length
-        self._obs[slot, :length], self._action[slot, :length] = episode.obs[:-1], episode.action
-        self._to_go[slot, : length + 1] = returns_to_go(episode.reward)
-        self._length[slot], self._return[slot] = length, episode.ret
-
-    @property
-    def _slots(self) -> Array:
-        """Slots to draw from: the best, then the recent."""
-        return np.concatenate([self._order, self.capacity + np.arange(min(self._newest, self.recent))])
-
-    def best(self, count: int) -> tuple[Array, Array]:
-        """Returns and lengths ``[n]`` of the ``count`` best episodes (fewer if the buffer holds fewer), best first."""
-        top = self._order[:count]
-        return self._return[top], self._length[top]
-
-    def draw_episodes(self, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, Array]:
-        """Slots and steps: an episode uniformly, then a step in it uniformly."""
-        slots = self._slots
-        slot = slots[rng.integers(len(slots), size=shape)]
-        return slot, rng.integers(self._length[slot])
-
-    def draw_transitions(self, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, Array]:
-        """Slots and steps: a step uniformly among all, so that long episodes count in proportion."""
-        slots = self._slots
-        ends = np.cumsum(self._length[slots])
-        flat = rng.integers(ends[-1], size=shape)
-        place = np.searchsorted(ends, flat, side="right")
-        slot = slots[place]
-        return slot, flat - (ends[place] - self._length[slot])
-
-    def length(self, slot: Array) -> Array:
-        return self._length[slot]
-
-    def gather(self, slot: Array, start: Array, end: Array) -> tuple[Array, Array, Array, Array]:
-        """Of segments ``start..end`` (end excluded), all of one shape ``[...]``:
-        obs ``[..., O]`` and action at the start, return, and number of steps.
-        """
-        to_go = self._to_go.reshape(-1)
-        row = slot * (self.horizon + 1)
-        first = slot * self.horizon + start
-        obs = self._obs.reshape(-1, self._obs.shape[-1])[first]
-        action = self._action.reshape(-1, *self._action.shape[2:])[first]
-        return obs, action, to_go[row + start] - to_go[row + end], end - start
-
-    def state_dict(self) -> dict[str, Any]:
-        """The episodes without padding: the best, best first, then the recent."""
-        steps = [(slot, self._length[slot]) for slot in self._slots]
-        parts = {
-            "obs": [self._obs[s, :n] for s, n in steps],
-            "action": [self._action[s, :n] for s, n in steps],
-            "to_go": [self._to_go[s, : n + 1] for s, n in steps],
-            "length": [self._length[self._slots]],
-            "return": [self._return[self._slots]],
-        }
-        packed = {key: torch.from_numpy(np.concatenate(value)) for key, value in parts.items() if value}
-        return {**packed, "best": len(self), "newest": self._newest}
-
-    def layout(self, spec: EnvSpec) -> Also:
-        """What ``state_dict`` may look like in ``spec``, where the buffer is not empty."""
-        template = {
-            "obs": TensorOf(torch.float32, ("steps", spec.obs_size)),
-            "action": action_layout(spec, "steps"),
-            "to_go": TensorOf(torch.float32, ("marks",)),
-            "length": TensorOf(torch.int64, ("episodes",), 1, self.horizon),
-            "return": TensorOf(torch.float64, ("episodes",)),
-            "best": Count(1, self.capacity),
-            "newest": Count(),
-        }
-        return Also(template, self._inconsistency)
-
-    def _inconsistency(self, state: dict[str, Any]) -> str | None:
-        length, returns = state["length"], state["return"][: state["best"]]
-        if len(length) != state["best"] + min(state["newest"], self.recent):
-            return f"{len(length)} episodes, expected {state['best']} best and up to {self.recent} recent ones"
-        if int(length.sum()) != len(state["obs"]) or len(state["to_go"]) != len(state["obs"]) + len(length):
-            return f"the {len(state['obs'])} steps are not those of its {len(length)} episodes"
-        return None if bool((returns.diff() <= 0).all()) else "the best episodes are not in the order of their returns"
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Replaces the contents; the buffer must have the capacities of the one that was saved."""
-        self._newest = state["newest"]
-        self._order = np.arange(state["best"])
-        if state["best"] > self.capacity or len(state["length"]) != len(self._slots):
-            raise ValueError(
-                f"{state['best']} best of {len(state['length'])} episodes do not fit {self.capacity} + {self.recent}"
-            )
-        self._length[self._slots], self._return[self._slots] = state["length"].numpy(), state["return"].numpy()
-        start = 0
-        for row, (slot, n) in enumerate(zip(self._slots.tolist(), state["length"].tolist(), strict=True)):
-            self._obs[slot, :n] = state["obs"][start : start + n].numpy()
-            self._action[slot, :n] = state["action"][start : start + n].numpy()
-            self._to_go[slot, : n + 1] = state["to_go"][start + row : start + row + n + 1].numpy()
-            start += n
-
-
 class _Stored(NamedTuple):
-    """What the window keeps of an episode."""
+    """What is kept of an episode; to_go: its undiscounted returns-to-go, 0 at the end."""
 
     obs: FloatArray  # [T+1, O]
     action: Array
     reward: FloatArray
+    to_go: FloatArray  # [T+1]
     terminated: bool
+    ret: float
+
+
+def _stored(obs: FloatArray, action: Array, reward: FloatArray, terminated: bool) -> _Stored:
+    to_go = returns_to_go(reward)
+    return _Stored(obs, action, reward, to_go.astype(np.float32), terminated, float(reward.sum(dtype=np.float64)))
 
 
 @dataclass(frozen=True)
@@ -174,114 +39,179 @@ class FlatEpisodes:
     """``E`` episodes behind one another, ``M`` steps in all.
 
     obs ``[M + E, O]`` has the final observation of each; step ``i`` saw ``obs[row[i]]`` and led to ``obs[row[i] + 1]``.
-    action ``[M]`` or ``[M, A]``; reward, terminated, last (the last step of its episode) and episode_return ``[M]``; first
-    ``[E]`` are the steps that episodes begin with.
+    action ``[M]`` or ``[M, A]``; reward, terminated, and left (how many steps the episode has from this one on) ``[M]``;
+    to_go ``[M + E]``: the undiscounted return from each observation on; first ``[E]``: the steps that episodes begin with.
     """
 
     obs: Tensor
     row: Tensor
     action: Tensor
     reward: Tensor
+    to_go: Tensor
     terminated: Tensor
-    last: Tensor
-    episode_return: Tensor
+    left: Tensor
     first: Tensor
 
     def __len__(self) -> int:
         return len(self.row)
 
+    @property
+    def last(self) -> Tensor:
+        """Whether a step is the last of its episode, ``[M]``."""
+        return self.left == 1
+
+    @property
+    def episode_return(self) -> Tensor:
+        """The undiscounted return of the whole episode that a step is of, ``[M]``."""
+        number = self.row - torch.arange(len(self), device=self.row.device)
+        return self.to_go[self.row[self.first]][number]
+
     def to(self, device: torch.device) -> FlatEpisodes:
         return FlatEpisodes(**{name: tensor.to(device) for name, tensor in vars(self).items()})
 
 
-class EpisodeWindow:
-    """The newest episodes, whole, as many as fit ``capacity`` steps; at least one."""
+def flatten(episodes: Iterable[Episode | _Stored]) -> FlatEpisodes:
+    """Lays episodes behind one another."""
+    stored = [e if isinstance(e, _Stored) else _stored(e.obs, e.action, e.reward, e.terminated) for e in episodes]
+    length = np.array([len(e.reward) for e in stored])
+    end = np.cumsum(length)
+    step = np.arange(end[-1])
+    terminated = np.zeros(end[-1], dtype=bool)
+    terminated[end - 1] = [e.terminated for e in stored]
+    arrays = {
+        "obs": np.concatenate([e.obs for e in stored]),
+        "row": step + np.repeat(np.arange(len(length)), length),
+        "action": np.concatenate([e.action for e in stored]),
+        "reward": np.concatenate([e.reward for e in stored]),
+        "to_go": np.concatenate([e.to_go for e in stored]),
+        "terminated": terminated,
+        "left": np.repeat(end, length) - step,
+        "first": end - length,
+    }
+    return FlatEpisodes(**{name: torch.from_numpy(array) for name, array in arrays.items()})
 
-    def __init__(self, capacity: int):
-        self.capacity = capacity
-        self._episodes: deque[_Stored] = deque()
-        self.num_steps = 0
+
+def draw_transitions(length: Array, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Steps of episodes of these lengths, uniformly among all: long episodes count in proportion."""
+    return rng.integers(length.sum(), size=shape)
+
+
+def draw_episodes(length: Array, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Steps of episodes of these lengths: an episode uniformly, then a step in it uniformly."""
+    episode = rng.integers(len(length), size=shape)
+    return (np.cumsum(length) - length)[episode] + rng.integers(length[episode])
+
+
+SAMPLERS: dict[str, Callable[[Array, np.random.Generator, tuple[int, ...]], Array]] = {
+    "transition": draw_transitions, "episode": draw_episodes,
+}  # fmt: skip
+
+
+class EpisodeBuffer:
+    """The episodes of highest return and the newest ones, whole; an episode that is both counts twice.
+
+    Args:
+        best: how many of the highest return (UDRL paper, section 2.2.1). Episodes of equal return are all kept; when the buffer
+            is full, the oldest of the worst gives way.
+        newest: how many of the newest, whatever their return; None: as many as fit ``steps``.
+        steps: how many steps the newest may have in all, but for a single episode that is longer; None: any number.
+    """
+
+    def __init__(self, best: int = 0, newest: int | None = 0, steps: int | None = None):
+        self.best, self.newest, self.steps = best, newest, steps
+        self._best: list[_Stored] = []  # best first; of equal returns the youngest first
+        self._newest: deque[_Stored] = deque()  # oldest first
+        self._newest_steps = 0
+
+    @property
+    def episodes(self) -> list[_Stored]:
+        """All of them in the order of their steps: the best, best first, then the newest, oldest first."""
+        return [*self._best, *self._newest]
 
     def __len__(self) -> int:
-        return len(self._episodes)
+        return len(self._best) + len(self._newest)
 
     def add(self, episodes: Iterable[Episode]) -> None:
-        """Adds the episodes in order; the oldest give way."""
+        """Adds the episodes in order; worse and older ones give way."""
         for episode in episodes:
-            self._append(_Stored(episode.obs, episode.action, episode.reward, episode.terminated))
+            stored = _stored(episode.obs, episode.action, episode.reward, episode.terminated)
+            if self.best:
+                bisect.insort_left(self._best, stored, key=lambda e: -e.ret)
+                del self._best[self.best :]
+            if self.newest != 0:
+                self._append(stored)
 
     def _append(self, episode: _Stored) -> None:
-        self._episodes.append(episode)
-        self.num_steps += len(episode.reward)
-        while self.num_steps > self.capacity and len(self) > 1:
-            self.num_steps -= len(self._episodes.popleft().reward)
+        self._newest.append(episode)
+        self._newest_steps += len(episode.reward)
+        while len(self._newest) > 1 and self._too_many():
+            self._newest_steps -= len(self._newest.popleft().reward)
 
-    def mean_length(self, newest: int) -> float:
-        """Mean number of steps of the ``newest`` last episodes (fewer if there are fewer)."""
-        return float(np.mean([len(e.reward) for e in self._episodes][-newest:]))
+    def _too_many(self) -> bool:
+        many = self.newest is not None and len(self._newest) > self.newest
+        return many or (self.steps is not None and self._newest_steps > self.steps)
 
-    def draw_transitions(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        """Steps of ``flat``: uniformly among all, so that long episodes count in proportion."""
-        return rng.integers(self.num_steps, size=shape)
+    def highest(self, count: int | None = None) -> tuple[Array, Array]:
+        """Returns and lengths ``[n]`` of the ``count`` episodes of highest return, best first; fewer if there are fewer."""
+        ranked = self._best or sorted(self._newest, key=lambda e: -e.ret)
+        return np.array([e.ret for e in ranked[:count]]), np.array([len(e.reward) for e in ranked[:count]])
 
-    def draw_episodes(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        """Steps of ``flat``: an episode uniformly, then a step in it uniformly."""
-        length = np.array([len(e.reward) for e in self._episodes])
-        episode = rng.integers(len(length), size=shape)
-        return (np.cumsum(length) - length)[episode] + rng.integers(length[episode])
+    def returns(self) -> Array:
+        """The returns of all episodes."""
+        return np.array([e.ret for e in self.episodes])
+
+    def mean_length(self, count: int) -> float:
+        """Mean number of steps of the ``count`` newest episodes; of the best where no others are kept."""
+        return float(np.mean([len(e.reward) for e in self._newest or self._best][-count:]))
 
     def flat(self) -> FlatEpisodes:
-        """All episodes, oldest first."""
-        length = np.array([len(e.reward) for e in self._episodes])
-        end = np.cumsum(length)
-        number = np.repeat(np.arange(len(length)), length)  # episode of each step
-        steps = np.arange(end[-1])
-        last = np.zeros(end[-1], dtype=bool)
-        last[end - 1] = True
-        terminated = last & np.array([e.terminated for e in self._episodes])[number]
-        total = np.array([e.reward.sum(dtype=np.float64) for e in self._episodes], dtype=np.float32)
-        arrays = {
-            "obs": np.concatenate([e.obs for e in self._episodes]),
-            "row": steps + number,
-            "action": np.concatenate([e.action for e in self._episodes]),
-            "reward": np.concatenate([e.reward for e in self._episodes]),
-            "terminated": terminated,
-            "last": last,
-            "episode_return": total[number],
-            "first": end - length,
-        }
-        return FlatEpisodes(**{name: torch.from_numpy(array) for name, array in arrays.items()})
+        """All episodes behind one another."""
+        return flatten(self.episodes)
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...], by: str) -> Array:
+        """Steps of ``flat``, drawn evenly by ``transition`` or by ``episode``."""
+        return SAMPLERS[by](np.array([len(e.reward) for e in self.episodes]), rng, shape)
 
     def state_dict(self) -> dict[str, Any]:
         """Plain data; the episodes behind one another."""
-        flat = self.flat()
-        lengths = [len(e.reward) for e in self._episodes]
+        flat, episodes = self.flat(), self.episodes
         kept = {"obs": flat.obs, "action": flat.action, "reward": flat.reward}
-        return {**kept, "lengths": lengths, "terminated": [e.terminated for e in self._episodes]}
+        lengths = [len(e.reward) for e in episodes]
+        return {**kept, "lengths": lengths, "terminated": [e.terminated for e in episodes], "best": len(self._best)}
 
     def layout(self, spec: EnvSpec) -> Also:
-        """What ``state_dict`` may look like in ``spec``, where the window is not empty."""
+        """What ``state_dict`` may look like in ``spec``, where the buffer is not empty."""
+        action = TensorOf(torch.int64, ("steps",), 0, spec.action_size - 1)
         template = {
             "obs": TensorOf(torch.float32, ("rows", spec.obs_size)),
-            "action": action_layout(spec, "steps"),
+            "action": TensorOf(torch.float32, ("steps", spec.action_size)) if spec.continuous else action,
             "reward": TensorOf(torch.float32, ("steps",)),
             "lengths": ListOf(Count(1, spec.horizon), "episodes"),
             "terminated": ListOf(Flag(), "episodes"),
+            "best": Count(min(self.best, 1), self.best),
         }
         return Also(template, self._inconsistency)
 
     def _inconsistency(self, state: dict[str, Any]) -> str | None:
-        steps, episodes = len(state["reward"]), len(state["lengths"])
-        if not episodes or sum(state["lengths"]) != steps or len(state["obs"]) != steps + episodes:
-            return f"the {steps} steps are not those of its {episodes} episodes"
-        return f"{steps} steps, more than {self.capacity}" if steps > self.capacity and episodes > 1 else None
+        steps, best, newest = len(state["reward"]), state["best"], len(state["lengths"]) - state["best"]
+        if sum(state["lengths"]) != steps or len(state["obs"]) != steps + len(state["lengths"]):
+            return f"the {steps} steps are not those of its {len(state['lengths'])} episodes"
+        if (newest < 1) != (self.newest == 0) or (self.newest is not None and newest > self.newest):
+            most = "any number" if self.newest is None else self.newest
+            return f"{len(state['lengths'])} episodes, expected {best} best and up to {most} recent ones"
+        recent = sum(state["lengths"][best:])
+        if self.steps is not None and newest > 1 and recent > self.steps:
+            return f"{recent} steps, more than {self.steps}"
+        totals = [float(part.sum(dtype=torch.float64)) for part in state["reward"].split(state["lengths"])[:best]]
+        return None if totals == sorted(totals, reverse=True) else "the best episodes are not in the order of their returns"
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Replaces the contents."""
-        self._episodes.clear()
-        self.num_steps = start = 0
-        for number, (length, terminated) in enumerate(zip(state["lengths"], state["terminated"], strict=True)):
-            row, end = start + number, start + length
-            obs = state["obs"][row : row + length + 1].numpy()
-            self._append(_Stored(obs, state["action"][start:end].numpy(), state["reward"][start:end].numpy(), terminated))
-            start = end
+        """Replaces the contents; the buffer must have the capacities of the one that was saved."""
+        rows = state["obs"].split([length + 1 for length in state["lengths"]])
+        parts = zip(rows, state["action"].split(state["lengths"]), state["reward"].split(state["lengths"]), strict=True)
+        whole = [
+            _stored(obs.numpy(), action.numpy(), reward.numpy(), terminated)
+            for (obs, action, reward), terminated in zip(parts, state["terminated"], strict=True)
+        ]
+        self._best, self._newest = whole[: state["best"]], deque(whole[state["best"] :])
+        self._newest_steps = sum(len(e.reward) for e in self._newest)

@@ -14,7 +14,7 @@ def test_udrl_obeys_commands_on_the_identity_task(tmp_path, toy_games, network):
     settings = {
         "learning_starts": 40, "num_episodes_per_iter": 20, "num_updates_per_iter": 50, "batch_size": 128,
         "learning_rate": 0.01, "hidden": [32, 32], "network": network, "return_scale": 0.3, "horizon_scale": 0.3,
-        "replay_size": 200, "last_few": 20, "recent_episodes": 40, "eval_interval": 30,
+        "replay_size": 200, "last_few": 20, "buffer": "both", "recent_episodes": 40, "eval_interval": 30,
     }  # fmt: skip
     assert run_cli(tmp_path, "--max_epochs", "30", gamename="count", **settings) == 0
     checkpoint = run_dir(tmp_path, "count") / "last.ckpt"

@@ -12,9 +12,9 @@ from lightning_rl.core.types import Request
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.evaluate import evaluate
 from lightning_rl.methods.registry import implementation
-from lightning_rl.methods.reward_conditioned_configs import RCPAConfig
-from lightning_rl.methods.window import WindowEpoch
-from lightning_rl.rollouts.episode_buffer import EpisodeWindow
+from lightning_rl.methods.upside_down import LABELS, TARGET_LABELS, UpsideDownEpoch
+from lightning_rl.methods.upside_down_config import UpsideDownConfig
+from lightning_rl.rollouts.episode_buffer import EpisodeBuffer, flatten
 from lightning_rl.rollouts.player import Player
 
 
@@ -27,28 +27,36 @@ def build(name: str, gamename: str = "cartpole", layers=(), **settings):
     return method
 
 
-def window_epoch(*rewards: list[float], truncated: bool = False) -> WindowEpoch:
-    window = EpisodeWindow(1000)
+def epoch_of(*rewards: list[float], truncated: bool = False) -> UpsideDownEpoch:
     episodes = [make_episode(r) for r in rewards]
-    window.add(dataclasses.replace(e, terminated=not truncated, truncated=truncated) for e in episodes)
-    steps = window.num_steps
-    index = {name: torch.arange(steps).repeat(2, 1) for name in ("policy", "critic")}
-    return WindowEpoch(window.flat(), index, env_steps=steps, episodes=len(episodes), scalars={})
+    flat = flatten(dataclasses.replace(e, terminated=not truncated, truncated=truncated) for e in episodes)
+    index = {name: torch.arange(len(flat)).repeat(2, 1) for name in ("policy", "critic")}
+    return UpsideDownEpoch(flat, index, flat.left[index["policy"]], None, len(flat), len(episodes), 0, {})
+
+
+def advantages(method, batch):
+    """After the fit of the critic, with what is logged."""
+    scalars = {"train/value_loss": method.fit_critic(method.critic, batch)}
+    return method.advantages(method.critic, batch.episodes, scalars), scalars
 
 
 def test_return_labels_by_hand():
-    batch = window_epoch([1.0, 2.0, 4.0], [8.0])
-    label, _ = build("RCP-R", gamma=0.5).label(batch)
-    assert label.tolist() == [3.0, 4.0, 4.0, 8.0]
+    batch = epoch_of([1.0, 2.0, 4.0], [8.0])
+    assert LABELS["return_to_go"](batch.episodes, 0.5).tolist() == [3.0, 4.0, 4.0, 8.0]
+    assert LABELS["return"](batch.episodes, 0.5).tolist() == [7.0, 6.0, 4.0, 8.0]
+    assert LABELS["episode_return"](batch.episodes, 0.5).tolist() == [7.0, 7.0, 7.0, 8.0]
 
 
 def test_a_held_command_is_made_of_every_steps_return_to_go():
-    batch, label = window_epoch([1.0, 2.0, 4.0], [8.0]), torch.tensor([3.0, 4.0, 4.0, 8.0])
+    batch, label = epoch_of([1.0, 2.0, 4.0], [8.0]), torch.tensor([3.0, 4.0, 4.0, 8.0])
     batch.index["policy"] = torch.tensor([[3, 0], [3, 1]])  # as often as they are trained on
-    assert build("RCP-R", target_labels="step").target_labels(label, batch).tolist() == [8.0, 3.0, 8.0, 4.0]
-    assert build("RCP-R", target_labels="episode").target_labels(label, batch).tolist() == [3.0, 8.0]
+    assert TARGET_LABELS["step"](label, batch, 0).tolist() == [8.0, 3.0, 8.0, 4.0]
+    assert TARGET_LABELS["minibatch"](label, batch, 0).tolist() == [[8.0, 3.0], [8.0, 4.0]]
+    assert TARGET_LABELS["episode"](label, batch, 0).tolist() == [3.0, 8.0]
+    assert TARGET_LABELS["episode"](label, batch, 1).tolist() == [8.0]
+    assert TARGET_LABELS["buffer"](label, batch, 0).tolist() == label.tolist()
     with pytest.raises(UserError, match="set target_labels=episode"):
-        build("RCP-R", command="anneal", target_labels="step")
+        build("RCP-R", command_rule="decrease", target_labels="step")
 
 
 @pytest.mark.parametrize(("truncated", "bootstrap", "expected"), [(False, True, 4.0), (True, True, 9.0), (True, False, 4.0)])
@@ -58,20 +66,20 @@ def test_advantages_bootstrap_where_truncated(truncated, bootstrap, expected):
     for parameter in method.critic.parameters():
         parameter.data.zero_()
     method.critic[-1].bias.data.fill_(0.1)
-    label, scalars = method.label(window_epoch([1.0, 4.0], truncated=truncated))
+    label, scalars = advantages(method, epoch_of([1.0, 4.0], truncated=truncated))
     assert float(label[-1]) == pytest.approx(expected - 10)
     assert np.isfinite(scalars["train/value_loss"])
 
 
 def test_lambda_changes_the_label_from_one_step_to_monte_carlo():
-    batch = window_epoch([1.0, 1.0, 1.0])
+    batch = epoch_of([1.0, 1.0, 1.0])
     settings = {"gamma": 1.0, "critic_learning_rate": 1e-30}
     labels = []
     for value_lambda in (0.0, 1.0):
         method = build("RCP-A", gae_lambda=value_lambda, **settings)
         with torch.no_grad():
-            value = method._values(batch.window)[batch.window.row]
-        labels.append((method.label(batch)[0], value))
+            value = method.values(method.critic, batch.episodes)[batch.episodes.row]
+        labels.append((advantages(method, batch)[0], value))
     (one_step, value), (monte_carlo, _) = labels
     following = torch.cat([value[1:], torch.zeros(1)])
     torch.testing.assert_close(one_step, 1 + following - value)
@@ -94,28 +102,21 @@ def test_actions_are_learned_as_they_were_executed(name):
     assert all(torch.equal(a, b) for a, b in zip(trained[0][1], trained[1][1], strict=True))
 
 
-def test_commands_of_rcp_a_are_standardised_and_clipped_unless_raw():
-    label = torch.tensor([0.0, 0.0, 0.0, 100.0])
-    z = build("RCP-A", command_limit=1.5).as_commands(label)
-    torch.testing.assert_close(z, torch.tensor([-0.5774, -0.5774, -0.5774, 1.5]), rtol=1e-4, atol=1e-4)
-    assert torch.equal(build("RCP-A", standardise=False).as_commands(label), label)
-
-
 def test_the_network_of_rcp_r_standardises_returns():
     method = build("RCP-R")
-    label = torch.tensor([100.0, 200.0, 300.0])
-    assert torch.equal(method.as_commands(label), label)
-    torch.testing.assert_close(
-        method.net.scaled(label[:, None])[:, 0], torch.tensor([-1.2247, 0.0, 1.2247]), rtol=1e-4, atol=1e-4
-    )
+    label = torch.tensor([[100.0], [200.0], [300.0]])
+    method.scale_commands(label)
+    for policy in (method.policy, method.learner):
+        torch.testing.assert_close(policy.net.scaled(label)[:, 0], torch.tensor([-1.2247, 0.0, 1.2247]), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["RCP-R", "RCP-A"])
-def test_without_conditioning_the_command_is_not_heard(name):
+def test_without_conditioning_the_command_makes_no_difference(name):
     obs = torch.randn(50, 4)
     for condition in (True, False):
         method = build(name, condition=condition)
-        method.as_commands(torch.randn(50) * 10)
+        if name == "RCP-R":
+            method.scale_commands(torch.randn(50, 1) * 10)
         a, b = (method.policy.distribution(obs, torch.full((50, 1), c)).output for c in (-1.0, 2.0))
         assert torch.equal(a, b) is not condition
     assert method.probe_commands() == {}
@@ -124,10 +125,10 @@ def test_without_conditioning_the_command_is_not_heard(name):
 
 @pytest.mark.parametrize("name", ["RCP-R", "RCP-A"])
 def test_one_command_per_episode_within_what_was_seen(name):
-    method = build(name, target_spread=5.0, **({"command": "hold"} if name == "RCP-R" else {}))
+    method = build(name, target_spread=5.0)
     experience = method.rollouts()
     experience.next_batch()
-    method.target.copy_(torch.tensor([1.0, 1.0, -0.5, 1.5]))
+    method.target.numbers.copy_(torch.tensor([1.0, 1.0, -0.5, 1.5]))
     requests = experience.requests(7)
     commands = [r.command[0] for r in requests]
     assert all(-0.5 <= c <= 1.5 for c in commands)
@@ -144,47 +145,47 @@ def original(name, **settings):
 def test_the_earlier_rcp_r_asks_for_the_best_return_of_the_newest_twenty_episodes():
     """Discounted returns by hand, gamma 0.5: of episode n they are 1.5 n. The best, number 40, is older than twenty episodes."""
     method = original("RCP-R", gamma=0.5)
-    batch = window_epoch(*([float(n), float(n)] for n in [40, *range(1, 22)]))
-    label, _ = method.label(batch)
-    method._aim(method.target_labels(method.as_commands(label), batch))
+    batch = epoch_of(*([float(n), float(n)] for n in [40, *range(1, 22)]))
+    method.set_target(LABELS["return_to_go"](batch.episodes, 0.5), batch)
     newest = 1.5 * np.arange(2, 22)
-    assert (method.aim.mean, method.aim.sd) == pytest.approx((31.5, float(newest.std())))
-    commands = method.draw(torch.tensor([-1.0, 0.0, 2.0]))  # not held down to what was seen
-    assert commands.tolist() == pytest.approx([31.5 - newest.std(), 31.5, 31.5 + 2 * newest.std()], rel=1e-5)
+    assert method.target.target[:2] == pytest.approx((31.5, float(newest.std())))
+    commands = np.array(method.target.draw(np.random.default_rng(0), 4000))[:, 0]
+    assert commands.max() > 31.5 + newest.std()  # not held down to what was seen
+    assert (commands.mean(), commands.std()) == pytest.approx((31.5, newest.std()), rel=0.05)
     assert method.first_command() == pytest.approx((31.5,))
-    with pytest.raises(UserError, match="target_episodes 20: labels of every step are of the whole window"):
+    with pytest.raises(UserError, match="target_episodes 20 is for labels of first steps; set target_labels=episode"):
         build("RCP-R", target_labels="step", target_episodes=20)
 
 
 def test_the_earlier_rcp_a_asks_for_the_highest_advantage_of_a_minibatch_with_the_sd_of_that_one():
-    method, batch = original("RCP-A"), window_epoch([1.0] * 6)
+    method, batch = original("RCP-A"), epoch_of([1.0] * 6)
     label = torch.tensor([0.0, 1.0, 5.0, 3.0, -4.0, 90.0])  # no update sees the last
     batch.index["policy"] = torch.tensor([[0, 1, 1, 0], [2, 3, 3, 2], [4, 0, 4, 0]])
-    method._aim(method.target_labels(method.as_commands(label), batch))
-    assert (method.aim.mean, method.aim.sd) == (5.0, 1.0)  # of 5, 3, 3, 5
-    assert method.draw(torch.tensor([-1.0, 2.0])).tolist() == [5.0, 5.0]  # the noise comes at every step
+    method.set_target(label, batch)
+    assert method.target.target[:2] == (5.0, 1.0)  # of 5, 3, 3, 5
+    assert method.target.draw(np.random.default_rng(0), 2) == [(5.0,), (5.0,)]  # the noise comes at every step
     assert method.policy.command_noise[0] == 1.0
 
 
 def test_a_command_can_be_drawn_anew_at_every_step():
-    """What the network hears is normal around the command; in greedy episodes it is the command itself."""
+    """What the network is given is normal around the command; in greedy episodes it is the command itself."""
     method = original("RCP-A")
     method.policy.command_noise.copy_(torch.tensor([2.0, -1e30, 1e30]))
-    heard = []
-    method.policy.net.register_forward_pre_hook(lambda net, inputs: heard.append(inputs[1]))
+    given = []
+    method.policy.net.register_forward_pre_hook(lambda net, inputs: given.append(inputs[1]))
     player = Player(env_spec("cartpole"), method.policy)
     requests = [Request(f"{n}", n, "sampled", (7.0,)) for n in range(40)]
     episodes = player.play(requests)
-    numbers = torch.cat(heard).flatten()
+    numbers = torch.cat(given).flatten()
     assert (numbers.mean().item(), numbers.std().item()) == (pytest.approx(7, abs=0.3), pytest.approx(2, rel=0.1))
     assert len(numbers.unique()) == len(numbers) == sum(episode.length for episode in episodes)
-    heard.clear()
+    given.clear()
     player.play([Request("greedy", 1, "greedy", (7.0,))])
-    assert torch.cat(heard).unique().tolist() == [7.0]
+    assert torch.cat(given).unique().tolist() == [7.0]
     method.policy.command_noise.copy_(torch.tensor([2.0, 6.5, 7.5]))
-    heard.clear()
+    given.clear()
     player.play(requests)
-    assert (torch.cat(heard).min(), torch.cat(heard).max()) == (6.5, 7.5)
+    assert (torch.cat(given).min(), torch.cat(given).max()) == (6.5, 7.5)
 
 
 @pytest.mark.parametrize("name", ["RCP-R", "RCP-A"])
@@ -201,8 +202,8 @@ def test_the_earlier_recipe_runs_stops_and_goes_on(tmp_path, name):
         assert once["policy.command_noise"][0] > 0
 
 
-def test_annealed_commands_tell_what_is_left_to_collect():
-    method = build("RCP-R", command="anneal", target_labels="episode", gamma=1.0)
+def test_decreasing_commands_say_what_is_left_to_collect():
+    method = build("RCP-R", command_rule="decrease", target_labels="episode", gamma=1.0)
     experience = method.rollouts()
     experience.next_batch()
     experience.collector.finish()
@@ -213,7 +214,7 @@ def test_annealed_commands_tell_what_is_left_to_collect():
 @pytest.mark.parametrize("name", ["RCP-R", "RCP-A"])
 def test_what_is_not_finite_is_named_and_stops_training(name):
     method = build(name)
-    batch = window_epoch([1.0, float("nan")], [2.0])
+    batch = epoch_of([1.0, float("nan")], [2.0])
     with pytest.raises(UserError, match=r"(label|value target) is nan in epoch 0: training diverged"):
         method.train_epoch(batch)
 
@@ -224,14 +225,14 @@ def test_a_reward_that_is_not_finite_never_reaches_a_checkpoint(tmp_path, capsys
     assert run_cli(tmp_path, "--max_epochs", "1", **flags) == 0
     last = run_dir(tmp_path, implementation=name) / "last.ckpt"
     before = last.read_bytes()
-    flat = EpisodeWindow.flat
+    flat = EpisodeBuffer.flat
 
     def poisoned(self):
-        window = flat(self)
-        window.reward[0] = float("inf")
-        return window
+        stored = flat(self)
+        stored.reward[0] = float("inf")
+        return stored
 
-    monkeypatch.setattr(EpisodeWindow, "flat", poisoned)
+    monkeypatch.setattr(EpisodeBuffer, "flat", poisoned)
     assert run_cli(tmp_path, "--max_epochs", "3", "--resume", **flags) == 2
     assert "training diverged" in capsys.readouterr().err
     assert last.read_bytes() == before
@@ -256,17 +257,16 @@ def test_obeys_commands_on_the_identity_task(tmp_path, toy_games, name, command)
 
 
 def rcpa_config(*settings):
-    return build_config(RCPAConfig, [*merged_values("RCP-A", "lunarlander", None), ("--set", dict(settings))])
+    return build_config(UpsideDownConfig, [*merged_values("RCP-A", "lunarlander", None), ("--set", dict(settings))])
 
 
 def test_lambda_changes_linearly_between_two_shares_of_the_budget():
     cfg = rcpa_config(
         ("max_env_steps", 1000), ("lambda_ramp", [0.2, 0.4]), ("gae_lambda", 0.9), ("final_gae_lambda", 1.0)
     )
-    steps = (0, 200, 300, 400, 900)
-    assert [cfg.gae_lambda_at(n) for n in steps] == pytest.approx([0.9, 0.9, 0.95, 1.0, 1.0])
+    assert [cfg.gae_lambda_at(share) for share in (0, 0.2, 0.3, 0.4, 0.9)] == pytest.approx([0.9, 0.9, 0.95, 1.0, 1.0])
     constant = rcpa_config(("max_env_steps", None), ("final_gae_lambda", 0.95), ("anneal_from", 1.0))
-    assert constant.gae_lambda_at(10**6) == 0.95
+    assert constant.gae_lambda_at(0.9) == 0.95
 
 
 @pytest.mark.parametrize(

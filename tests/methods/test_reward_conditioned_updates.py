@@ -1,4 +1,4 @@
-"""One epoch of RCP-R and of RCP-A against the formulas written out in plain torch: labels, weights, steps, averages, aim.
+"""One epoch of RCP-R and of RCP-A against the formulas written out in plain torch: labels, weights, steps, averages, target.
 
 The optimisers are plain gradient descent, so that a weight or a factor that is lost shows: Adam's first step hides both.
 """
@@ -13,14 +13,14 @@ from helpers import attach, make_episode, tiny_settings
 from update_helpers import assert_close, descend, leaves, log_softmax_of, relu_net
 
 from lightning_rl.core.config import build_config, merged_values
-from lightning_rl.functional.reward_conditioned import draw_targets
+from lightning_rl.functional.upside_down import Target, draw_targets
 from lightning_rl.methods.registry import implementation
-from lightning_rl.methods.window import WindowEpoch, WindowRollouts
-from lightning_rl.rollouts.episode_buffer import EpisodeWindow
+from lightning_rl.methods.upside_down import UpsideDownEpoch
+from lightning_rl.rollouts.episode_buffer import flatten
 
 RATE, CRITIC_RATE, AVERAGING, GATE_SCALE = 0.05, 0.02, 0.8, 2.0
 SHARED = {
-    "gamma": 0.5, "temperature": 0.5, "max_weight": 10.0, "exp_weights": True, "tau": 1 - AVERAGING,
+    "gamma": 0.5, "temperature": 0.5, "max_weight": 10.0, "tau": 1 - AVERAGING,
     "gate_scale": GATE_SCALE, "max_grad_norm": None, "anneal_from": 1.0, "target": "tilted", "target_temperature": 0.7,
     "output_scale": 1.0, "label_max": None,
 }  # fmt: skip
@@ -44,13 +44,13 @@ def build(name, gamename="cartpole", **settings):
 
 def epoch_of(rewards, ends, policy, critic=()):
     """An epoch on these episodes; obs count the steps, further apart for later episodes."""
-    window = EpisodeWindow(1000)
+    episodes = []
     for number, (reward, truncated) in enumerate(zip(rewards, ends, strict=True)):
         episode = make_episode(reward)
         obs = (0.3 * episode.obs + 0.5 * number) * np.array([1.0, -0.5, 0.2, 0.8], dtype=np.float32)
-        window.add([dataclasses.replace(episode, obs=obs.astype(np.float32), terminated=not truncated, truncated=truncated)])
-    index = {"policy": torch.tensor(policy), **({"critic": torch.tensor(critic)} if critic else {})}
-    return WindowEpoch(window.flat(), index, env_steps=9, episodes=len(rewards), scalars={})
+        episodes.append(dataclasses.replace(episode, obs=obs.astype(np.float32), terminated=not truncated, truncated=truncated))
+    flat, index = flatten(episodes), {"policy": torch.tensor(policy), **({"critic": torch.tensor(critic)} if critic else {})}
+    return UpsideDownEpoch(flat, index, flat.left[index["policy"]], None, 9, len(rewards), 0, {})
 
 
 def gated(parameters, obs, command):
@@ -63,22 +63,22 @@ def gated(parameters, obs, command):
     return x @ out.T + out_bias
 
 
-def written_out_policy_steps(method, window, index, scaled, weight):
+def written_out_policy_steps(method, flat, index, scaled, weight):
     """The learner and its average after the steps that ``index`` asks for; scaled: what the network makes of the commands."""
     learner, average = leaves(method.learner), [p.clone() for p in method.policy.parameters()]
     losses = []
     for rows in index:
-        logits = gated(learner, window.obs[window.row[rows]], scaled[rows, None])
-        loss = -(weight[rows] * log_softmax_of(logits, window.action[rows])).sum() / len(rows)
+        logits = gated(learner, flat.obs[flat.row[rows]], scaled[rows, None])
+        loss = -(weight[rows] * log_softmax_of(logits, flat.action[rows])).sum() / len(rows)
         losses.append(float(loss.detach()))
         descend(learner, loss, RATE)
         average = [AVERAGING * old + (1 - AVERAGING) * new.detach() for old, new in zip(average, learner, strict=True)]
     return learner, average, sum(losses) / len(losses)
 
 
-def exponential(merit, temperature):
-    """exp of the standardised merit over the temperature, at most 10, scaled to mean 1."""
-    z = (merit - merit.mean()) / (merit.std(correction=0) + 1e-5)
+def exponential(value_of, temperature):
+    """exp of the standardised value over the temperature, at most 10, scaled to mean 1."""
+    z = (value_of - value_of.mean()) / (value_of.std(correction=0) + 1e-5)
     weight = (z / temperature).exp().clamp(max=10.0)
     return weight / weight.mean()
 
@@ -89,26 +89,26 @@ def tilted(command, weight):
     return [float(mean), float((share * (command - mean).square()).sum().sqrt()), float(command.min()), float(command.max())]
 
 
-@pytest.mark.parametrize(("weight_by", "merit"), [("return_to_go", [3.0, 4, 4, 8]), ("episode_return", [7.0, 7, 7, 8])])
+@pytest.mark.parametrize(("weights", "value_of"), [("return_to_go", [3.0, 4, 4, 8]), ("episode_return", [7.0, 7, 7, 8])])
 @pytest.mark.parametrize("target_labels", ["step", "episode"])
-def test_an_epoch_of_rcp_r_by_hand(weight_by, merit, target_labels):
+def test_an_epoch_of_rcp_r_by_hand(weights, value_of, target_labels):
     """Rewards 1, 2, 4 and 8 with discount 1/2: returns-to-go 3, 4, 4 and 8."""
-    method = build("RCP-R", weight_by=weight_by, target_labels=target_labels, command="hold", condition=True)
+    method = build("RCP-R", weights=weights, target_labels=target_labels)
     logged = {}
     method.log_scalars = logged.update
     epoch = epoch_of([[1.0, 2.0, 4.0], [8.0]], [False, True], [[3, 0, 1], [2, 3, 3]])
     label = torch.tensor([3.0, 4.0, 4.0, 8.0])
-    weight = exponential(torch.tensor(merit), 0.5)
+    weight = exponential(torch.tensor(value_of), 0.5)
     assert weight.max() > 2 * weight.min()
     scaled = (label - 4.75) / (float(np.sqrt(3.6875)) + 1e-5)
-    learner, average, loss = written_out_policy_steps(method, epoch.window, epoch.index["policy"], scaled, weight)
+    learner, average, loss = written_out_policy_steps(method, epoch.episodes, epoch.index["policy"], scaled, weight)
     method.train_epoch(epoch)
     assert_close(method.learner, learner)
     assert_close(method.policy, average)
     assert logged["train/policy_loss"] == pytest.approx(loss, rel=1e-5)
     asked = label[[3, 0, 1, 2, 3, 3]] if target_labels == "step" else label[[0, 3]]
-    assert method.target.tolist() == pytest.approx(tilted(asked, exponential(asked, 0.7)), rel=1e-5)
-    assert method.probes.tolist() == pytest.approx([float(asked.quantile(0.1)), float(asked.quantile(0.9))])
+    assert method.target.numbers.tolist() == pytest.approx(tilted(asked, exponential(asked, 0.7)), rel=1e-5)
+    assert method.target.probes.tolist() == pytest.approx([float(asked.quantile(0.1)), float(asked.quantile(0.9))])
     assert (int(method.env_steps), int(method.episodes), int(method.num_updates)) == (9, 2, 2)
     assert logged["train/effective_sample_share"] == pytest.approx(float(weight.sum() ** 2 / (weight.square().sum() * 4)))
 
@@ -136,13 +136,12 @@ def test_an_epoch_of_rcp_a_by_hand(bootstrap, label_max):
     rewards, truncated = [[1.0, 2.0, -1.0], [2.0, 0.5]], [False, True]
     method = build(
         "RCP-A", bootstrap_truncated=bootstrap, value_scale=2.0, value_lambda=0.8, gae_lambda=0.6,
-        final_gae_lambda=0.6, critic_max_grad_norm=1e9, command_limit=1.2, label_max=label_max, condition=True,
-        standardise=True,
+        final_gae_lambda=0.6, critic_max_grad_norm=1e9, command_limit=1.2, label_max=label_max,
     )  # fmt: skip
     logged = {}
     method.log_scalars = logged.update
     epoch = epoch_of(rewards, truncated, [[4, 0, 1], [2, 3, 0]], [[0, 1, 2, 3, 4], [4, 3, 3, 1, 0], [1, 1, 2, 4, 0]])
-    window, ends = epoch.window, [t and bootstrap for t in truncated]
+    window, ends = epoch.episodes, [t and bootstrap for t in truncated]
     critic = leaves(method.critic)
 
     def values():
@@ -166,7 +165,7 @@ def test_an_epoch_of_rcp_a_by_hand(bootstrap, label_max):
     assert_close(method.learner, learner)
     assert_close(method.policy, average)
     assert logged["train/policy_loss"] == pytest.approx(loss, rel=1e-4)
-    assert method.target.tolist() == pytest.approx(tilted(command, exponential(command, 0.7)), rel=1e-4, abs=1e-5)
+    assert method.target.numbers.tolist() == pytest.approx(tilted(command, exponential(command, 0.7)), rel=1e-4, abs=1e-5)
     assert (int(method.env_steps), int(method.episodes), int(method.num_updates)) == (9, 2, 5)
     monte_carlo = lambda_returns(rewards, ends, after, 0.5, 1.0)
     explained = 1 - float((monte_carlo - after[window.row]).var(correction=0) / monte_carlo.var(correction=0))
@@ -174,10 +173,10 @@ def test_an_epoch_of_rcp_a_by_hand(bootstrap, label_max):
 
 
 def test_without_exponential_weights_all_steps_count_alike():
-    method = build("RCP-R", exp_weights=False, condition=True, command="hold", target_labels="step")
+    method = build("RCP-R", weights="none")
     epoch = epoch_of([[1.0, 2.0, 4.0], [8.0]], [False, True], [[3, 0, 1]])
     scaled = (torch.tensor([3.0, 4.0, 4.0, 8.0]) - 4.75) / (float(np.sqrt(3.6875)) + 1e-5)
-    learner, average, _ = written_out_policy_steps(method, epoch.window, epoch.index["policy"], scaled, torch.ones(4))
+    learner, average, _ = written_out_policy_steps(method, epoch.episodes, epoch.index["policy"], scaled, torch.ones(4))
     method.train_epoch(epoch)
     assert_close(method.learner, learner)
     assert_close(method.policy, average)
@@ -199,7 +198,7 @@ def test_gradients_are_clipped_each_to_its_own_limit():
     before = copy.deepcopy((method.learner, method.critic))
     obs = torch.randn(16, 4, generator=torch.Generator().manual_seed(0))
     method.update(obs, torch.ones(16, 1), torch.zeros(16, dtype=torch.int64), torch.ones(16))
-    method.update_critic(obs, torch.full((16,), 50.0))
+    method.update_critic(method.critic, obs, torch.full((16,), 50.0))
     for old, new, expected in zip(before, (method.learner, method.critic), (RATE * 1e-3, CRITIC_RATE * 2e-3), strict=True):
         moved = torch.cat([(a - b).flatten() for a, b in zip(old.parameters(), new.parameters(), strict=True)])
         assert float(moved.norm().detach()) == pytest.approx(expected, rel=1e-2)
@@ -207,50 +206,50 @@ def test_gradients_are_clipped_each_to_its_own_limit():
 
 def test_the_next_commands_are_draws_of_the_target():
     method = build("RCP-A", target_spread=0.5)
-    method.target.copy_(torch.tensor([1.0, 2.0, -10.0, 1.9]))
+    method.target.numbers.copy_(torch.tensor([1.0, 2.0, -10.0, 1.9]))
     noise = torch.tensor([-1.0, 0.0, 0.5, 3.0])
-    assert method.draw(noise).tolist() == pytest.approx([0.0, 1.0, 1.5, 1.9])
-    assert draw_targets(method.aim, 0.0, noise).tolist() == [1.0] * 4
+    assert draw_targets(method.target.target, 0.5, noise).tolist() == pytest.approx([0.0, 1.0, 1.5, 1.9])
+    assert draw_targets(Target(1.0, 2.0, -10.0, 1.9), 0.0, noise).tolist() == [1.0] * 4
+    normal = 1 + np.random.default_rng(5).standard_normal(6, dtype=np.float32)  # the mean, and half of the sd
+    drawn = method.target.draw(np.random.default_rng(5), 6)
+    assert [command for (command,) in drawn] == pytest.approx(normal.clip(-10, 1.9).tolist())
     assert method.first_command() == (1.0,)
     assert method.command_limits() == pytest.approx((-10.0, 1.9))
-    method.probes.copy_(torch.tensor([-0.5, 1.5]))
+    method.target.probes.copy_(torch.tensor([-0.5, 1.5]))
     assert method.probe_commands() == {"eval_low": (-0.5,), "eval_high": (1.5,)}
     scalars = method.evaluation_scalars({"eval_high/return_mean": 7.0, "eval_low/return_mean": 3.0})
     assert scalars == {"eval/command_sensitivity": 4.0}
 
 
-def experience_of(method, episodes):
-    """A window of ``episodes`` without a collector to play any."""
-    experience = WindowRollouts(method.cfg, method, None, None, method.policy, run_seed=3)
-    experience.absorb(0, episodes)
-    return experience
+def data_of(method, episodes):
+    """The data of a method, whose buffer holds these episodes."""
+    data = method.rollouts()
+    data.absorb(0, episodes)
+    return data
 
 
 def test_enough_episodes_are_asked_for_to_make_the_steps_of_an_epoch():
     """Mean length of the newest 20 episodes: 5; 61 steps take 13 episodes, rounded up."""
     method = build("RCP-A", steps_per_iter=61, learning_starts=7)
-    experience = experience_of(method, [make_episode([1.0] * length) for length in [30] * 3 + [5] * 20])
-    requests = experience.requests(4)
+    data = data_of(method, [make_episode([1.0] * length) for length in [30] * 3 + [5] * 20])
+    requests = data.requests(4)
     assert len(requests) == 13
     assert {r.mode for r in requests} == {"sampled"}
-    assert len({r.seed for r in requests} | {r.seed for r in experience.requests(5)}) == 13 + len(experience.requests(5))
-    assert [(r.mode, r.command) for r in experience.requests(0)] == [("uniform", None)] * 7
+    assert len({r.seed for r in requests} | {r.seed for r in data.requests(5)}) == 13 + len(data.requests(5))
+    assert [(r.mode, r.command) for r in data.requests(0)] == [("uniform", None)] * 7
 
 
 @pytest.mark.parametrize(("steps", "expected"), [(100, 30), (150, 45), (1, 1), (100_000, 120)])
 def test_updates_follow_the_steps_played_up_to_four_times_as_many(steps, expected):
     method = build("RCP-R", steps_per_iter=100, num_updates_per_iter=30, batch_size=8)
     episode = make_episode([1.0, 2.0])
-    experience = experience_of(method, [episode])
-    epoch = experience.prepare(0, [dataclasses.replace(episode, env_steps=steps)], 0.0)
+    epoch = data_of(method, [episode]).prepare(0, [dataclasses.replace(episode, env_steps=steps)], 0.0)
     assert epoch.index["policy"].shape == (expected, 8)
     assert epoch.env_steps == steps
 
 
 def test_minibatches_of_two_epochs_differ():
-    experience = experience_of(build("RCP-R", batch_size=64), [make_episode([1.0] * 50)])
-    first, second = (experience.prepare(k, [make_episode([1.0])], 0.0).index["policy"] for k in (0, 0))
+    data = data_of(build("RCP-R", batch_size=64), [make_episode([1.0] * 50)])
+    first, second, other = (data.prepare(k, [make_episode([1.0])], 0.0).index["policy"] for k in (0, 0, 1))
     assert torch.equal(first, second)
-    request = dataclasses.replace(make_episode([1.0]).request, command=(1.0,))
-    other = experience.prepare(1, [dataclasses.replace(make_episode([1.0]), request=request)], 0.0).index["policy"]
     assert not torch.equal(first, other)

@@ -7,11 +7,12 @@ from helpers import attach, same_episodes, tiny_settings
 
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.types import Episode
-from lightning_rl.methods.upside_down import UDRL, UDRLConfig, UpsideDownRollouts, commanded_steps
+from lightning_rl.methods.upside_down import UDRL, UpsideDownRollouts
+from lightning_rl.methods.upside_down_config import UpsideDownConfig
 
 
 def build(gamename: str = "cartpole", num_workers: int = 0, **settings):
-    config = build_config(UDRLConfig, [*merged_values("UDRL", gamename), ("test", {**tiny_settings("UDRL"), **settings})])
+    config = build_config(UpsideDownConfig, [*merged_values("UDRL", gamename), ("test", {**tiny_settings("UDRL"), **settings})])
     hparams = {"implementation": "UDRL", "gamename": gamename, "seed": 3, "config": dataclasses.asdict(config)}
     method = UDRL(**hparams)
     experience = method.rollouts(num_workers)
@@ -65,16 +66,8 @@ def test_held_out_episodes_are_counted_apart_and_never_stored():
     assert batch.env_steps == sum(e.length for e in seen[:4])
     assert batch.held_out_env_steps == sum(e.length for e in seen[4:])
     assert len(experience.buffer) == 4 + 4
-    assert batch.held_out.obs.shape == (batch.held_out_env_steps, 4)
+    assert len(batch.held_out) == batch.held_out_env_steps
     experience.collector.close()
-
-
-def test_commanded_steps_by_hand():
-    from helpers import make_episode
-
-    steps = commanded_steps([make_episode([1.0, 2.0]), make_episode([5.0])])
-    assert steps.command.tolist() == [[3.0, 2.0], [2.0, 1.0], [5.0, 1.0]]
-    assert steps.obs[:, 0].tolist() == [0.0, 1.0, 0.0]
 
 
 def test_two_methods_in_one_process_are_equal_and_configs_are_not_modified():
@@ -82,7 +75,8 @@ def test_two_methods_in_one_process_are_equal_and_configs_are_not_modified():
     assert all(torch.equal(p, q) for p, q in zip(a.policy.parameters(), b.policy.parameters(), strict=True))
     assert a.cfg.hidden == [8, 8]
     batches = [e.next_batch() for e in (ea, eb)]
-    assert torch.equal(batches[0].steps.obs, batches[1].steps.obs)
+    assert torch.equal(batches[0].episodes.obs, batches[1].episodes.obs)
+    assert torch.equal(batches[0].index["policy"], batches[1].index["policy"])
 
 
 def test_snapshot_resumes_the_collection_that_was_under_way():
@@ -93,11 +87,12 @@ def test_snapshot_resumes_the_collection_that_was_under_way():
     state = experience.state_dict()
     expected = experience.next_batch()
     other_method, other = build()
-    other_method.policy.load_state_dict(method.policy.state_dict())
+    other_method.load_state_dict(method.state_dict())
     other.load_state_dict(state)
     resumed = other.next_batch()
-    assert torch.equal(expected.steps.obs, resumed.steps.obs)
-    assert torch.equal(expected.steps.command, resumed.steps.command)
+    assert torch.equal(expected.episodes.obs, resumed.episodes.obs)
+    assert torch.equal(expected.index["policy"], resumed.index["policy"])
+    assert torch.equal(expected.segment, resumed.segment)
     assert expected.scalars["rollout/return_mean"] == resumed.scalars["rollout/return_mean"]
 
 

@@ -12,8 +12,8 @@ from policy_gradient_helpers import build
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.gamenames import GAMES, Game
 from lightning_rl.methods.registry import implementation
-from lightning_rl.methods.window import WindowEpoch
-from lightning_rl.rollouts.episode_buffer import EpisodeWindow
+from lightning_rl.methods.upside_down import UpsideDownEpoch
+from lightning_rl.rollouts.episode_buffer import flatten
 from lightning_rl.rollouts.steps import step_batch
 
 CHAIN = Game(Chain, horizon=HORIZON, max_return=1.0)
@@ -53,11 +53,10 @@ def test_the_critic_of_reward_conditioned_policies_finds_the_values_of_a_random_
     config = build_config(entry.Config, [*merged_values("RCP-A", "chain"), ("test", {**tiny_settings("RCP-A"), **settings})])
     method = entry(**{"implementation": "RCP-A", "gamename": "chain", "seed": 3, "config": dataclasses.asdict(config)})
     attach(method)
-    window = EpisodeWindow(10_000)
-    window.add(chain_episodes(lambda obs, uniform: (uniform < 0.5).long(), 600, 0))
-    flat, rng = window.flat(), np.random.default_rng(0)
+    flat = flatten(chain_episodes(lambda obs, uniform: (uniform < 0.5).long(), 600, 0)[-600:])
+    rng = np.random.default_rng(0)
     for _ in range(30):
         index = torch.from_numpy(rng.integers(len(flat.reward), size=(10, 64)))
-        method.label(WindowEpoch(flat, {"critic": index}, env_steps=0, episodes=0, scalars={}))
+        method.fit_critic(method.critic, UpsideDownEpoch(flat, {"critic": index}, flat.left, None, 0, 0, 0, {}))
     values = (method.critic(EYE).squeeze(-1) * method.cfg.value_scale).detach()
     torch.testing.assert_close(values, torch.tensor([-0.2046, 0.5556, 0.8333]), rtol=0, atol=0.08)

@@ -2,14 +2,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lightning_rl.nets.command import COMMAND_NETS, CommandLinear, GatedLayersNet, GatedNet
+from lightning_rl.nets.command import COMMAND_NETS, CommandLinear, GatedLayersNet, GatedNet, ScaledCommand
 
 SCALES = (0.025, 0.01)
 
 
 def build(name: str, hidden: list[int], obs_size: int = 8, out: int = 4):
     torch.manual_seed(0)
-    return COMMAND_NETS[name](obs_size, out, hidden, SCALES)
+    return ScaledCommand(COMMAND_NETS[name](obs_size, 2, out, hidden), SCALES)
 
 
 def real_commands(count: int) -> torch.Tensor:
@@ -35,7 +35,7 @@ def test_output_is_sane_at_real_commands(name):
 
 
 def test_gates_are_open_at_initialisation():
-    net = GatedNet(8, 4, [32, 64], SCALES)
+    net = ScaledCommand(GatedNet(8, 2, 4, [32, 64]), SCALES)
     assert net.saturation(real_commands(1000)) < 0.1
 
 
@@ -75,11 +75,11 @@ def test_scales_travel_in_the_state_dict_and_sizes_are_not_modified():
     hidden = [16, 32]
     net = build("gated", hidden)
     assert hidden == [16, 32]
-    assert net.state_dict()["command_scale"].tolist() == pytest.approx(list(SCALES))
+    assert net.state_dict()["scale"].tolist() == pytest.approx(list(SCALES))
 
 
 def test_parameter_count_of_the_published_network():
-    net = GatedNet(8, 4, [32, 128, 128, 128], SCALES)
+    net = GatedNet(8, 2, 4, [32, 128, 128, 128])
     assert sum(p.numel() for p in net.parameters()) == 38_148
 
 
@@ -87,26 +87,27 @@ def standard_commands(count: int) -> torch.Tensor:
     return torch.randn(count, 1).clamp(-5, 5)
 
 
-def test_gates_per_layer_start_open_and_hear_the_command():
+def test_gates_per_layer_start_open_and_react_to_the_command():
     torch.manual_seed(0)
-    net = GatedLayersNet(8, 4, [128, 128], (1.0,), output_scale=1.0)
+    gated = GatedLayersNet(8, 1, 4, [128, 128], output_scale=1.0)
+    net = ScaledCommand(gated, (1.0,))
     command, obs = standard_commands(1000), torch.randn(1000, 8)
     assert net.saturation(command) < 0.1
-    assert 0.9 < 2 * net.gate(command).mean().item() < 1.1
+    assert 0.9 < 2 * gated.gate(command).mean().item() < 1.1
     moved = (net(obs, command) - net(obs, command.flip(0))).abs().mean()
     assert moved > 0.1 * net(obs, command).std()
-    shut = GatedLayersNet(8, 4, [128, 128], (1.0,))
+    shut = ScaledCommand(GatedLayersNet(8, 1, 4, [128, 128]), (1.0,))
     assert shut.saturation(torch.full((10, 1), 200.0)) > 0.9  # an unscaled command, as in the earlier implementation
 
 
 def test_the_first_policy_is_nearly_uniform():
-    output = GatedLayersNet(8, 4, [128, 128], (1.0,))(torch.randn(1000, 8), standard_commands(1000))
+    output = GatedLayersNet(8, 1, 4, [128, 128])(torch.randn(1000, 8), standard_commands(1000))
     assert output.softmax(-1).amax() < 0.4
 
 
 def test_a_bandit_whose_best_action_depends_on_the_command():
     torch.manual_seed(0)
-    net = GatedLayersNet(1, 2, [32, 32], (1.0,))
+    net = GatedLayersNet(1, 1, 2, [32, 32])
     adam = torch.optim.Adam(net.parameters(), 1e-2)
     for _ in range(200):
         command = standard_commands(128)
@@ -120,6 +121,6 @@ def test_a_bandit_whose_best_action_depends_on_the_command():
 
 
 def test_commands_are_shifted_scaled_and_clipped():
-    net = GatedLayersNet(1, 2, [4], (0.5,), command_limit=3.0)
-    net.command_shift.fill_(10.0)
+    net = ScaledCommand(GatedLayersNet(1, 1, 2, [4]), (0.5,), limit=3.0)
+    net.shift.fill_(10.0)
     assert net.scaled(torch.tensor([[12.0], [100.0], [-100.0]])).tolist() == [[1.0], [3.0], [-3.0]]

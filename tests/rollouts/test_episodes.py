@@ -67,12 +67,12 @@ def test_lock_step_equals_replaying_the_actions_alone():
 
 def test_command_follows_the_rule_at_every_step():
     spec = env_spec("lunarlander")
-    player = Player(spec, toy_policy(spec), next_command=lambda c, r: next_command(c, r, 320.0))
+    player = Player(spec, toy_policy(spec), next_command=lambda c, r: next_command(c, r, 1.0, 320.0))
     for episode in player.play(requests(3)):
         command = np.array([[100.0, 50.0]], dtype=np.float32)
         for t in range(episode.length):
             np.testing.assert_allclose(episode.command[t], command[0], rtol=1e-5)
-            command = next_command(command, episode.reward[t : t + 1], 320.0)
+            command = next_command(command, episode.reward[t : t + 1], 1.0, 320.0)
 
 
 def test_greedy_takes_the_mode_and_ignores_the_noise():

@@ -1,124 +1,141 @@
+"""The store of whole episodes: the best, the newest, what lies behind one another, what is drawn."""
+
+import dataclasses
+
 import numpy as np
 import pytest
+import torch
 from helpers import make_episode
 
-from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.rollouts.episode_buffer import SortedEpisodeBuffer
-
-SPEC = EnvSpec("toy", "Toy-v0", 4, 2, False, 20, 100.0, None)
+from lightning_rl.rollouts.episode_buffer import EpisodeBuffer, flatten
 
 
-def buffer_with(rewards: list[list[float]], capacity: int = 10) -> SortedEpisodeBuffer:
-    buffer = SortedEpisodeBuffer(capacity, SPEC)
+def buffer_with(rewards: list[list[float]], capacity: int = 10) -> EpisodeBuffer:
+    buffer = EpisodeBuffer(best=capacity)
+    buffer.add(make_episode(r) for r in rewards)
+    return buffer
+
+
+def newest(*rewards: list[float], steps: int | None = 100, count: int | None = None) -> EpisodeBuffer:
+    buffer = EpisodeBuffer(newest=count, steps=steps)
     buffer.add(make_episode(r) for r in rewards)
     return buffer
 
 
 def test_keeps_the_best_sorted():
     buffer = buffer_with([[1.0], [5.0], [3.0, 1.0], [0.0], [2.0]], capacity=3)
-    assert buffer.best(10)[0].tolist() == [5.0, 4.0, 2.0]
-    assert buffer.best(2)[1].tolist() == [1, 2]
+    assert buffer.highest(10)[0].tolist() == [5.0, 4.0, 2.0]
+    assert buffer.highest(2)[1].tolist() == [1, 2]
     buffer.add([make_episode([-7.0])])
-    assert buffer.best(10)[0].tolist() == [5.0, 4.0, 2.0]
+    assert buffer.highest(10)[0].tolist() == [5.0, 4.0, 2.0]
 
 
 def test_equal_returns_are_all_kept_and_the_oldest_of_the_worst_gives_way():
     buffer = buffer_with([[1.0, 0.0], [1.0], [0.5, 0.5, 0.0]], capacity=3)
-    assert buffer.best(3)[0].tolist() == [1.0, 1.0, 1.0]
-    assert buffer.best(3)[1].tolist() == [3, 1, 2]  # youngest first
+    assert buffer.highest(3)[0].tolist() == [1.0, 1.0, 1.0]
+    assert buffer.highest(3)[1].tolist() == [3, 1, 2]  # youngest first
     buffer.add([make_episode([1.0, 0.0, 0.0, 0.0])])
-    assert buffer.best(3)[1].tolist() == [4, 3, 1]
+    assert buffer.highest(3)[1].tolist() == [4, 3, 1]
 
 
 def test_against_a_plain_sort():
     rng = np.random.default_rng(0)
     returns = rng.integers(0, 30, 200).astype(float)
     buffer = buffer_with([[r] for r in returns], capacity=50)
-    assert buffer.best(50)[0].tolist() == sorted(returns, reverse=True)[:50]
+    assert buffer.highest(50)[0].tolist() == sorted(returns, reverse=True)[:50]
 
 
-def test_gather_by_hand():
-    buffer = buffer_with([[1.0, 2.0, 4.0], [10.0, 20.0]])
-    best = buffer._order[0]
-    assert buffer.best(1)[0] == [30.0]
-    other = buffer._order[1]
-    slot, start, end = np.array([[other, other, best]]), np.array([[0, 1, 1]]), np.array([[3, 2, 2]])
-    obs, action, achieved, steps = buffer.gather(slot, start, end)
-    assert obs.shape == (1, 3, 4)
-    assert obs[0, :, 0].tolist() == [0.0, 1.0, 1.0]
-    assert action.tolist() == [[0, 1, 1]]
-    assert achieved.tolist() == [[7.0, 2.0, 20.0]]
-    assert steps.tolist() == [[3, 1, 1]]
+def test_flat_by_hand():
+    flat = newest([1.0, 2.0], [3.0]).flat()
+    assert flat.obs[:, 0].tolist() == [0.0, 1.0, 2.0, 0.0, 1.0]
+    assert flat.row.tolist() == [0, 1, 3]
+    assert flat.reward.tolist() == [1.0, 2.0, 3.0]
+    assert flat.to_go.tolist() == [3.0, 2.0, 0.0, 3.0, 0.0]
+    assert flat.left.tolist() == [2, 1, 1]
+    assert flat.last.tolist() == [False, True, True]
+    assert flat.terminated.tolist() == [False, True, True]
+    assert flat.episode_return.tolist() == [3.0, 3.0, 3.0]
+    assert flat.first.tolist() == [0, 2]
+    assert len(flat) == 3
 
 
-def test_sampling_by_episode_and_by_transition():
-    buffer = buffer_with([[1.0], [0.0] * 9])
-    rng = np.random.default_rng(0)
-    long = buffer._order[1]
-    slot, step = buffer.draw_episodes(rng, (100, 100))
-    assert (slot == long).mean() == pytest.approx(0.5, abs=0.02)
-    assert step[slot == long].mean() == pytest.approx(4.0, abs=0.1)
-    assert (step < buffer.length(slot)).all()
-    slot, step = buffer.draw_transitions(rng, (100, 100))
-    assert (slot == long).mean() == pytest.approx(0.9, abs=0.02)
-    assert sorted(set(step[slot == long])) == list(range(9))
-    assert (step < buffer.length(slot)).all()
+def test_the_return_of_an_episode_stands_at_all_its_steps():
+    assert flatten([make_episode([5.0]), make_episode([1.0, 2.0, 4.0])]).episode_return.tolist() == [5.0, 7.0, 7.0, 7.0]
 
 
-def test_state_dict_rebuilds_the_buffer():
-    rng = np.random.default_rng(1)
-    original = buffer_with([rng.normal(size=rng.integers(1, 20)).tolist() for _ in range(30)], capacity=12)
-    copy = SortedEpisodeBuffer(12, SPEC)
-    copy.load_state_dict(original.state_dict())
-    original.add([make_episode([0.1, 0.2])])
-    copy.add([make_episode([0.1, 0.2])])
-    for a, b in zip(original.best(12), copy.best(12), strict=True):
-        np.testing.assert_array_equal(a, b)
-    for draw in ("draw_episodes", "draw_transitions"):
-        rows = []
-        for buffer in (original, copy):
-            slot, start = getattr(buffer, draw)(np.random.default_rng(3), (5, 7))
-            rows.append(buffer.gather(slot, start, buffer.length(slot)))
-        for a, b in zip(*rows, strict=True):
-            np.testing.assert_array_equal(a, b)
+def test_truncated_episodes_are_last_but_not_terminated():
+    flat = flatten([dataclasses.replace(make_episode([1.0, 1.0]), terminated=False, truncated=True), make_episode([1.0])])
+    assert flat.last.tolist() == [False, True, True]
+    assert flat.terminated.tolist() == [False, False, True]
 
 
-def test_state_of_an_empty_buffer_and_one_too_small():
-    empty = SortedEpisodeBuffer(3, SPEC)
-    empty.load_state_dict(SortedEpisodeBuffer(3, SPEC).state_dict())
-    assert len(empty) == 0
-    with pytest.raises(ValueError, match="2 best of 2 episodes do not fit 1"):
-        SortedEpisodeBuffer(1, SPEC).load_state_dict(buffer_with([[1.0], [2.0]]).state_dict())
+def test_the_oldest_whole_episodes_give_way():
+    buffer = newest([1.0] * 4, [2.0] * 3, [3.0] * 3, steps=10)
+    assert len(buffer) == 3
+    buffer.add([make_episode([4.0])])
+    assert buffer.flat().reward.tolist() == [2.0] * 3 + [3.0] * 3 + [4.0]
+    buffer.add([make_episode([5.0] * 3)])
+    assert buffer.flat().reward.tolist() == [2.0] * 3 + [3.0] * 3 + [4.0] + [5.0] * 3
 
 
-def test_the_recent_episodes_are_kept_whatever_their_return():
-    """Two best and the three newest: the ring of the newest goes round, the best are drawn beside them."""
-    buffer = SortedEpisodeBuffer(2, SPEC, recent=3)
+def test_an_episode_longer_than_the_limit_is_kept_whole():
+    assert newest([1.0], [2.0] * 50, steps=10).flat().reward.tolist() == [2.0] * 50
+
+
+def test_the_newest_are_counted_in_episodes_too():
+    assert newest([1.0], [2.0] * 50, [3.0], steps=None, count=2).flat().reward.tolist() == [2.0] * 50 + [3.0]
+    assert newest([1.0], [2.0] * 50, [3.0], steps=3, count=2).flat().reward.tolist() == [3.0]
+
+
+def test_mean_length_of_the_newest():
+    buffer = newest([1.0] * 9, [1.0] * 2, [1.0] * 4)
+    assert buffer.mean_length(2) == 3.0
+    assert buffer.mean_length(20) == 5.0
+    assert buffer_with([[1.0] * 9, [1.0] * 3]).mean_length(20) == 6.0
+
+
+def test_the_highest_of_the_newest_where_no_best_are_kept():
+    returns, lengths = newest([1.0], [5.0, 0.0], [3.0]).highest(2)
+    assert returns.tolist() == [5.0, 3.0]
+    assert lengths.tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("make", [buffer_with, lambda r: newest(*r)])
+def test_draws_by_transition_and_by_episode(make):
+    buffer, rng = make([[2.0] * 10, [1.0] * 90]), np.random.default_rng(0)
+    reward = buffer.flat().reward.numpy()
+    share = {by: (reward[buffer.draw(rng, (200, 100), by)] == 2.0).mean() for by in ("transition", "episode")}
+    assert share == {"transition": pytest.approx(0.1, abs=0.01), "episode": pytest.approx(0.5, abs=0.01)}
+    for by in share:
+        assert sorted(set(buffer.draw(rng, (9000,), by).tolist())) == list(range(100))
+
+
+def test_the_newest_are_kept_beside_the_best_whatever_their_return():
+    """Two best and the three newest; what is both counts twice."""
+    buffer = EpisodeBuffer(best=2, newest=3)
     for number, value in enumerate([5.0, 9.0, 1.0, 2.0, 3.0, 0.0]):
         buffer.add([make_episode([value] + [0.0] * number)])
-    assert buffer.best(9)[0].tolist() == [9.0, 5.0]
-    assert buffer.best(9)[1].tolist() == [2, 1]
-    assert buffer._return[buffer._slots].tolist() == [9.0, 5.0, 2.0, 3.0, 0.0]
-    slot, step = buffer.draw_episodes(np.random.default_rng(0), (5000,))
-    values, counts = np.unique(buffer._return[slot], return_counts=True)
-    assert values.tolist() == [0, 2, 3, 5, 9]
-    assert counts / 5000 == pytest.approx(np.full(5, 0.2), abs=0.02)
-    assert (step < buffer.length(slot)).all()
-    copy = SortedEpisodeBuffer(2, SPEC, recent=3)
+    assert buffer.highest()[0].tolist() == [9.0, 5.0]
+    assert buffer.highest()[1].tolist() == [2, 1]
+    assert buffer.returns().tolist() == [9.0, 5.0, 2.0, 3.0, 0.0]
+    copy = EpisodeBuffer(best=2, newest=3)
     copy.load_state_dict(buffer.state_dict())
     for either in (buffer, copy):
         either.add([make_episode([7.0])])
-        assert either.best(9)[0].tolist() == [9.0, 7.0]
-        assert sorted(either._return[either._slots].tolist()) == [0.0, 3.0, 7.0, 7.0, 9.0]  # the oldest of the newest, 2, is gone
+        assert either.returns().tolist() == [9.0, 7.0, 3.0, 0.0, 7.0]
 
 
-def test_a_slot_that_is_used_again_holds_the_new_episode_alone():
-    buffer = buffer_with([[1.0, 1.0, 1.0], [0.5]], capacity=2)
-    buffer.add([make_episode([2.0, 4.0])])
-    best = buffer._order[0]
-    assert buffer.best(2)[0].tolist() == [6.0, 3.0]
-    obs, action, achieved, steps = buffer.gather(np.array([best, best]), np.array([0, 1]), np.array([2, 2]))
-    assert obs[:, 0].tolist() == [0, 1]
-    assert action.tolist() == [0, 1]
-    assert achieved.tolist() == [6.0, 4.0]
-    assert steps.tolist() == [2, 1]
+@pytest.mark.parametrize("limits", [{"best": 12}, {"newest": None, "steps": 40}, {"best": 4, "newest": 5}])
+def test_state_survives_a_checkpoint(limits, tmp_path):
+    rng = np.random.default_rng(1)
+    original, other = EpisodeBuffer(**limits), EpisodeBuffer(**limits)
+    original.add(make_episode(rng.normal(size=n).tolist()) for n in rng.integers(1, 9, size=30))
+    torch.save(original.state_dict(), tmp_path / "state.pt")
+    other.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
+    for _ in range(2):
+        for a, b in zip(vars(original.flat()).values(), vars(other.flat()).values(), strict=True):
+            assert torch.equal(a, b)
+        assert torch.equal(torch.from_numpy(original.draw(np.random.default_rng(3), (5, 7), "episode")),
+                           torch.from_numpy(other.draw(np.random.default_rng(3), (5, 7), "episode")))  # fmt: skip
+        for buffer in (original, other):
+            buffer.add([make_episode([0.1, 0.2])])

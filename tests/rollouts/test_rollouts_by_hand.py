@@ -91,7 +91,7 @@ def test_every_episode_is_what_its_environment_gave():
 
 def test_the_command_is_lowered_by_what_was_collected_and_by_a_step():
     """Return 5 in 2 steps: the reward is taken off, never above 6; the horizon falls to 1 and stays there."""
-    rule = functools.partial(next_command, max_return=6.0)
+    rule = functools.partial(next_command, gamma=1.0, max_return=6.0)
     (first, second), witness = play([Script(0, [1.0, -9.0, 2.0, 0.5]), Script(1, [4.0, 4.0])], asked(2, command=(5.0, 2.0)), rule)
     assert first.command.tolist() == [[5, 2], [4, 1], [6, 1], [4, 1]]
     assert second.command.tolist() == [[5, 2], [1, 1]]

@@ -67,7 +67,7 @@ def config_rows(found: Entry) -> Iterator[Row]:
         first = rows.get(row.key, row)
         rows[row.key] = dataclasses.replace(row, heading=first.heading, explanation=first.explanation)
     for block in reversed(blocks):
-        for above, below in itertools.pairwise(["", *dict.fromkeys(row.heading for row in block)]):
+        for above, below in itertools.pairwise(["", *dict.fromkeys(row.heading for row in block if row.heading)]):
             order.add(below, above)
     return (row for heading in order.static_order() for row in rows.values() if row.heading == heading)
 

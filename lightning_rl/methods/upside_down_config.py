@@ -1,0 +1,158 @@
+"""The config of upside-down RL: which parts there are, and which of them do not go together."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
+from pydantic.dataclasses import dataclass as config_dataclass
+
+from lightning_rl.core.limits import EPISODES
+from lightning_rl.core.schema import STRICT, Batch, Episodes, MethodConfig, Share, Sizes
+from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.functional.schedules import ramp
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class UpsideDownConfig(MethodConfig):
+    """Keys of ``configs/upside_down.yaml``, where each is explained."""
+
+    learning_starts: Episodes
+    num_episodes_per_iter: Episodes | None
+    steps_per_iter: PositiveInt | None
+    num_held_out_episodes_per_iter: Annotated[int, Field(ge=0, le=EPISODES)]
+    buffer: Literal["best", "newest", "both"]
+    replay_size: PositiveInt
+    recent_episodes: PositiveInt | None
+    window_steps: PositiveInt | None
+    sample_by: Literal["episode", "transition"]
+    segments: Literal["trailing", "any"]
+    overlap: bool
+    gamma: Share
+    label_max: float | None
+    bootstrap_truncated: bool
+    value_lambda: Share
+    gae_lambda: Share
+    final_gae_lambda: Share
+    lambda_ramp: Annotated[list[Share], Field(min_length=2, max_length=2)]
+    command: Literal["return_horizon", "return", "advantage"]
+    condition: bool
+    standardise: bool
+    command_limit: Annotated[float, Field(gt=0, allow_inf_nan=True)]  # .inf: no limit
+    weights: Literal["none", "return_to_go", "episode_return", "advantage"]
+    temperature: PositiveFloat
+    max_weight: PositiveFloat
+    command_rule: Literal["hold", "decrease"]
+    command_draw: Literal["episode", "step"]
+    max_return: float | None
+    target: Literal["range", "tilted", "quantile", "max"]
+    target_labels: Literal["best", "buffer", "step", "minibatch", "episode"]
+    last_few: PositiveInt
+    target_episodes: PositiveInt | None
+    target_temperature: PositiveFloat
+    target_quantile: Share
+    target_spread: NonNegativeFloat
+    target_limit: bool
+    num_updates_per_iter: PositiveInt
+    batch_size: Batch
+    learning_rate: PositiveFloat
+    anneal_from: Share
+    max_grad_norm: PositiveFloat | None
+    tau: Share
+    num_critic_updates_per_iter: PositiveInt
+    critic_learning_rate: PositiveFloat
+    critic_max_grad_norm: PositiveFloat
+    value_scale: PositiveFloat
+    network: Literal["gated", "layers", "hyper", "bilinear"]
+    hidden: Sizes
+    gate_scale: PositiveFloat
+    output_scale: PositiveFloat
+    return_scale: PositiveFloat
+    horizon_scale: PositiveFloat
+    critic_hidden: Sizes | None
+
+    @property
+    def has_critic(self) -> bool:
+        return "advantage" in (self.command, self.weights)
+
+    @property
+    def commands_in_deviations(self) -> bool:
+        """Whether a command counts in standard deviations of the labels; otherwise it has their unit."""
+        return self.standardise and self.command == "advantage"
+
+    def gae_lambda_at(self, share: float) -> float:
+        """Lambda of the advantage when this share of the budget is spent."""
+        return self.gae_lambda + (self.final_gae_lambda - self.gae_lambda) * ramp(share, *self.lambda_ramp)
+
+    def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
+        best, newest = {"replay_size": self.replay_size * spec.horizon}, {}
+        if self.window_steps is not None:
+            newest = {"window_steps": self.window_steps}
+        elif self.recent_episodes is not None:
+            newest = {"recent_episodes": self.recent_episodes * spec.horizon}
+        return {"best": best, "newest": newest, "both": best | newest}[self.buffer]
+
+    @model_validator(mode="after")
+    def _check_data(self) -> Self:
+        if (self.num_episodes_per_iter is None) == (self.steps_per_iter is None):
+            raise ValueError("a collection is counted in num_episodes_per_iter or in steps_per_iter; set one, the other to null")
+        if self.buffer != "best" and self.recent_episodes is None and self.window_steps is None:
+            raise ValueError(f"buffer {self.buffer} has no limit; set recent_episodes or window_steps")
+        if self.segments == "any" and self.command != "return_horizon":
+            raise ValueError(f"segments any end anywhere, which command {self.command} does not say; set segments=trailing")
+        if self.num_held_out_episodes_per_iter and self.command == "advantage":
+            raise ValueError("held-out episodes have no advantages to be asked for; set num_held_out_episodes_per_iter=0")
+        if self.has_critic and self.critic_hidden is None:
+            raise ValueError("advantages need a critic; set critic_hidden=[128, 64]")
+        return self
+
+    @model_validator(mode="after")
+    def _check_commands(self) -> Self:
+        best, discounted = self.target_labels == "best", self.command == "return" and self.gamma < 1
+        if self.command_rule == "decrease" and self.command == "advantage":
+            raise ValueError("an advantage is not used up by rewards; set command_rule=hold")
+        if self.command_rule == "decrease" and self.target_labels not in ("best", "episode"):
+            raise ValueError("command_rule decrease begins with what an episode is to collect; set target_labels=episode")
+        if self.command_draw == "step" and (self.command_rule == "decrease" or self.command == "return_horizon"):
+            raise ValueError("command_draw step is for commands of one number that are held; set command_draw=episode")
+        if self.command_draw == "step" and (self.target == "range" or best):
+            raise ValueError("command_draw step has normal noise around labels of steps; set command_draw=episode")
+        if best and (self.command == "advantage" or discounted):
+            raise ValueError(f"target_labels best are undiscounted returns, which command {self.command} is not; "
+                             "set target_labels=buffer")  # fmt: skip
+        if self.target_episodes is not None and self.target_labels != "episode":
+            raise ValueError(f"target_episodes {self.target_episodes} is for labels of first steps; "
+                             "set target_labels=episode, or target_episodes=null")  # fmt: skip
+        return self
+
+    @model_validator(mode="after")
+    def _check_schedules(self) -> Self:
+        start, end = self.lambda_ramp
+        if self.anneal_from < 1 and self.max_env_steps is None:
+            raise ValueError(f"anneal_from {self.anneal_from} is of max_env_steps, which is null; set it, or anneal_from=1.0")
+        if start >= end:
+            raise ValueError(f"lambda_ramp {self.lambda_ramp}: the start must be below the end, e.g. [0.15, 0.35]")
+        if self.has_critic and self.final_gae_lambda != self.gae_lambda and self.max_env_steps is None:
+            raise ValueError("lambda_ramp is of max_env_steps, which is null; set it, or gae_lambda and final_gae_lambda alike")
+        return self
+
+    def resolved(self, gamename: str) -> Self:
+        return self if self.has_critic else dataclasses.replace(self, critic_hidden=None)
+
+    def unread(self) -> dict[str, str]:
+        critic = "bootstrap_truncated value_lambda gae_lambda final_gae_lambda lambda_ramp num_critic_updates_per_iter "
+        critic += "critic_learning_rate critic_max_grad_norm value_scale"
+        rules = (
+            (not self.has_critic, critic, "there is no critic; set command=advantage or weights=advantage as well"),
+            (self.weights == "none", "temperature", "all steps count alike; set weights as well"),
+            (self.weights == "none" and self.target != "tilted", "max_weight", "all steps count alike; set weights as well"),
+            (self.buffer == "newest", "replay_size", "no best episodes are kept; set buffer=both as well"),
+            (self.buffer == "best", "recent_episodes window_steps", "only the best are kept; set buffer=both or newest as well"),
+            (self.target != "tilted", "target_temperature", "set target=tilted as well"),
+            (self.target != "quantile", "target_quantile", "set target=quantile as well"),
+            (self.network != "layers", "gate_scale output_scale", "set network=layers as well"),
+            (self.standardise, "return_scale horizon_scale", "commands are standardised; set standardise=false as well"),
+            (self.command != "return_horizon", "horizon_scale", "commands have no horizon; set command=return_horizon as well"),
+        )
+        return {key: reason for holds, keys, reason in rules if holds for key in keys.split()}

@@ -1,0 +1,160 @@
+"""Parts of UDRL, RCP-R and RCP-A mix by keys: what is new in a mix by hand, that mixes train and resume, and what is refused."""
+
+import numpy as np
+import pytest
+import torch
+from helpers import attach, make_episode, tiny_settings
+from torch import nn
+
+import lightning_rl as lrl
+from lightning_rl.core.types import UserError
+from lightning_rl.methods.upside_down import UpsideDownEpoch
+from lightning_rl.rollouts.episode_buffer import flatten
+
+CLASSES = {"UDRL": lrl.UDRL, "RCP-R": lrl.RCPR, "RCP-A": lrl.RCPA}
+REWARDS = [[1.0, 2.0, 4.0], [8.0]]
+MIXES = {
+    "UDRL with the weights of RCP": ("UDRL", {"weights": "return_to_go"}),
+    "UDRL weighted by advantages": ("UDRL", {"weights": "advantage", "critic_hidden": [8], "num_critic_updates_per_iter": 2}),
+    "UDRL asked for a return alone": ("UDRL", {"command": "return", "segments": "trailing"}),
+    "UDRL on standardised commands, averaged": ("UDRL", {"standardise": True, "tau": 0.1, "network": "layers"}),
+    "UDRL with a tilted target": ("UDRL", {"target": "tilted", "target_labels": "episode"}),
+    "RCP-R on the best": ("RCP-R", {"buffer": "best", "replay_size": 10}),
+    "RCP-R asked as UDRL is": (
+        "RCP-R",
+        {"command": "return_horizon", "command_rule": "decrease", "target": "range", "target_labels": "best", "segments": "any"},
+    ),
+    "RCP-R on both, by episodes": ("RCP-R", {"buffer": "both", "steps_per_iter": None, "num_episodes_per_iter": 4}),
+    "RCP-A by a hypernetwork, unweighted": ("RCP-A", {"network": "hyper", "weights": "none", "target": "quantile"}),
+    "RCP-A on returns with held-out episodes": ("RCP-A", {"command": "return", "num_held_out_episodes_per_iter": 1}),
+}
+
+
+def build(name, **settings):
+    method = CLASSES[name]("cartpole", config={**tiny_settings(name), **settings})
+    attach(method)
+    return method
+
+
+def epoch_of(rewards):
+    flat = flatten(make_episode(r) for r in rewards)
+    index = {name: torch.arange(len(flat)).repeat(2, 1) for name in ("policy", "critic")}
+    return UpsideDownEpoch(flat, index, flat.left[index["policy"]], None, 9, len(rewards), 0, {})
+
+
+def seen_by_updates(method, batch):
+    """What the first update of the policy is given."""
+    seen = []
+    method.update = lambda *example: seen.append(example) or torch.zeros(())
+    method.train_epoch(batch)
+    return seen[0]
+
+
+@pytest.mark.parametrize("mix", MIXES)
+def test_mixes_train_and_resume(mix, tmp_path):
+    name, mixed = MIXES[mix]
+    settings = {**tiny_settings(name), **mixed, "logdir": tmp_path, "num_workers": 0, "resume": True}
+    if mixed.get("buffer") == "best":
+        del settings["window_steps"]
+    for folder, stops in (("once", [3]), ("twice", [2, 3])):
+        for epochs in stops:
+            lrl.train(name, "cartpole", exp_name=folder, max_epochs=epochs, logger=False, **settings)
+    once, twice = (torch.load(path, weights_only=True)["state_dict"] for path in sorted(tmp_path.rglob("last.ckpt")))
+    assert all(torch.equal(once[key], twice[key]) for key in once)
+
+
+def test_weights_of_udrl_by_hand():
+    """Undiscounted returns-to-go 7, 6, 4, 8 stand in the command, and their exponentials weigh the steps."""
+    _, command, _, weight = seen_by_updates(build("UDRL", weights="return_to_go", temperature=2.0), epoch_of(REWARDS))
+    assert command.tolist() == [[7.0, 3.0], [6.0, 2.0], [4.0, 1.0], [8.0, 1.0]]
+    to_go = np.array([7.0, 6.0, 4.0, 8.0])
+    expected = np.exp((to_go - to_go.mean()) / (to_go.std() + 1e-5) / 2)
+    assert weight.tolist() == pytest.approx((expected / expected.mean()).tolist(), rel=1e-5)
+    assert len(seen_by_updates(build("UDRL"), epoch_of(REWARDS))) == 3
+
+
+def test_a_discounted_command_and_whole_returns_as_weights_by_hand():
+    method = build("RCP-R", command="return", gamma=0.5, weights="episode_return", temperature=1.0)
+    _, command, _, weight = seen_by_updates(method, epoch_of(REWARDS))
+    assert command.tolist() == [[3.0], [4.0], [4.0], [8.0]]
+    returns = np.array([7.0, 7.0, 7.0, 8.0])
+    expected = np.exp((returns - returns.mean()) / (returns.std() + 1e-5))
+    assert weight.tolist() == pytest.approx((expected / expected.mean()).tolist(), rel=1e-5)
+
+
+def test_returns_of_udrl_in_standard_deviations_by_hand():
+    """Of commands (7, 3), (6, 2), (4, 1), (8, 1): means 6.25 and 1.75."""
+    method = build("UDRL", standardise=True)
+    _, command, _ = seen_by_updates(method, epoch_of(REWARDS))
+    net = method.policy.net
+    torch.testing.assert_close(net.scaled(command).mean(0), torch.zeros(2), atol=1e-6, rtol=0)
+    torch.testing.assert_close(net.scaled(command).std(0, correction=0), torch.ones(2), atol=1e-4, rtol=0)
+    assert net.shift.tolist() == [6.25, 1.75]
+
+
+def test_a_tilted_target_keeps_the_horizon_of_the_best_by_hand():
+    """Labels of first steps 7 and 8, weighted by exp(z); the best two episodes last 3 and 1 steps."""
+    method = build("UDRL", target="tilted", target_labels="episode", target_temperature=1.0, last_few=2)
+    data = method.rollouts()
+    data.absorb(0, [make_episode(r) for r in REWARDS])
+    seen_by_updates(method, epoch_of(REWARDS))
+    share = 1 / (1 + np.exp(-2.0))
+    assert method.first_command() == pytest.approx((7 + share, 2.0), abs=1e-4)
+    assert {command[1] for command in method.target.draw(np.random.default_rng(0), 5)} == {2.0}
+    assert set(method.probe_commands()) == {"eval_low", "eval_high"}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "words"),
+    [
+        ("UDRL", {"num_episodes_per_iter": None}, "set one, the other to null"),
+        ("RCP-R", {"num_episodes_per_iter": 3}, "set one, the other to null"),
+        ("UDRL", {"buffer": "newest"}, "buffer newest has no limit; set recent_episodes or window_steps"),
+        ("RCP-R", {"segments": "any"}, "which command return does not say; set segments=trailing"),
+        ("RCP-A", {"num_held_out_episodes_per_iter": 1}, "set num_held_out_episodes_per_iter=0"),
+        ("RCP-A", {"command_rule": "decrease"}, "an advantage is not used up by rewards; set command_rule=hold"),
+        ("UDRL", {"command_draw": "step"}, "command_draw step is for commands of one number that are held"),
+        ("RCP-R", {"command_draw": "step", "target": "range"}, "command_draw step has normal noise"),
+        ("RCP-R", {"target_labels": "best"}, "which command return is not; set target_labels=buffer"),
+        ("RCP-A", {"critic_hidden": None}, r"advantages need a critic; set critic_hidden=\[128, 64\]"),
+        ("UDRL", {"gae_lambda": 0.5}, "there is no critic; set command=advantage or weights=advantage as well"),
+        ("UDRL", {"temperature": 2.0}, "all steps count alike; set weights as well"),
+        ("UDRL", {"recent_episodes": 5}, "only the best are kept; set buffer=both or newest as well"),
+        ("RCP-A", {"replay_size": 5}, "no best episodes are kept; set buffer=both as well"),
+        ("RCP-A", {"horizon_scale": 0.1}, "commands have no horizon; set command=return_horizon as well"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_with_the_remedy(name, settings, words):
+    with pytest.raises(UserError, match=words):
+        CLASSES[name]("cartpole", **settings)
+
+
+class Own(nn.Module):
+    """A network of a user's: obs and the scaled command side by side."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4 + 2, 2)
+
+    def forward(self, obs, command):
+        return self.layer(torch.cat([obs, command], dim=-1))
+
+
+def test_an_own_network_is_trained_and_saved(tmp_path):
+    net = Own()
+    before = net.layer.weight.clone()
+    settings = tiny_settings("UDRL")
+    run = lrl.train("UDRL", "cartpole", networks={"policy": net}, logdir=tmp_path, num_workers=0, max_epochs=2, **settings)
+    assert run.method.policy.net.net is net
+    assert not torch.equal(net.layer.weight, before)
+    saved = torch.load(run.path / "last.ckpt", weights_only=True)["state_dict"]
+    assert torch.equal(saved["policy.net.net.layer.weight"], net.layer.weight)
+
+
+def test_the_origins_recipe_overrides_what_is_tuned_for_a_game():
+    dense, sparse = (lrl.UDRL(game, preset="original").cfg for game in ("lunarlander", "lunarlander-sparse"))
+    assert (dense.batch_size, dense.last_few, dense.return_scale, dense.learning_rate) == (768, 75, 0.025, 3.5e-4)
+    assert (sparse.batch_size, sparse.last_few, sparse.return_scale, sparse.learning_rate) == (512, 25, 0.015, 5e-4)
+    for cfg in (dense, sparse):
+        assert (cfg.num_episodes_per_iter, cfg.num_held_out_episodes_per_iter, cfg.num_updates_per_iter) == (19, 1, 100)
+        assert (cfg.buffer, cfg.replay_size, cfg.sample_by, cfg.overlap) == ("best", 500, "transition", False)
