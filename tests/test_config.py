@@ -219,10 +219,10 @@ def test_a_file_of_such_yaml_is_one_line_too(name, tmp_path):
 def test_what_is_no_file_is_not_opened(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path, tmp_path / "nowhere", Path("/dev/zero")):
-        with pytest.raises(UserError, match="cannot be read, it is not a file"):
+        with pytest.raises(UserError, match=r"is not a file|does not exist"):
             read_yaml(path)
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
-    with pytest.raises(UserError, match="is damaged"):
+    with pytest.raises(UserError, match="is not text"):
         read_yaml(tmp_path / "bytes")
 
 

@@ -128,8 +128,8 @@ def test_resuming_equals_not_having_stopped(tmp_path, implementation, settings):
     lasts = (run_dir(logdir, implementation=implementation) / "last.ckpt" for logdir in (whole, parts))
     a, b = (torch.load(last, weights_only=True) for last in lasts)
     assert same(a["state_dict"], b["state_dict"])
-    assert a["epoch"] == b["epoch"]
-    assert a["global_step"] == b["global_step"] == 7
+    assert a["epoch"] == b["epoch"] == 6
+    assert a["global_step"] == b["global_step"] >= 7
     assert str(a["optimizer_states"]) == str(b["optimizer_states"])
 
 

@@ -1,1 +1,1 @@
-"""What everything stands on: types, configs, files, limits, randomness. It imports nothing else of the project."""
+"""What all other packages use: types, configs, files, limits, randomness. It imports nothing else of the project."""

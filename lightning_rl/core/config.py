@@ -49,7 +49,7 @@ OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "gradient_clip": ("max_grad_norm",),
     "sigma": ("noise_std",),
 }
-"""Other libraries' and papers' words for keys, with ours, the best first."""
+"""Other libraries' and papers' words for keys, with those of this package, the best first."""
 
 
 def parse_setting(setting: str, flag: str = "--set", example: str = "learning_rate=1e-3") -> tuple[str, Any]:
@@ -156,8 +156,8 @@ def check_key(where: str, key: str, known: Sequence[str]) -> None:
     """UserError, with the nearest right name, where the first part of ``a.b.c`` is no known key."""
     name = key.partition(".")[0]
     if name not in known:
-        ours = [word for word in OTHER_WORDS.get(name.lower(), ()) if word in known]
-        near = ours[0] if ours else nearest(name, known)
+        meant = [word for word in OTHER_WORDS.get(name.lower(), ()) if word in known]
+        near = meant[0] if meant else nearest(name, known)
         hint = f"; did you mean '{near}'?" if near else f"; known keys: {', '.join(known)}"
         raise UserError(f"{where}: unknown key '{shorten(key)}'{hint}")
 

@@ -1,7 +1,7 @@
 """What data of unknown origin must look like: templates, and a comparison that names the first place that differs.
 
-A template is built of rules (``Count``, ``TensorOf``, ..) and of examples: a tensor stands for tensors of its type and shape, a
-dict for its keys, a list or tuple for as many items, anything else for itself.
+A template is built of rules (``Count``, ``TensorOf``, ..) and of examples: a tensor is matched by tensors of its type and
+shape, a dict by one with its keys, a list or tuple by one of its length, anything else by its equal.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ class ListOf(Rule):
 
 @dataclass(frozen=True)
 class OneOf(Rule):
-    """Any of the templates; a mismatch is told of the last."""
+    """Any of the templates; the mismatch with the last is reported."""
 
     templates: tuple[Any, ...]
 
@@ -274,8 +274,8 @@ class TensorOf(Rule):
         if type(value) is not sys.modules["torch"].Tensor or value.dtype != self.dtype or value.dim() != len(self.shape):
             _refuse(where, value, expected)
         _require_dense(value, where)
-        for size, own in zip(self.shape, value.shape, strict=True):
-            if own != (sizes.setdefault(size, own) if isinstance(size, str) else size):
+        for size, found in zip(self.shape, value.shape, strict=True):
+            if found != (sizes.setdefault(size, found) if isinstance(size, str) else size):
                 _refuse(where, value, expected)
         if value.numel():
             self._check_numbers(value, where)
@@ -295,7 +295,7 @@ class TensorOf(Rule):
 
 
 def _require_dense(value: Tensor, where: str) -> None:
-    """Refuses tensors that stand for more numbers than are stored, or whose numbers are not simply there."""
+    """Refuses tensors with more elements than are stored, or that are views, sparse, quantised or on another device."""
     simple = str(value.layout) == "torch.strided" and value.device.type == "cpu" and not (value.is_nested or value.is_quantized)
     if not simple or value.requires_grad or value.is_conj() or value.is_neg():
         raise MismatchError(f"{where}: a tensor of another kind than dense numbers on the CPU")

@@ -125,7 +125,7 @@ def sweep(folder: Path) -> None:
 
 
 def _abandoned(path: Path, pid: int) -> bool:
-    """Whether nobody writes the temporary file any more: whoever holds the folder has not begun to."""
+    """Whether no process writes the temporary file any more; this process has not begun to write in the folder."""
     if pid == os.getpid() or time.time() - path.stat().st_mtime > _ABANDONED_AFTER_S:
         return True
     try:
@@ -218,10 +218,10 @@ class Appended:
 @contextlib.contextmanager
 def appending(path: Path, header: str, remedy: str, force: bool = False) -> Iterator[Appended]:
     """The file, made if need be, held against other processes; UserError with the remedy where that cannot be."""
-    with contextlib.ExitStack() as ours:
+    with contextlib.ExitStack() as stack:
         make_folder(path.parent)
         with explained(path):
-            descriptor = ours.enter_context(_opened(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK))
+            descriptor = stack.enter_context(_opened(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK))
             _sync_folder(path.parent)
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode) or about.st_size > TABLE_BYTES:

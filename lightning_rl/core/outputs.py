@@ -3,7 +3,7 @@
 What an output is known by, when it is to be written again:
 
 * a picture by its metadata (``Software`` of a PNG, the creator of an SVG), a page by its ``generator``;
-* the CSV of a figure by its checksum, which is kept in the figure's PNG: edited by hand, it no longer counts as ours;
+* the CSV of a figure by its checksum, which is kept in the figure's PNG: edited by hand, it is the user's;
 * any other table by its header.
 """
 
@@ -23,7 +23,7 @@ PROGRAM = "lightning_rl"
 NUMBERS = "Numbers"
 """Key of a PNG's metadata: the checksum of the CSV that it shows."""
 
-_HEAD = 20_000  # bytes; the marks stand near the beginning
+_HEAD = 20_000  # bytes; the marks are near the beginning
 Owned = Callable[[Path], bool]
 
 

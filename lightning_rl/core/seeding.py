@@ -40,7 +40,7 @@ NOISE: dict[str, Callable[[np.random.Generator, tuple[int, ...]], npt.NDArray[np
     "gumbel": lambda rng, shape: rng.gumbel(size=shape).astype(np.float32),
 }
 
-_BLOCK = 128  # steps of noise drawn at a time, unless told otherwise
+_BLOCK = 128  # steps of noise drawn at a time by default
 
 
 class MemberNoise:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
-GRACE_S = 600  # for a parent that finishes its epoch; without a parent nobody waits
+GRACE_S = 600  # for a parent that finishes its epoch
 _POLL_S = 0.5
 
 

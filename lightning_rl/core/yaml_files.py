@@ -11,11 +11,12 @@ from typing import Any
 import yaml
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.files import read_text
 from lightning_rl.core.limits import YAML_BYTES, YAML_DEPTH, YAML_VALUES, shorten
 
 
 class _Strict(yaml.constructor.SafeConstructor, yaml.resolver.Resolver):
-    """Plain data of a bounded size, aliases counted as what they stand for; no dates, no second value of a key.
+    """Plain data of a bounded size, each alias counted as all that it repeats; no dates, no second value of a key.
 
     YAML 1.1 reads ``1e-3`` as text; here it is the number it looks like.
     """
@@ -32,7 +33,7 @@ class _Strict(yaml.constructor.SafeConstructor, yaml.resolver.Resolver):
         if isinstance(node, yaml.MappingNode):
             keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
             if twice := [key for key in dict.fromkeys(keys) if keys.count(key) > 1]:
-                raise ValueError(f"key '{shorten(twice[0])}' stands there twice")
+                raise ValueError(f"key '{shorten(twice[0])}' is given twice")
             for pair in node.value:
                 for part in pair:
                     self._check(part, depth + 1)
@@ -76,23 +77,15 @@ def read_yaml(path: Path) -> Any:
     A process parses a file once, until it changes: parsing takes longer than all checks of a config together.
     """
     try:
-        if not path.is_file():
-            raise UserError(f"'{path}' cannot be read, it is not a file; give the path of a YAML file")
         about = path.stat()
-        return copy.deepcopy(_parsed(path, (about.st_ino, about.st_mtime_ns, about.st_size)))
-    except OSError as error:
-        raise UserError(f"'{path}' cannot be read: {error.strerror}; give the path of a YAML file") from error
+        version: tuple[int, ...] = (about.st_ino, about.st_mtime_ns, about.st_size)
+    except (OSError, ValueError):
+        version = ()  # reading it says why
+    return copy.deepcopy(_parsed(path, version))
 
 
 @functools.lru_cache(maxsize=1024)
 def _parsed(path: Path, version: tuple[int, ...]) -> Any:
     """What is in a file; version: part of the key, so that a file that has changed is read again."""
     del version
-    try:
-        with path.open("rb") as file:
-            content = file.read(YAML_BYTES + 1)
-        if len(content) > YAML_BYTES:
-            raise UserError(f"'{path}' is longer than the {YAML_BYTES:,} bytes that are taken, as no config is; give another")
-        return parse_yaml(content.decode(), f"'{path}' is damaged")
-    except ValueError as error:
-        raise UserError(f"'{path}' is damaged: {error}; give the path of a YAML file") from error
+    return parse_yaml(read_text(path, "YAML file", YAML_BYTES), f"'{path}' is damaged")

@@ -1,4 +1,4 @@
-"""Errors of the papers' own code, kept to repeat published numbers: each stands in for the function that is right."""
+"""Errors of the papers' own code, kept to repeat published numbers: each replaces the right function."""
 
 from __future__ import annotations
 

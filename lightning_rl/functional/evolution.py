@@ -107,7 +107,7 @@ def _log_utilities(count: int) -> Tensor:
 
 
 def _by_rank(scores: Tensor, values: Tensor) -> Tensor:
-    """``values[0]`` for the best score and so on; equal scores get the mean of theirs. ``[P]``, at least single precision."""
+    """``values[0]`` for the best score and so on; equal scores share their mean. ``[P]``, at least single precision."""
     order = scores.argsort(descending=True, stable=True)
     groups, inverse = torch.unique(scores, return_inverse=True)
     total = torch.zeros(len(groups), dtype=torch.float64).index_add_(0, inverse[order], values.double())

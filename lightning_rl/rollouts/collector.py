@@ -51,11 +51,17 @@ class _ChunkSampler(Sampler[Chunk]):
 
 
 class Collector:
-    """Plays collections of requests, in ``num_workers`` processes or (0) in this one.
+    """Plays collections of requests under a frozen copy of the policy, the behaviour policy.
 
-    ``start`` freezes a copy of the policy under a version and sets the workers going; ``finish`` gives the
-    episodes in the order of the requests. Work between the two overlaps with the playing. The
-    result does not depend on ``num_workers``.
+    ``start`` copies the parameters and sets the workers going; ``finish`` waits for the episodes. What is done between the two
+    overlaps with the playing. Results do not depend on ``num_workers``.
+
+    Args:
+        spec: of the environment.
+        policy: the behaviour policy is a copy of it.
+        num_workers: processes that play; with 0 this process does.
+        chunk_size: episodes that are played in lock-step; results may depend on it by rounding.
+        next_command: how a command changes after a step; None: it stays.
     """
 
     def __init__(
@@ -68,7 +74,7 @@ class Collector:
     ):
         self.behaviour = copy.deepcopy(policy).cpu().requires_grad_(False)
         self.version = torch.full((), -1, dtype=torch.int64)
-        if num_workers:  # each shared tensor holds a file descriptor
+        if num_workers:  # only then: each shared tensor keeps a file descriptor open
             self.behaviour.share_memory()
             self.version.share_memory_()
         self.chunk_size = chunk_size
@@ -78,7 +84,7 @@ class Collector:
         self._loader: DataLoader[object] | None = None
         self._results: Iterator[object] | None = None
         self._waiting: list[Chunk] = []
-        # Before multiprocessing's own exit handler, which sends SIGTERM and waits.
+        # Runs before the exit handler of multiprocessing, which sends SIGTERM and waits.
         atexit.register(self.close)
 
     def _open(self) -> DataLoader[object]:
@@ -95,6 +101,7 @@ class Collector:
 
     @property
     def busy(self) -> bool:
+        """Whether a collection is under way."""
         return self._results is not None
 
     def start(self, requests: Sequence[Request], policy: dict[str, torch.Tensor], version: int) -> None:
@@ -144,9 +151,9 @@ class Collector:
 
 
 def worker_died(cause: BaseException, collectors: Sequence[Collector]) -> RolloutError | None:
-    """The error for a dead worker of one of ``collectors`` if that is what ``cause`` reports, else None.
+    """What ``cause`` is reported as if it says that a worker of one of ``collectors`` died, else None.
 
-    torch raises it from a signal handler, wherever the main process happens to be: also while a collection is being
+    torch raises ``cause`` from a signal handler, at any point of the main process: also while a collection is being
     started, or when none is under way.
     """
     if "DataLoader worker" not in str(cause):

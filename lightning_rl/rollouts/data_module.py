@@ -1,4 +1,8 @@
-"""The data of a run as a LightningDataModule: each epoch one training batch, and one evaluation when it is due."""
+"""The data of a run as a LightningDataModule: one training batch an epoch, and an evaluation every few epochs.
+
+A method's data class says what to play (``requests``), what to keep (``absorb``) and what to train on (``prepare``);
+``CollectedRollouts`` plays, in worker processes and during training if that is asked for, and resumes exactly.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +40,12 @@ class OneBatch:
 
 
 class Rollouts(LightningDataModule):
-    """What a method learns from and is evaluated on. It owns environments and buffers.
+    """What a method learns from and is evaluated on: environments, buffers, and the workers that play.
 
     ``state_dict`` is all that the next epoch depends on; Lightning saves and restores it with the rest of a checkpoint.
+
+    Args:
+        evaluation: what ``validation_step`` is given.
     """
 
     def __init__(self, evaluation: Evaluation):
@@ -60,7 +67,7 @@ class Rollouts(LightningDataModule):
         pass
 
     def collectors(self) -> list[Collector]:
-        """All that may have worker processes."""
+        """All collectors, whose workers ``teardown`` stops."""
         return [] if self.evaluation.collector is None else [self.evaluation.collector]
 
     def train_dataloader(self) -> OneBatch:
@@ -79,9 +86,11 @@ class Rollouts(LightningDataModule):
 
 
 class Evaluation:
-    """Plays the current policy, sampled and greedy, and under the method's probing commands, on the same environment seeds.
+    """Plays the current policy, sampled, greedy and under the method's probe commands, all on the same environment seeds.
 
-    collector: None for methods that evaluate without a policy of their own.
+    Args:
+        method: whose policy, commands and number of episodes are used.
+        collector: plays the episodes; None for methods that evaluate without a policy.
     """
 
     def __init__(self, method: Method, collector: Collector | None):
@@ -96,21 +105,30 @@ class Evaluation:
         assert self.collector is not None
         method = self.method
         epoch, count = method.current_epoch, method.cfg.eval_episodes
-        asked: list[tuple[str, tuple[float, ...] | None, ActionMode]] = [
-            ("eval", method.first_command(), "sampled"), ("eval_greedy", method.first_command(), "greedy"),
+        command = method.first_command()
+        series: list[tuple[str, tuple[float, ...] | None, ActionMode]] = [
+            ("eval", command, "sampled"), ("eval_greedy", command, "greedy"),
         ]  # fmt: skip
-        asked += [(prefix, command, "sampled") for prefix, command in method.probe_commands().items()]
-        requests = [r for _, c, mode in asked for r in evaluation_requests(seed, "evaluation", epoch, count, c, mode)]
+        series += [(prefix, probe, "sampled") for prefix, probe in method.probe_commands().items()]
+        requests: list[Request] = []
+        for _, asked, mode in series:
+            requests += evaluation_requests(seed, "evaluation", epoch, count, asked, mode)
         episodes = self.collector.collect(requests, policy.state_dict(), version=epoch + 1)
-        return {prefix: episodes[i * count : (i + 1) * count] for i, (prefix, _, _) in enumerate(asked)}
+        return {prefix: episodes[i * count : (i + 1) * count] for i, (prefix, _, _) in enumerate(series)}
 
 
 class CollectedRollouts(Rollouts):
-    """Data of a method that learns from episodes of its own policy.
+    """Data of a method that learns from episodes of its current policy.
 
-    With ``overlap`` the episodes of epoch k + 1 are played during the training of epoch k, under the
-    parameters that it started from: exactly one epoch of staleness. Without, they are never stale.
-    A family says what to ask for (``requests``), what to keep (``absorb``) and what to train on (``prepare``).
+    An epoch: finish the collection, ``absorb`` it, start the next one (with overlap), ``prepare`` the batch.
+
+    Args:
+        collector: plays the training episodes.
+        evaluation: what ``validation_step`` is given.
+        policy: whose current parameters each collection is started with.
+        run_seed: the seeds of all episodes follow from it.
+        overlap: play the episodes of epoch k + 1 during the training of epoch k, under the parameters before it: exactly one
+            epoch of staleness. Without, they are never stale.
     """
 
     command: Any = None  # template of a request's command
@@ -122,22 +140,22 @@ class CollectedRollouts(Rollouts):
         self._under_way: list[Request] = []
 
     def requests(self, epoch: int) -> list[Request]:
-        """What to play for ``epoch``; drawn when its collection starts."""
+        """The episodes to play for ``epoch``; called when their collection starts."""
         raise NotImplementedError
 
     def absorb(self, epoch: int, episodes: list[Episode]) -> None:
         """Takes in the finished collection; called before the next one starts."""
 
     def prepare(self, epoch: int, episodes: list[Episode], waited: float) -> Any:
-        """The epoch's batch; called after the next collection has started. waited: for the episodes, in seconds."""
+        """The epoch's batch; called when the next collection has started. waited: seconds until the episodes were there."""
         raise NotImplementedError
 
     def contents(self) -> dict[str, Any]:
-        """Plain data that ``refill`` restores the store of episodes from."""
+        """The method's part of ``state_dict``: plain data that ``refill`` takes."""
         return {}
 
     def refill(self, contents: dict[str, Any]) -> None:
-        """Restores the store of episodes."""
+        """Restores what ``contents`` gave."""
 
     def contents_layout(self, done: int) -> dict[str, Any]:
         """What ``contents`` may look like after ``done`` epochs."""
@@ -163,7 +181,7 @@ class CollectedRollouts(Rollouts):
         return self.prepare(epoch, episodes, waited)
 
     def _start(self, epoch: int) -> None:
-        # The policy has been trained for as many epochs as were begun, less the one that begins now.
+        # With overlap, the collection for an epoch starts before the training of the epoch before it.
         version = max(epoch - self.overlap, 0)
         self._play(self.requests(epoch), self.policy.state_dict(), version)
 
@@ -172,7 +190,7 @@ class CollectedRollouts(Rollouts):
         self.collector.start(requests, parameters, version)
 
     def state_dict(self) -> dict[str, Any]:
-        """A collection under way is described by what is played and by whom."""
+        """The epoch, ``contents``, and of a collection under way its requests and the behaviour policy: it is played again."""
         state: dict[str, Any] = {"epoch": self.epoch, **self.contents()}
         if self.overlap:
             state["under_way"] = {
@@ -196,8 +214,8 @@ class CollectedRollouts(Rollouts):
 
     def _foreign_request(self, done: int, under_way: dict[str, Any]) -> str | None:
         given = [Request(*request) for request in under_way["requests"]]
-        own = training_requests(self.run_seed, done, [request.command for request in given])
-        return None if given == own else f"its episodes are not those of epoch {done} of seed {self.run_seed}"
+        expected = training_requests(self.run_seed, done, [request.command for request in given])
+        return None if given == expected else f"its episodes are not those of epoch {done} of seed {self.run_seed}"
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.epoch = state_dict["epoch"]
@@ -225,7 +243,7 @@ def training_requests(run_seed: int, epoch: int, commands: Sequence[tuple[float,
 def evaluation_requests(
     run_seed: int, purpose: str, epoch: int, count: int, command: tuple[float, ...] | None, mode: ActionMode
 ) -> list[Request]:
-    """``count`` requests; other commands and modes meet the same environment seeds."""
+    """``count`` requests; for other commands and modes the environment seeds are the same."""
     return [
         Request(f"{purpose} after epoch {epoch}, {mode} episode {i}", derive_seed(run_seed, purpose, epoch, i), mode, command)
         for i in range(count)

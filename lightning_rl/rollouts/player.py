@@ -1,8 +1,7 @@
-"""Playing episodes: a pure function of the policy parameters and the request.
+"""Playing episodes: an episode is a pure function of the policy's parameters and its ``Request``.
 
-A chunk of requests is played in lock-step with one batched forward per step. Chunks have a fixed size
-that does not depend on the number of worker processes, so neither do the results: a matrix product
-may round differently for another batch size.
+A chunk of requests is played in lock-step, with one batched forward pass per step. A matrix product may round differently for
+another batch size, so chunks have a fixed size: results do not depend on the number of worker processes.
 """
 
 from __future__ import annotations
@@ -57,10 +56,15 @@ def _uniform_noise(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArr
 
 
 class Player:
-    """Plays requests in environments of one kind under one policy.
+    """Plays requests in copies of one environment under one policy.
 
-    The environments are made on first use, in whichever process plays; the policy and its version may
-    live in shared memory.
+    The environments are made on first use, in the process that plays.
+
+    Args:
+        spec: of the environment.
+        policy: on the CPU; it may be in shared memory.
+        version: a number ``[]`` that each episode carries, to tell which parameters it was played with.
+        next_command: how a command changes after a step; None: it stays.
     """
 
     def __init__(
@@ -74,9 +78,17 @@ class Player:
         return {**self.__dict__, "_envs": []}
 
     def play(self, requests: Sequence[Request], envs: Sequence[Env] | None = None) -> list[Episode]:
-        """The episodes of ``requests``, in order; either all uniform or none.
+        """Plays a chunk.
 
-        envs: environments to play in, e.g. rendering ones; by default the player's own.
+        Args:
+            requests: what to play; either all in mode ``uniform`` or none, either all with a command or none.
+            envs: one environment for each request, e.g. rendering ones; None for those of the player.
+
+        Returns:
+            The episodes, in the order of the requests.
+
+        Raises:
+            RolloutError: an environment raised; the message names the request.
         """
         while envs is None and len(self._envs) < len(requests):
             self._envs.append(make_env(self.spec))
@@ -98,21 +110,22 @@ class Player:
     def _play(self, requests: Sequence[Request], envs: Sequence[Env]) -> list[Episode]:
         log = _ChunkLog(self.spec, requests)
         noise, act = self._act_function(requests)
-        rows, step, row = np.arange(len(requests)), 0, 0
+        rows, step, row = np.arange(len(requests)), 0, 0  # rows: the episodes that are not over
         try:
             for row, request in enumerate(requests):
                 log.obs[row, 0] = envs[row].reset(seed=request.seed % 2**31)[0]
             while rows.size:
                 command = None if log.command is None else log.command[rows, step]
-                chosen = act(log.obs[rows, step], command, noise.at(step, rows))
-                log.action[rows, step] = chosen
-                for row, action in zip(rows.tolist(), chosen if self.spec.continuous else chosen.tolist(), strict=True):
-                    outcome = envs[row].step(action)
-                    log.obs[row, step + 1], log.reward[row, step], log.terminated[row], log.truncated[row], info = outcome
-                    log.env_steps[row] += info.get("length", 1)
+                actions = act(log.obs[rows, step], command, noise.at(step, rows))
+                log.action[rows, step] = actions
+                for row, action in zip(rows.tolist(), actions if self.spec.continuous else actions.tolist(), strict=True):
+                    obs, reward, terminated, truncated, info = envs[row].step(action)
+                    log.obs[row, step + 1], log.reward[row, step] = obs, reward
+                    log.terminated[row], log.truncated[row] = terminated, truncated
+                    log.env_steps[row] += info.get("length", 1)  # of a repeated action
                 if log.command is not None and command is not None:
-                    follow = self.next_command
-                    log.command[rows, step + 1] = follow(command, log.reward[rows, step]) if follow else command
+                    rule = self.next_command
+                    log.command[rows, step + 1] = command if rule is None else rule(command, log.reward[rows, step])
                 step += 1
                 log.length[rows] = step
                 rows = rows[~(log.terminated[rows] | log.truncated[rows])]

@@ -28,7 +28,6 @@ from lightning_rl.run.state import LAST
 
 MONITOR = "eval/return_mean"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
 RETURNS = {
     "rollout": "rollout/return_mean",
     "fitness": "es/fitness_mean",
@@ -174,8 +173,8 @@ class LastCheckpoint(Checkpoint):
 class BestCheckpoint(Checkpoint):
     """Keeps the weights of the best sampled evaluation return, one small file in each of ``folders``.
 
-    Lightning's ModelCheckpoint believes the paths that stand in a checkpoint, and removes what is there. Here the files say what
-    is best: each holds its score, and what is removed has a name of ours in a folder of ours. So a run may be moved.
+    Lightning's ModelCheckpoint trusts the paths in a checkpoint, and removes the files there. Here each file holds its score, and
+    only files of this name in these folders are removed. So a run may be moved.
     """
 
     def __init__(self, folders: Sequence[Path]):
@@ -208,7 +207,7 @@ class BestCheckpoint(Checkpoint):
 
 
 def scores(folder: Path) -> dict[int, float]:
-    """The score of each best checkpoint in the folder by its epoch; files without a score are not ours to remove."""
+    """The score of each best checkpoint in the folder by its epoch; files without a score are left alone."""
     found = {}
     for path in folder.glob("epoch=*.ckpt"):
         if (match := re.fullmatch(r"epoch=(\d{1,12})\.ckpt", path.name)) and path == _path(folder, int(match[1])):

@@ -33,7 +33,7 @@ def footprint(config: MethodConfig, spec: EnvSpec) -> dict[str, int]:
         width += 2 * sum(layers)
     needed["batch_size"] = _NUMBER * batch * width
     needed["num_updates_per_iter"] = _NUMBER * batch * row * of("num_updates_per_iter", 1)
-    inner = sum(sum(footprint(AGENTS[name].config(**own), spec).values()) for name, own in of("agent", {}).items())
+    inner = sum(sum(footprint(AGENTS[name].config(**keys), spec).values()) for name, keys in of("agent", {}).items())
     many = max(("population", "center_agents", "eval_agents"), key=lambda key: of(key, 0))
     needed[many] = of(many, 0) * (inner + needed["hidden"])
     return needed

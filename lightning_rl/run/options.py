@@ -18,10 +18,27 @@ from lightning_rl.methods.registry import IMPLEMENTATIONS, implementation
 
 @dataclasses.dataclass(frozen=True)
 class RunOptions:
-    """What the command line says about a run.
+    """What is asked of a run: what ``lightning_rl.train`` takes by name, and the flags of ``trainer.py``.
 
-    settings: ``--set`` keys and values, and flags that mean the same; config: keys and values of ``--config``.
-    log_version: the logger's folder; None: a new one each time that the run is started.
+    Attributes:
+        implementation: the method's name, e.g. ``"RCP-A"``.
+        gamename: the environment: a name of this project, a Gymnasium id, or ``module:Id-v0``.
+        exp_name: a folder for runs that belong together.
+        seed: of the run; all its randomness follows from it.
+        num_seeds: how many runs, of seeds ``seed``, ``seed + 1``, .., are trained at once in one stack.
+        preset: a named block of the method's configs.
+        num_workers: processes that play episodes, 0 for none besides this one; results do not depend on it.
+        logdir: the folder of all results.
+        settings: values of config keys, above all others.
+        accelerator: ``"cpu"``, ``"gpu"`` or ``"auto"``.
+        checkpoint: whether checkpoints are written.
+        executor: where a population is evaluated: ``"serial"`` or ``"ray"``.
+        ray_address: of a running Ray cluster; None starts one here.
+        recording_epoch_interval: films an episode every so many epochs; -1 for never.
+        reload: a checkpoint whose policy the run starts from.
+        resume: whether the run goes on where its ``last.ckpt`` left off, if there is one.
+        config: values of config keys, below ``settings``, e.g. those of another run's ``config.yaml``.
+        log_version: number of TensorBoard's folder; None for a new one each time that the run is started.
     """
 
     implementation: str
