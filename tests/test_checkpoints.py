@@ -138,7 +138,7 @@ def test_a_waiting_file_that_is_damaged_is_one_line(tmp_path):
     path = tmp_path / "last.ckpt"
     for damage in (OrderedDict(), {"epoch": "3"}, [1]):
         files.write_plain(next_to(path), damage)
-        with pytest.raises(UserError, match=r"\.last\.ckpt\.next' tells no epoch; remove it"):
+        with pytest.raises(UserError, match=r"\.last\.ckpt\.next' has no epoch; remove it"):
             committed([path])
 
 

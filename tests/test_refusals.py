@@ -39,8 +39,8 @@ def copied(finished, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--no_checkpoint"], "already holds a run; go on with --resume, or choose another --exp_name or --seed"),
-        ([], "already holds a run; go on with --resume"),
+        (["--no_checkpoint"], "already holds a run; continue with --resume, or choose another --exp_name or --seed"),
+        ([], "already holds a run; continue with --resume"),
         (["--resume", "--max_epochs", "2"], "has done 3 epochs, more than the 2 that are asked for; ask for 3 or more"),
         (["--resume", "--set=learning_rate=0.5"], "learning_rate is 0.5 now but 0.001"),
         (["--resume", "--max_epochs", "5", "--set=num_updates_per_iter=1000000000"], "of memory"),

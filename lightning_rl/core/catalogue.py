@@ -112,7 +112,7 @@ def aliases() -> dict[str, str]:
 
 
 def canonical(name: str) -> str:
-    """The name that an alias, or the name in other letters' case, stands for; any other name as it is."""
+    """The implementation that an alias, or the name in any case, means; an unknown name is returned unchanged."""
     known = {known.lower(): known for known in entries()}
     short = {alias.lower(): long for alias, long in aliases().items()}
     return {**short, **known}.get(name.lower(), name)

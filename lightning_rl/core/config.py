@@ -204,7 +204,7 @@ def changes(values: Mapping[str, Any], layers: Iterable[tuple[str, Mapping[str, 
 
 
 def refuse_unread(unread: Mapping[str, str], *asked: tuple[str, Iterable[str]]) -> None:
-    """UserError for a key that somebody asked for, (where, keys), though it makes no difference; unread: key -> reason."""
+    """UserError for a key that was set, (where, keys), though it makes no difference; unread: key -> reason."""
     for where, keys in asked:
         for key in keys:
             if key in unread:

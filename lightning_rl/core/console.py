@@ -59,7 +59,7 @@ class ProgressBar:
             print(" · ".join([self.name, f"{share:.1%}", left, *facts]), file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """Leaves the bar as it is."""
+        """Stops the bar where it is."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None

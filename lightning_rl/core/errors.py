@@ -28,7 +28,7 @@ def disk_full(error: object) -> bool:
 def user_message(error: Exception, resumable: bool) -> str | None:
     """One line about an error that the user can act on; None for any other, which is a defect of the program.
 
-    resumable: whether --resume goes on with what was done.
+    resumable: whether --resume would continue the work.
     """
     if isinstance(error, UserError):
         return str(error)

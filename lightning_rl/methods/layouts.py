@@ -99,7 +99,7 @@ def check_resumable(
         checkpoint: the content of the file at ``path``.
         method: freshly built.
         data: its roll-outs, None where the Trainer has no data module.
-        callbacks: those whose state may be in the checkpoint besides the method's; None: anybody's.
+        callbacks: those whose state may be in the checkpoint besides the method's; None: a Trainer of the user's may keep more.
 
     Raises:
         UserError: the first place that is not as the method, its data and their optimisers need it.
@@ -115,7 +115,7 @@ def resume_layout(method: Method, data: Rollouts | None, epoch: int, callbacks: 
 
     data, callbacks: as ``check_resumable`` takes them.
     """
-    done, anybody = epoch + 1, callbacks is None
+    done, users_trainer = epoch + 1, callbacks is None
     given = method.configure_optimizers()
     optimisers, schedulers = given if isinstance(given, tuple) else (given, [])
     states = {**_callbacks(method, done), **{each.state_key: Optional(Fields({}, more=True)) for each in callbacks or ()}}
@@ -126,14 +126,14 @@ def resume_layout(method: Method, data: Rollouts | None, epoch: int, callbacks: 
         "pytorch-lightning_version": Also(Text(SHOWN), _foreign_version),
         "state_dict": weights_layout(method),
         "loops": Also(_loops(), lambda loops: _wrong_counts(loops, epoch)),
-        "callbacks": Fields(states, more=anybody),
+        "callbacks": Fields(states, more=users_trainer),
         "optimizer_states": [optimiser_layout(optimiser) for optimiser in optimisers],
         "lr_schedulers": [_scheduler_layout(scheduler, done) for scheduler in schedulers],
         "hparams_name": OneOf((Text(NAME_BYTES), None)),
         "hyper_parameters": Fields({name: method.hparams[name] for name in ("implementation", "gamename", "seed")}, more=True),
         **({data_key(data): layout} if data is not None and layout else {}),
     }
-    return Also(Fields(fields, more=anybody), _wrong_steps)
+    return Also(Fields(fields, more=users_trainer), _wrong_steps)
 
 
 def _callbacks(method: Method, done: int) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
             data.load_state_dict(content.pop(data_key(data), {}))
         except (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError) as error:
             reason = shorten(str(error) or type(error).__name__, 200)
-            raise UserError(f"checkpoint '{path}': its data cannot be gone on from ({reason}); {ANOTHER}") from error
+            raise UserError(f"checkpoint '{path}': its data cannot be restored ({reason}); {ANOTHER}") from error
         self._checked = content
 
     def load_checkpoint(
@@ -66,7 +66,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     if not isinstance(checkpoint, dict) or not {"hyper_parameters", "state_dict"} <= checkpoint.keys():
         raise UserError(f"checkpoint '{path}' was not written by lightning_rl: it lacks hyper_parameters; use another")
     if isinstance(checkpoint["hyper_parameters"], dict) and "hparams" in checkpoint["hyper_parameters"]:
-        raise UserError(f"checkpoint '{path}' is of a version before 0.2, whose runs cannot be gone on from; {ANOTHER}")
+        raise UserError(f"checkpoint '{path}' is of a version before 0.2, which this version cannot read; {ANOTHER}")
     require(checkpoint["hyper_parameters"], HPARAMS, path, ANOTHER, "hyper_parameters")
     require({key: checkpoint[key] for key in ("epoch",) if key in checkpoint}, {"epoch": Optional(Count())}, path, ANOTHER)
     return dict(checkpoint)
@@ -139,5 +139,5 @@ def settle(folders: Sequence[Path]) -> None:
 def _epoch(path: Path) -> int:
     content = read_plain(path, "checkpoint", "remove it")
     if not isinstance(content, dict) or not isinstance(epoch := content.get("epoch"), int):
-        raise UserError(f"checkpoint '{path}' tells no epoch; remove it")
+        raise UserError(f"checkpoint '{path}' has no epoch; remove it")
     return epoch

@@ -36,7 +36,7 @@ class RunOptions:
         ray_address: of a running Ray cluster; None starts one here.
         recording_epoch_interval: films an episode every so many epochs; -1 for never.
         reload: a checkpoint whose policy the run starts from.
-        resume: whether the run goes on where its ``last.ckpt`` left off, if there is one.
+        resume: whether the run continues from its ``last.ckpt``, if there is one.
         config: values of config keys, below ``settings``, e.g. those of another run's ``config.yaml``.
         log_version: number of TensorBoard's folder; None for a new one each time that the run is started.
     """

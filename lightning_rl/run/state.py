@@ -94,7 +94,7 @@ def refuse_second(run_dir: Path) -> None:
         raise UserError(f"'{run_dir}' is in use by another process; {_TAKEN}")
     if any(run_dir.glob("*.ckpt")) or any((run_dir / name).exists() for name in ("config.yaml", STATE, "logger")):
         raise UserError(
-            f"'{run_dir}' already holds a run; go on with --resume, or choose another --exp_name or --seed, or move that "
+            f"'{run_dir}' already holds a run; continue with --resume, or choose another --exp_name or --seed, or move that "
             "folder away"
         )
 

@@ -275,4 +275,4 @@ def _summary(run: Run) -> str:
     line = f"{state} at {int(run.method.env_steps):,} training steps, {int(run.method.eval_env_steps):,} evaluation steps"
     returns = last_returns(run.method.scalars)
     line += f"; last returns: {', '.join(returns)}" if returns else ""
-    return line + (f"\ngo on with --resume; run directory: {run.path}" if run.received else f"\nrun directory: {run.path}")
+    return line + (f"\ncontinue with --resume; run directory: {run.path}" if run.received else f"\nrun directory: {run.path}")

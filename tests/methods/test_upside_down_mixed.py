@@ -7,7 +7,7 @@ from helpers import attach, make_episode, tiny_settings
 from torch import nn
 
 import lightning_rl as lrl
-from lightning_rl.core.types import UserError
+from lightning_rl.core.errors import UserError
 from lightning_rl.methods.upside_down import UpsideDownEpoch
 from lightning_rl.rollouts.episode_buffer import flatten
 

@@ -28,7 +28,7 @@ def tune(plan: Plan, resume: bool) -> int:
     _require_packages(plan.tune.algorithm)
     state = plan.folder / STATE
     if state.exists() and not resume:
-        raise UserError(f"'{plan.folder}' already holds a search; go on with --resume, or choose another --exp_name")
+        raise UserError(f"'{plan.folder}' already holds a search; continue with --resume, or choose another --exp_name")
     os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "2")  # what a kill may cost of the search's own state
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
     joined = join_cluster(plan.ray_address or os.environ.get("RAY_ADDRESS"))

@@ -110,7 +110,7 @@ def test_a_search_from_the_command_line(tmp_path, capsys, ray_cluster):
     assert "best settings" in capsys.readouterr().out
     # a second search of the name is refused; the best settings train
     assert main([*flags, "--tune", "budget={max_env_steps: 200}"]) == 2
-    assert "already holds a search; go on with --resume" in capsys.readouterr().err
+    assert "already holds a search; continue with --resume" in capsys.readouterr().err
     assert main([*flags[:8], "--num_workers", "0", "--config", str(folder / "best.yaml"), "--max_epochs", "1"]) == 0
     config = yaml.safe_load((tmp_path / "cartpole" / "default" / "UDRL" / "seed_1" / "config.yaml").read_text())["config"]
     assert (config["learning_rate"], config["hidden"]) == (1e-3, [8, 8])
