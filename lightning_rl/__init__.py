@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lightning_rl.envs.proxy_env import load_proxy
     from lightning_rl.lab.evaluate import evaluate
     from lightning_rl.methods.agents import DDQN, PPO, QL, SARSA, TD3, DuelingDDQN, TD3Discrete, register_agent
-    from lightning_rl.methods.policy_gradient import AAC, REINFORCE
+    from lightning_rl.methods.policy_gradient import PolicyGradient
     from lightning_rl.methods.proxy_search import RN, SE
     from lightning_rl.methods.registry import register_method
     from lightning_rl.methods.supervised_model import MBRL
@@ -33,7 +33,7 @@ _NAMES = {
     "methods.registry": ("register_method",),
     "envs.proxy_env": ("load_proxy",),
     "methods.upside_down": ("UDRL", "RCPR", "RCPA"),
-    "methods.policy_gradient": ("REINFORCE", "AAC"),
+    "methods.policy_gradient": ("PolicyGradient",),
     "methods.agents": ("QL", "SARSA", "DDQN", "DuelingDDQN", "TD3", "TD3Discrete", "PPO", "register_agent"),
     "methods.proxy_search": ("SE", "RN"),
     "methods.supervised_model": ("MBRL",),
@@ -43,8 +43,8 @@ _NAMES = {
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
-    "AAC", "DDQN", "MBRL", "PPO", "QL", "RCPA", "RCPR", "REINFORCE", "RN", "SARSA", "SE", "TD3", "UDRL", "DuelingDDQN",
-    "LoadedAgent", "Run", "TD3Discrete", "__version__", "evaluate", "load", "load_proxy", "make_env",
+    "DDQN", "MBRL", "PPO", "QL", "RCPA", "RCPR", "RN", "SARSA", "SE", "TD3", "UDRL", "DuelingDDQN",
+    "LoadedAgent", "PolicyGradient", "Run", "TD3Discrete", "__version__", "evaluate", "load", "load_proxy", "make_env",
     "register_agent", "register_env", "register_method", "train",
 ]  # fmt: skip
 

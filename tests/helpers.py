@@ -166,6 +166,5 @@ def attach(method: LightningModule, *optimisers: torch.optim.Optimizer) -> None:
     )  # fmt: skip
     trainer.strategy.connect(method)
     method.trainer = trainer
-    given = method.configure_optimizers()
-    clock, *own = given[0] if isinstance(given, tuple) else given
+    (clock, *own), _ = method.configure_optimizers()
     trainer.strategy.optimizers = [clock, *(optimisers or own)]

@@ -216,7 +216,7 @@ _DATA = [
         ("self._newest_steps = sum(len(e.reward) for e in self._newest)", "self._newest_steps = 0"),
     ),
     _area(
-        "rollouts/steps.py", "methods/test_policy_gradient_data.py::test_step_batch_by_hand "
+        "methods/policy_gradient.py", "methods/test_policy_gradient_data.py::test_step_batch_by_hand "
         "methods/test_policy_gradient_data.py::test_an_end_that_is_both_is_a_termination",
         ("episode.truncated and not episode.terminated for", "episode.truncated for"),
         ("np.stack([episode.obs[-1] for", "np.stack([episode.obs[-2] for"),
@@ -408,19 +408,20 @@ _METHODS = [
     ),
     _area(
         "methods/policy_gradient.py", "methods/test_policy_gradient_updates.py",
-        ("normalised(weight) if self.cfg.normalise_weights else weight", "weight"),
-        ("returns - baseline) + Loss", "returns) + Loss"),
-        ("self.max_entropy, self.cfg.entropy_coef)", "self.max_entropy, -self.cfg.entropy_coef)"),
-        ("advantage = target - value.detach()", "advantage = target"),
-        ("value_loss(value, target, self.cfg.value_delta)", "value_loss(value, target, 1.0)"),
+        ("normalised(advantage) if cfg.normalise_weights else advantage", "advantage"),
+        ("returns - baseline.detach(), distribution", "returns, distribution"),
+        ("self.max_entropy, cfg.entropy_coef)", "self.max_entropy, -cfg.entropy_coef)"),
+        ("value_loss(baseline, returns, cfg.value_delta)", "value_loss(baseline, returns, 1.0)"),
         ("range(self.cfg.num_critic_updates - 1)", "range(self.cfg.num_critic_updates)"),
-        ("batch.truncated & self.cfg.bootstrap_truncated", "~batch.truncated & self.cfg.bootstrap_truncated"),
-        ("batch.last, self.cfg.gae_lambda)", "batch.last, 1.0)"),
-        ("self.targets(batch, value.detach()), delta=1.0)", "self.targets(batch, value.detach()), delta=self.cfg.value_delta)"),
+        ("batch.truncated & cfg.bootstrap_truncated", "~batch.truncated & cfg.bootstrap_truncated"),
+        ("batch.last, cfg.gae_lambda)", "batch.last, 1.0)"),
+        ("value_loss(value, returns, delta=1.0)", "value_loss(value, returns, delta=self.cfg.value_delta)"),
+        ("            optimiser.zero_grad()\n", ""),
         ("int(self.episodes) >= self.cfg.running_mean_len", "int(self.episodes) > 0"),
         ("int(self.episodes) / self.cfg.max_episodes", "int(self.env_steps) / self.cfg.max_episodes"),
-        ("torch.stack(list(loss.terms.values())).sum()", 'loss.terms["policy_loss"]'),
-        ("discounted_returns(batch.reward, self.cfg.gamma, batch.last)", "discounted_returns(batch.reward, 1.0, batch.last)"),
+        ("torch.stack(list(terms.values())).sum()", 'terms["train/policy_loss"]'),
+        ("discounted_returns(batch.reward, cfg.gamma, batch.last)", "discounted_returns(batch.reward, 1.0, batch.last)"),
+        ("self.clip_gradients(optimizer, limit", "self.clip_gradients(optimizer, 1.0"),
     ),
     _area(
         "methods/base.py", "methods/test_policy_gradient_updates.py methods/test_upside_down_updates.py rollouts/test_rollouts_by_hand.py",
@@ -442,10 +443,10 @@ _METHODS = [
         ("        self.absorb(epoch, episodes)\n", ""),
     ),
     _area(
-        "methods/on_policy.py", "methods/test_policy_gradient_data.py::test_staleness_is_zero_or_what_was_asked_for[False-0] "
+        "methods/policy_gradient.py", "methods/test_policy_gradient_data.py::test_staleness_is_zero_or_what_was_asked_for[False-0] "
         "methods/test_policy_gradient_data.py::test_staleness_is_zero_or_what_was_asked_for[True-0] "
         "methods/test_policy_gradient_data.py::test_snapshot_resumes_the_running_mean_and_the_age[True]",
-        ("maxlen=STALE_UPDATES if stale else 0", "maxlen=STALE_UPDATES"),
+        ("maxlen=STALE_UPDATES if cfg.stale_rollouts else 0", "maxlen=STALE_UPDATES"),
         ("value.clone() for key, value in parameters.items()", "value for key, value in parameters.items()"),
         ("self.past[0] if self.past", "self.past[-1] if self.past"),
         ("[epoch - episode.policy_version for", "[episode.policy_version for"),

@@ -1,15 +1,18 @@
-"""Shared by the tests of the policy gradients: a small method and its experience, and a batch."""
+"""Shared by the tests of the policy gradients: a small method and its experience, a batch, and an update by Lightning."""
 
 import dataclasses
+from collections.abc import Callable
 
 import torch
 from helpers import tiny_settings
+from pytorch_lightning import Trainer
 
 from lightning_rl.core.catalogue import aliases
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.types import Episode
+from lightning_rl.methods.policy_gradient import PolicyGradient, StepBatch, step_batch
 from lightning_rl.methods.registry import IMPLEMENTATIONS
-from lightning_rl.rollouts.steps import step_batch
+from lightning_rl.rollouts.data_module import OneBatch
 
 METHODS = list(aliases().values())
 
@@ -33,3 +36,20 @@ def some_batch(gamename: str = "cartpole"):
     episodes = build("REINFORCE", gamename)[1].collector
     played = episodes.collect(build("REINFORCE", gamename)[1].requests(0), episodes.behaviour.state_dict(), 0)
     return step_batch(played, {})
+
+
+def fit(method: PolicyGradient, make: Callable[[], StepBatch], epochs: int) -> None:
+    """Lightning trains on the batches of ``make``, one for each epoch."""
+    trainer = Trainer(
+        accelerator="cpu", devices=1, logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        enable_model_summary=False, max_epochs=epochs,
+    )  # fmt: skip
+    trainer.fit(method, OneBatch(make))
+
+
+def update(method: PolicyGradient, batch: StepBatch, optimiser: torch.optim.Optimizer | None = None) -> dict[str, float]:
+    """One update by the method's own optimiser or this; what was logged."""
+    if optimiser is not None:
+        method.optimisers = lambda: [optimiser]
+    fit(method, lambda: batch, epochs=1)
+    return method.scalars

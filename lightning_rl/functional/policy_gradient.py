@@ -22,6 +22,11 @@ def reinforce_loss(log_prob: Tensor, weight: Tensor) -> Tensor:
     return -(weight.detach() * log_prob).mean()
 
 
+def no_baseline(returns: Tensor, last: Tensor) -> Tensor:
+    """Zeros; returns and last as in ``time_step_baseline``."""
+    return torch.zeros_like(returns)
+
+
 def batch_baseline(returns: Tensor, last: Tensor) -> Tensor:
     """Mean of the returns-to-go over all steps of the batch: one scalar.
 
@@ -47,7 +52,7 @@ def time_step_baseline(returns: Tensor, last: Tensor) -> Tensor:
     return total[time] / len(ends)
 
 
-BASELINES = {"batch": batch_baseline, "time_step": time_step_baseline}
+BASELINES = {"none": no_baseline, "batch": batch_baseline, "time_step": time_step_baseline}
 
 
 def normalised(weight: Tensor) -> Tensor:

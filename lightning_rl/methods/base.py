@@ -13,7 +13,7 @@ import torch
 from pytorch_lightning import LightningModule
 from pytorch_lightning.core.optimizer import LightningOptimizer
 from torch import Tensor, nn
-from torch.optim.lr_scheduler import LambdaLR
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from lightning_rl.core.config import build_config, load_config
 from lightning_rl.core.errors import UserError
@@ -35,8 +35,9 @@ class Method(LightningModule):
     """A learning method: networks, optimisers, and what happens in an epoch. Environments and buffers are in ``rollouts()``.
 
     It is an ordinary LightningModule: ``Trainer(...).fit(method, datamodule=method.rollouts(num_workers=2))``. An epoch is one
-    training batch: a collection and all updates on it. Lightning's ``global_step`` counts the optimiser steps that it sees, and
-    one tick of a clock for each epoch; ``env_steps`` and ``num_updates`` are counted here.
+    training batch: a collection and all updates on it. A method with one update a batch leaves it to Lightning; the others
+    optimise by hand in ``train_epoch``. Lightning's ``global_step`` counts the optimiser steps that it sees, and under manual
+    optimisation one tick of a clock for each epoch; ``env_steps`` and ``num_updates`` are counted here.
 
     Args:
         gamename: the environment, by the project's name, a Gymnasium id, or ``module:Id-v0``.
@@ -88,7 +89,6 @@ class Method(LightningModule):
             self.register_buffer(counter, torch.zeros((), dtype=torch.int64))
         self.scalars: dict[str, float] = {}  # the last value of each that was logged, of several seeds their mean
         self._last_time = time.perf_counter()
-        self._clock_hand = nn.Parameter(torch.zeros(()), requires_grad=True)
 
     @classmethod
     def _implementation(cls, name: str | None) -> str:
@@ -131,19 +131,27 @@ class Method(LightningModule):
         """The optimisers of the method, in a fixed order."""
         raise NotImplementedError
 
-    def configure_optimizers(self) -> Any:
-        """A clock first: Lightning counts optimiser steps, and one tick per epoch makes it count those without any, too.
+    def schedulers(self, optimisers: Sequence[torch.optim.Optimizer]) -> list[LRScheduler]:
+        """What changes the learning rates after each epoch.
 
-        From ``anneal_from`` of the budget on, where the config has that key, the learning rates fall linearly to 0 at its end.
+        From ``anneal_from`` of the budget on, where the config has that key, they fall linearly to 0 at its end.
         """
-        optimisers = [torch.optim.SGD([self._clock_hand], lr=0.0), *self.optimisers()]
         start = getattr(self.cfg, "anneal_from", 1.0)
         if start >= 1.0:
-            return optimisers
-        return optimisers, [LambdaLR(each, lambda _: 1 - ramp(self.budget_share(), start, 1.0)) for each in optimisers[1:]]
+            return []
+        return [LambdaLR(each, lambda _: 1 - ramp(self.budget_share(), start, 1.0)) for each in optimisers]
+
+    def configure_optimizers(self) -> tuple[list[torch.optim.Optimizer], list[LRScheduler]]:
+        """The optimisers and their schedulers; under manual optimisation a clock comes first.
+
+        Lightning counts optimiser steps, and one tick of the clock per epoch makes it count epochs without any, too.
+        """
+        optimisers = self.optimisers()
+        clock = [] if self.automatic_optimization else [torch.optim.SGD([torch.zeros(())], lr=0.0)]
+        return [*clock, *optimisers], self.schedulers(optimisers)
 
     def train_epoch(self, batch: Any) -> None:
-        """All that is learned from an epoch's batch."""
+        """All that is learned from an epoch's batch, under manual optimisation."""
         raise NotImplementedError
 
     def training_step(self, batch: Any, batch_idx: int) -> Any:
@@ -175,7 +183,6 @@ class Method(LightningModule):
         """Share of the budget that is spent, 0 to 1; what ``anneal_from`` is a share of."""
         limit = self.cfg.max_env_steps
         return 0.0 if limit is None else int(self.env_steps) / limit
-
 
     def fit(self, name: str, update: Callable[..., Tensor], minibatches: Iterable[tuple[Tensor, ...]]) -> float:
         """``update`` on every minibatch; the mean of the losses that it gives, which ``name`` names if it diverged."""

@@ -106,26 +106,35 @@ def check_resumable(
     """
     epoch = checkpoint.get("epoch")
     epoch = epoch if type(epoch) is int and epoch >= 0 else 0
-    require(checkpoint, resume_layout(method, data, epoch, callbacks), path, ANOTHER)
+    require(checkpoint, resume_layout(method, data, epoch, _ended(checkpoint, epoch), callbacks), path, ANOTHER)
     return CheckedCheckpoint(checkpoint)
 
 
-def resume_layout(method: Method, data: Rollouts | None, epoch: int, callbacks: Sequence[Callback] | None = None) -> Any:
+def _ended(checkpoint: Mapping[str, Any], epoch: int) -> bool:
+    """Whether a checkpoint seems to be written after the fit: only then is its ``epoch`` completed, too."""
+    try:
+        return bool(checkpoint["loops"]["fit_loop"]["epoch_progress"]["current"]["ready"] == epoch > 0)
+    except (LookupError, TypeError):
+        return False
+
+
+def resume_layout(
+    method: Method, data: Rollouts | None, epoch: int, ended: bool = False, callbacks: Sequence[Callback] | None = None
+) -> Any:
     """What a whole checkpoint after the epochs 0 to ``epoch`` may look like; one training step is an epoch.
 
-    data, callbacks: as ``check_resumable`` takes them.
+    data, callbacks: as ``check_resumable`` takes them; ended: ``epoch`` is the number of epochs of a fit that has ended.
     """
-    done, users_trainer = epoch + 1, callbacks is None
-    given = method.configure_optimizers()
-    optimisers, schedulers = given if isinstance(given, tuple) else (given, [])
+    done, users_trainer = epoch + (not ended), callbacks is None
+    optimisers, schedulers = method.configure_optimizers()
     states = {**_callbacks(method, done), **{each.state_key: Optional(Fields({}, more=True)) for each in callbacks or ()}}
     layout = {} if data is None else data.layout(done)
     fields = {
         "epoch": epoch,
-        "global_step": Count(done),
+        "global_step": done if method.automatic_optimization else Count(done),
         "pytorch-lightning_version": Also(Text(SHOWN), _foreign_version),
         "state_dict": weights_layout(method),
-        "loops": Also(_loops(), lambda loops: _wrong_counts(loops, epoch)),
+        "loops": Also(_loops(), lambda loops: _wrong_counts(loops, epoch, done)),
         "callbacks": Fields(states, more=users_trainer),
         "optimizer_states": [optimiser_layout(optimiser) for optimiser in optimisers],
         "lr_schedulers": [_scheduler_layout(scheduler, done) for scheduler in schedulers],
@@ -192,9 +201,9 @@ def _counters(example: Any) -> Any:
     return Flag() if isinstance(example, bool) else Count()
 
 
-def _wrong_counts(loops: Mapping[str, Any], epoch: int) -> str | None:
+def _wrong_counts(loops: Mapping[str, Any], epoch: int, done: int) -> str | None:
     """Each epoch is one batch. A checkpoint may be written before the epoch counts as processed, at the end of its evaluation."""
-    fit, done = loops["fit_loop"], epoch + 1
+    fit = loops["fit_loop"]
     expected = {"ready": done, "started": done, "processed": done}
     processed = max(fit["epoch_progress"]["current"]["processed"], epoch)
     found = {

@@ -1,7 +1,7 @@
 """Policy gradients: REINFORCE (Williams 1992) with baseline and entropy bonus, and advantage actor-critic (AAC).
 
-Play a batch of whole episodes with the current policy, take one optimiser step, throw the data away. The methods differ
-in the loss alone; the exact presets are those of a course assignment (Technion deep learning, spring 2020).
+Play a batch of whole episodes with the current policy, take one optimiser step, throw the data away. The five implementations
+are presets of one method; the exact ones are those of a course assignment (Technion deep learning, spring 2020).
 
 Where we differ from the assignment: episodes are never stale unless ``stale_rollouts`` asks for it, evaluation episodes
 are played apart, and a target running mean counts only once its window is full.
@@ -9,41 +9,39 @@ are played apart, and a target running mean counts only once its window is full.
 
 from __future__ import annotations
 
-import dataclasses
 import math
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
+import numpy as np
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor
 
+from lightning_rl.core.contents import Count, ListOf, Number
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Episodes, MethodConfig, Share, Sizes
 from lightning_rl.core.seeding import seed_torch
-from lightning_rl.functional.distributions import Distribution, distribution_for
-from lightning_rl.functional.policy_gradient import (
-    BASELINES,
-    entropy_loss,
-    next_values,
-    normalised,
-    reinforce_loss,
-    value_loss,
-)
+from lightning_rl.core.types import Episode, Request
+from lightning_rl.functional.distributions import distribution_for
+from lightning_rl.functional.policy_gradient import BASELINES, entropy_loss, next_values, normalised, reinforce_loss, value_loss
 from lightning_rl.functional.returns import discounted_returns, lambda_returns
-from lightning_rl.methods.base import Method
-from lightning_rl.methods.on_policy import OnPolicyRollouts
+from lightning_rl.methods.base import Method, episode_scalars
 from lightning_rl.methods.registry import register_method
-from lightning_rl.nets.actor_critic import ACTOR_CRITICS, ValueNet, actor
+from lightning_rl.nets.actor_critic import ACTOR_CRITICS
 from lightning_rl.nets.policies import Policy
-from lightning_rl.rollouts.data_module import Evaluation
-from lightning_rl.rollouts.steps import StepBatch
+from lightning_rl.rollouts.data_module import CollectedRollouts, Evaluation, training_requests
+
+STALE_UPDATES = 3
+"""Age of stale roll-outs: two free-running workers with a batch each under way, and one that is fetched ahead."""
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
-class REINFORCEConfig(MethodConfig):
-    """Keys of all policy gradients; ``configs/policy_gradient.yaml`` explains these and those of the others."""
+class PolicyGradientConfig(MethodConfig):
+    """Keys of all policy gradients; ``configs/policy_gradient.yaml`` explains them."""
 
     max_episodes: PositiveInt | None
     target_return: float | None
@@ -51,10 +49,17 @@ class REINFORCEConfig(MethodConfig):
     num_episodes_per_iter: Episodes
     stale_rollouts: bool
     gamma: Share
+    baseline: Literal["none", "batch", "time_step", "critic"]
+    normalise_weights: bool
+    entropy_coef: NonNegativeFloat
+    value_delta: NonNegativeFloat
+    num_critic_updates: PositiveInt
+    gae_lambda: Share
+    bootstrap_truncated: bool
+    max_grad_norm: PositiveFloat | None
     learning_rate: PositiveFloat
     anneal_from: Share
-    normalise_weights: bool
-    max_grad_norm: PositiveFloat | None
+    network: Literal["separate", "shared"]
     hidden: Sizes
 
     @model_validator(mode="after")
@@ -72,218 +77,224 @@ class REINFORCEConfig(MethodConfig):
             return self.max_epochs
         return min(self.max_epochs, math.ceil(self.max_episodes / self.num_episodes_per_iter))
 
-
-@config_dataclass(frozen=True, config=STRICT, kw_only=True)
-class BaselineConfig(REINFORCEConfig):
-    """Keys of REINFORCE-baseline."""
-
-    baseline: Literal["batch", "time_step"]
-
-
-@config_dataclass(frozen=True, config=STRICT, kw_only=True)
-class EntropyConfig(REINFORCEConfig):
-    """Keys of REINFORCE-entropy."""
-
-    entropy_coef: NonNegativeFloat
-
-
-@config_dataclass(frozen=True, config=STRICT, kw_only=True)
-class CombinedConfig(BaselineConfig, EntropyConfig):
-    """Keys of REINFORCE-combined."""
-
-
-@config_dataclass(frozen=True, config=STRICT, kw_only=True)
-class AACConfig(EntropyConfig):
-    """Keys of AAC."""
-
-    network: Literal["separate", "shared"]
-    value_delta: NonNegativeFloat
-    num_critic_updates: PositiveInt
-    gae_lambda: Share
-    bootstrap_truncated: bool
+    def unread(self) -> dict[str, str]:
+        critic = ("value_delta", "num_critic_updates", "gae_lambda", "bootstrap_truncated", "network")
+        reason = f"baseline={self.baseline} has no critic; set baseline=critic as well, or leave it out"
+        return {} if self.baseline == "critic" else dict.fromkeys(critic, reason)
 
 
 @dataclass(frozen=True)
-class Loss:
-    """Terms that are summed, and what is logged beside them, by the last part of their metric's name."""
+class StepBatch:
+    """The steps of ``E`` whole episodes, one behind another.
 
-    terms: Mapping[str, Tensor]
-    logged: Mapping[str, Tensor] = dataclasses.field(default_factory=dict)
+    obs ``[B, O]``, action ``[B]`` or ``[B, A]``, reward ``[B]``; last ``[B]``: the last step of each episode; final_obs
+    ``[E, O]`` and truncated ``[E]``: how each ended. scalars: what was measured while collecting.
+    """
 
-    def __add__(self, other: Loss) -> Loss:
-        return Loss({**self.terms, **other.terms}, {**self.logged, **other.logged})
+    obs: Tensor
+    action: Tensor
+    reward: Tensor
+    last: Tensor
+    final_obs: Tensor
+    truncated: Tensor
+    scalars: Mapping[str, float]
 
-    def scalars(self) -> dict[str, float]:
-        return {f"train/{name}": float(value.detach()) for name, value in {**self.terms, **self.logged}.items()}
+    def to(self, device: torch.device) -> StepBatch:
+        moved: dict[str, Any] = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in vars(self).items()}
+        return StepBatch(**moved)
 
 
+def step_batch(episodes: list[Episode], scalars: Mapping[str, float]) -> StepBatch:
+    """Flattens episodes. UserError for a batch without a finished episode, and for rewards that are not finite."""
+    episodes = [episode for episode in episodes if episode.terminated or episode.truncated]
+    if not episodes:
+        raise UserError("the batch has no finished episode: returns are known at the end only; raise num_episodes_per_iter")
+    for episode in episodes:
+        if not np.isfinite(episode.ret):
+            step = int(np.argmin(np.isfinite(episode.reward)))
+            raise UserError(
+                f"the return of {episode.request.name} is {episode.ret}: reward {episode.reward[step]} at step {step} "
+                f"(request seed {episode.request.seed}); correct the environment"
+            )
+    ends = np.cumsum([episode.length for episode in episodes])
+    last = torch.zeros(int(ends[-1]), dtype=torch.bool)
+    last[torch.from_numpy(ends - 1)] = True
+    return StepBatch(
+        obs=torch.from_numpy(np.concatenate([episode.obs[:-1] for episode in episodes])),
+        action=torch.from_numpy(np.concatenate([episode.action for episode in episodes])),
+        reward=torch.from_numpy(np.concatenate([episode.reward for episode in episodes])),
+        last=last,
+        final_obs=torch.from_numpy(np.stack([episode.obs[-1] for episode in episodes])),
+        truncated=torch.tensor([episode.truncated and not episode.terminated for episode in episodes]),
+        scalars=scalars,
+    )
+
+
+class OnPolicyRollouts(CollectedRollouts):
+    """Whole episodes by the current policy; or, with ``stale_rollouts``, by that of three updates ago.
+
+    Stale roll-outs stand for free-running workers that are never told to wait, which no run could repeat; here all
+    batches but the first few have the same age, so that seeds, workers and resuming keep their promises.
+    """
+
+    def __init__(self, method: PolicyGradient, num_workers: int):
+        cfg = method.cfg
+        evaluation = Evaluation(method, method.collector(num_workers))
+        super().__init__(method.collector(num_workers), evaluation, method.policy, method.seed, overlap=False)
+        self.num_episodes = cfg.num_episodes_per_iter
+        self.recent_returns: deque[float] = deque(maxlen=cfg.running_mean_len)
+        self.past: deque[tuple[int, dict[str, Tensor]]] = deque(maxlen=STALE_UPDATES if cfg.stale_rollouts else 0)
+
+    def requests(self, epoch: int) -> list[Request]:
+        return training_requests(self.run_seed, epoch, [None] * self.num_episodes)
+
+    def _play(self, requests: list[Request], parameters: dict[str, Tensor], version: int) -> None:
+        played_by, behaviour = self.past[0] if self.past else (version, parameters)
+        self.past.append((version, {key: value.clone() for key, value in parameters.items()}))
+        super()._play(requests, behaviour, played_by)
+
+    def absorb(self, epoch: int, episodes: list[Episode]) -> None:
+        self.recent_returns.extend(episode.ret for episode in episodes)
+
+    def prepare(self, epoch: int, episodes: list[Episode], waited: float) -> StepBatch:
+        scalars = {
+            **episode_scalars("rollout", episodes),
+            "rollout/return_running_mean": float(np.mean(self.recent_returns)),
+            "rollout/policy_age": float(np.mean([epoch - episode.policy_version for episode in episodes])),
+            "time/collection_wait": waited,
+        }
+        return step_batch(episodes, scalars)
+
+    def contents(self) -> dict[str, Any]:
+        return {"recent_returns": list(self.recent_returns), "past": list(self.past)}
+
+    def contents_layout(self, done: int) -> dict[str, Any]:
+        past = (Count(0, done), dict(self.policy.state_dict()))
+        return {
+            "recent_returns": ListOf(Number(), min(self.recent_returns.maxlen or 0, done * self.num_episodes)),
+            "past": ListOf(past, min(self.past.maxlen or 0, done)),
+        }
+
+    def refill(self, contents: dict[str, Any]) -> None:
+        self.recent_returns.extend(contents["recent_returns"])
+        self.past.extend(contents["past"])
+
+
+@register_method("REINFORCE", "REINFORCE-baseline", "REINFORCE-entropy", "REINFORCE-combined", "AAC")
 class PolicyGradient(Method):
-    """What the five methods share: the policy, one optimiser step per batch, stop rule and logs. They add a ``loss``."""
+    """Each action of the batch is made more likely by the return that followed it, less a baseline.
 
-    Config: ClassVar[type[REINFORCEConfig]] = REINFORCEConfig
-    cfg: REINFORCEConfig
+    The baseline is nothing, a mean return-to-go of the batch, or a critic ``V(s)`` that is trained on the returns in the same
+    step. With a critic and ``gae_lambda`` below 1, or with ``bootstrap_truncated``, the return is TD(lambda)'s and the weight
+    the generalised advantage estimate (Schulman et al. 2016, arXiv 1506.02438). Own networks: ``policy`` takes obs
+    ``[..., O]`` and gives what the distribution reads, ``critic`` gives values ``[...]``.
+    """
+
+    Config = PolicyGradientConfig
+    cfg: PolicyGradientConfig
+    network_names = ("policy", "critic")
 
     def __init__(self, gamename: str, **options: Any):
         super().__init__(gamename, **options)
-        spec = self.spec
+        self.automatic_optimization = True
+        self._check_networks()
+        cfg, spec = self.cfg, self.spec
         distribution = distribution_for(spec.continuous)
         self.max_entropy = distribution.max_entropy(spec.action_size)
         seed_torch(self.seed, "initialisation")
-        net = self.build(spec.obs_size, distribution.output_size(spec.action_size))
-        self.policy = Policy(net, distribution, spec.action_size)
+        actor, critic = ACTOR_CRITICS[cfg.network](spec.obs_size, cfg.hidden, distribution.output_size(spec.action_size))
+        self.policy = Policy(self.network("policy", lambda: actor), distribution, spec.action_size)
+        self.critic = self.network("critic", lambda: critic) if cfg.baseline == "critic" else None
 
-    def build(self, obs_size: int, output_size: int) -> torch.nn.Module:
-        """The policy's network."""
-        return actor(obs_size, self.cfg.hidden, output_size)
-
-    def loss(self, batch: StepBatch, distribution: Distribution) -> Loss:
-        """What is minimised; distribution: of the current policy at ``batch.obs``."""
-        raise NotImplementedError
+    def _check_networks(self) -> None:
+        if "critic" in self._networks and self.cfg.baseline != "critic":
+            raise UserError(f"networks: baseline={self.cfg.baseline} has no critic; set baseline=critic or leave it out")
+        if len(self._networks) == 1 and self.cfg.network == "shared":
+            raise UserError("networks: network=shared takes policy and critic together; give both or set network=separate")
 
     def rollouts(self, num_workers: int = 0) -> OnPolicyRollouts:
-        cfg = self.cfg
-        training, evaluation = self.collector(num_workers), Evaluation(self, self.collector(num_workers))
-        return OnPolicyRollouts(
-            training, evaluation, self.policy, self.seed, cfg.num_episodes_per_iter, cfg.running_mean_len, cfg.stale_rollouts
-        )
+        return OnPolicyRollouts(self, num_workers)
 
     def budget_share(self) -> float:
         return 0.0 if self.cfg.max_episodes is None else int(self.episodes) / self.cfg.max_episodes
 
-    def learned(self) -> list[torch.nn.Parameter]:
-        return [parameter for parameter in self.parameters() if parameter is not self._clock_hand]
-
     def optimisers(self) -> list[torch.optim.Optimizer]:
-        return [torch.optim.Adam(self.learned(), lr=self.cfg.learning_rate)]
+        return [torch.optim.Adam(self.parameters(), lr=self.cfg.learning_rate)]
 
-    def train_epoch(self, batch: StepBatch) -> None:
-        loss = self.update(batch)
-        for name, value in loss.items():
-            self.check_finite(name, value)
-        self.num_updates += 1
+    def training_step(self, batch: StepBatch, batch_idx: int) -> dict[str, Tensor]:
+        """The loss, which Lightning takes the optimiser step on, and what is logged beside it."""
         self.env_steps += len(batch.reward)
         self.episodes += len(batch.final_obs)
-        self.log_scalars({**batch.scalars, **loss, **self._counters(batch)})
+        cfg, distribution = self.cfg, self.policy.distribution(batch.obs)
+        returns, baseline = self.returns(batch)
+        advantage, entropy = returns - baseline.detach(), distribution.entropy()
+        weight = normalised(advantage) if cfg.normalise_weights else advantage
+        terms = {"train/policy_loss": reinforce_loss(distribution.log_prob(batch.action), weight)}
+        if cfg.entropy_coef > 0:
+            terms["train/entropy_loss"] = entropy_loss(entropy, self.max_entropy, cfg.entropy_coef)
+        if self.critic is not None:
+            terms["train/value_loss"] = value_loss(baseline, returns, cfg.value_delta)
+        logged = {**terms, "train/entropy": entropy.mean()}
+        if cfg.baseline != "none":
+            logged |= {"train/baseline": baseline.mean(), "train/advantage_mean": advantage.mean()}
+        detached = {name: value.detach() for name, value in logged.items()}
+        return {"loss": torch.stack(list(terms.values())).sum(), **detached}
+
+    def returns(self, batch: StepBatch) -> tuple[Tensor, Tensor]:
+        """What followed each step, and what is subtracted from it, both ``[B]``; a gradient flows into a critic's values.
+
+        Nothing is expected after the last step of an episode unless it is bootstrapped.
+        """
+        cfg = self.cfg
+        if self.critic is None:
+            returns = discounted_returns(batch.reward, cfg.gamma, batch.last)
+            return returns, BASELINES[cfg.baseline](returns, batch.last)
+        value = self.critic(batch.obs)
+        with torch.no_grad():
+            following = next_values(value, self.critic(batch.final_obs), batch.last)
+            discount = torch.full_like(batch.reward, cfg.gamma)
+            discount[batch.last] *= batch.truncated & cfg.bootstrap_truncated
+            return lambda_returns(batch.reward, discount, following, batch.last, cfg.gae_lambda), value
+
+    def configure_gradient_clipping(
+        self, optimizer: torch.optim.Optimizer, gradient_clip_val: float | None = None, gradient_clip_algorithm: str | None = None
+    ) -> None:
+        """To ``max_grad_norm``, unless the Trainer has a limit of its own."""
+        limit = self.cfg.max_grad_norm if gradient_clip_val is None else gradient_clip_val
+        if limit is not None:
+            self.clip_gradients(optimizer, limit, gradient_clip_algorithm or "norm")
+
+    def on_train_batch_end(self, outputs: Any, batch: StepBatch, batch_idx: int) -> None:
+        """After the update: the critic's further steps, logs, and the target."""
+        if self.critic is not None:
+            for _ in range(self.cfg.num_critic_updates - 1):
+                self.fit_critic(batch)
+        self.num_updates += 1
+        learned = {name: float(value) for name, value in outputs.items() if name != "loss"}
+        for name, value in learned.items():
+            self.check_finite(name, value)
+        self.log_scalars({**batch.scalars, **learned, **self._speed(batch)})
         if self._target_reached(batch):
             self.trainer.should_stop = True
-            self.trainer.check_val_every_n_epoch = 1  # so that this epoch is evaluated
 
-    def update(self, batch: StepBatch) -> dict[str, float]:
-        """One optimiser step on the sum of the loss terms; these and what is logged beside them."""
-        distribution = self.policy.distribution(batch.obs)
-        loss = self.loss(batch, distribution)
-        self.descend(0, torch.stack(list(loss.terms.values())).sum(), self.cfg.max_grad_norm)
-        return {**loss.scalars(), "train/entropy": float(distribution.entropy().detach().mean())}
+    def fit_critic(self, batch: StepBatch) -> None:
+        """A step of the critic alone, so that it follows the policy more closely: Adam leaves what has no gradient alone."""
+        optimiser: Any = self.optimizers()
+
+        def closure() -> Tensor:
+            optimiser.zero_grad()
+            returns, value = self.returns(batch)
+            loss = value_loss(value, returns, delta=1.0)
+            self.trainer.strategy.backward(loss, optimiser)
+            return loss.detach()
+
+        optimiser.step(closure)
 
     def _target_reached(self, batch: StepBatch) -> bool:
         target, enough = self.cfg.target_return, int(self.episodes) >= self.cfg.running_mean_len
         return target is not None and enough and batch.scalars["rollout/return_running_mean"] >= target
 
-    def _counters(self, batch: StepBatch) -> dict[str, float]:
+    def _speed(self, batch: StepBatch) -> dict[str, float]:
         speed = self.speed_scalars(len(batch.reward))
-        episodes_per_step = len(batch.final_obs) / len(batch.reward)
-        per_second = speed["time/env_steps_per_second"] * episodes_per_step
-        return {**speed, "time/episodes_per_second": per_second}
-
-    # The terms that the five losses are sums of.
-
-    def policy_term(self, distribution: Distribution, batch: StepBatch, weight: Tensor) -> Loss:
-        weight = normalised(weight) if self.cfg.normalise_weights else weight
-        return Loss({"policy_loss": reinforce_loss(distribution.log_prob(batch.action), weight)})
-
-    def returns(self, batch: StepBatch) -> Tensor:
-        return discounted_returns(batch.reward, self.cfg.gamma, batch.last)
-
-
-@register_method("REINFORCE")
-class REINFORCE(PolicyGradient):
-    """Every step is weighted by its discounted return-to-go."""
-
-    def loss(self, batch: StepBatch, distribution: Distribution) -> Loss:
-        return self.policy_term(distribution, batch, self.returns(batch))
-
-
-@register_method("REINFORCE-baseline")
-class REINFORCEBaseline(PolicyGradient):
-    """... less a mean return-to-go of the batch, which keeps the expected gradient and lowers its variance."""
-
-    Config: ClassVar[type[BaselineConfig]] = BaselineConfig
-    cfg: BaselineConfig
-
-    def loss(self, batch: StepBatch, distribution: Distribution) -> Loss:
-        returns = self.returns(batch)
-        baseline = BASELINES[self.cfg.baseline](returns, batch.last)
-        return self.policy_term(distribution, batch, returns - baseline) + Loss({}, {"baseline": baseline.mean()})
-
-
-class EntropyBonus(PolicyGradient):
-    """Adds to any of them a reward for acting at random, so that the policy does not become deterministic too soon."""
-
-    Config: ClassVar[type[EntropyConfig]] = EntropyConfig
-    cfg: EntropyConfig
-
-    def loss(self, batch: StepBatch, distribution: Distribution) -> Loss:
-        bonus = entropy_loss(distribution.entropy(), self.max_entropy, self.cfg.entropy_coef)
-        return super().loss(batch, distribution) + Loss({"entropy_loss": bonus})
-
-
-@register_method("REINFORCE-entropy")
-class REINFORCEEntropy(EntropyBonus, REINFORCE):
-    """Returns-to-go and the entropy bonus."""
-
-
-@register_method("REINFORCE-combined")
-class REINFORCECombined(EntropyBonus, REINFORCEBaseline):
-    """Baseline and entropy bonus."""
-
-    Config: ClassVar[type[CombinedConfig]] = CombinedConfig
-    cfg: CombinedConfig
-
-
-class ActorCritic(PolicyGradient):
-    """The weight is the advantage ``G - V(s)``, with a critic ``V`` that is trained on ``G`` in the same step.
-
-    With ``gae_lambda`` 1 and without ``bootstrap_truncated``, ``G`` is the return-to-go of the other methods; else the
-    TD(lambda) return, and the weight is the generalised advantage estimate (Schulman et al. 2016, arXiv 1506.02438).
-    """
-
-    Config: ClassVar[type[AACConfig]] = AACConfig
-    cfg: AACConfig
-    critic: ValueNet
-
-    def build(self, obs_size: int, output_size: int) -> torch.nn.Module:
-        net, self.critic = ACTOR_CRITICS[self.cfg.network](obs_size, self.cfg.hidden, output_size)
-        return net
-
-    def loss(self, batch: StepBatch, distribution: Distribution) -> Loss:
-        value = self.critic(batch.obs)
-        target = self.targets(batch, value.detach())
-        advantage = target - value.detach()
-        critic = Loss({"value_loss": value_loss(value, target, self.cfg.value_delta)}, {"advantage_mean": advantage.mean()})
-        return self.policy_term(distribution, batch, advantage) + critic
-
-    def update(self, batch: StepBatch) -> dict[str, float]:
-        """The joint step; then the critic alone, if it is to follow the policy more closely."""
-        scalars = super().update(batch)
-        for _ in range(self.cfg.num_critic_updates - 1):
-            value = self.critic(batch.obs)
-            # Without gradients for the actor, Adam leaves it alone.
-            self.descend(0, value_loss(value, self.targets(batch, value.detach()), delta=1.0), max_grad_norm=None)
-        return scalars
-
-    @torch.no_grad()
-    def targets(self, batch: StepBatch, value: Tensor) -> Tensor:
-        """TD(lambda) returns ``[B]``; nothing is expected after the last step of an episode unless it is bootstrapped."""
-        following = next_values(value, self.critic(batch.final_obs), batch.last)
-        discount = torch.full_like(batch.reward, self.cfg.gamma)
-        discount[batch.last] *= batch.truncated & self.cfg.bootstrap_truncated
-        return lambda_returns(batch.reward, discount, following, batch.last, self.cfg.gae_lambda)
-
-
-@register_method("AAC")
-class AAC(EntropyBonus, ActorCritic):
-    """Advantage actor-critic with the entropy bonus."""
-
-    Config: ClassVar[type[AACConfig]] = AACConfig
-    cfg: AACConfig
-
+        per_step = len(batch.final_obs) / len(batch.reward)
+        return {**speed, "time/episodes_per_second": speed["time/env_steps_per_second"] * per_step}

@@ -301,10 +301,9 @@ class ProxySearch(ProxyMethod):
     def optimisers(self) -> list[torch.optim.Optimizer]:
         return [self.strategy.optimiser()]
 
-    def configure_optimizers(self) -> tuple[list[torch.optim.Optimizer], list[LRScheduler]]:
-        """The clock and the strategy's optimiser, whose step falls by ``step_decay`` each generation."""
-        clock, optimiser = super().configure_optimizers()
-        return [clock, optimiser], [self.strategy.scheduler(optimiser)]
+    def schedulers(self, optimisers: Sequence[torch.optim.Optimizer]) -> list[LRScheduler]:
+        """The strategy's step falls by ``step_decay`` each generation."""
+        return [self.strategy.scheduler(optimiser) for optimiser in optimisers]
 
     def train_epoch(self, generation: Generation) -> None:
         """Follows the gradient that was estimated from a generation's outcomes, and logs these."""

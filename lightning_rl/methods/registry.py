@@ -35,7 +35,7 @@ def register_method(*names: str, configs: Path | str | Mapping[str, Any] | None 
         for name in found:
             if name not in catalogue.entries():
                 raise UserError(f"register_method: no file of configs has a block '{name}' with a line about it; give configs=")
-        cls.implementations = found
+        cls.implementations = (*cls.__dict__.get("implementations", ()), *found)
         _REGISTERED.update(dict.fromkeys(found, cls))
         return cls
 

@@ -73,8 +73,8 @@ class Rollouts(LightningDataModule):
     def train_dataloader(self) -> OneBatch:
         return OneBatch(self.next_batch)
 
-    def val_dataloader(self) -> OneBatch:
-        return OneBatch(self.evaluation.play)
+    def val_dataloader(self) -> Evaluations:
+        return Evaluations(self)
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
         """Moves batches of tensors; episodes stay on the CPU."""
@@ -83,6 +83,18 @@ class Rollouts(LightningDataModule):
     def teardown(self, stage: str) -> None:
         for collector in self.collectors():
             collector.close()
+
+
+class Evaluations(OneBatch):
+    """The evaluations of a run; Lightning's check before training, which plays episodes for nothing, gets none."""
+
+    def __init__(self, rollouts: Rollouts):
+        super().__init__(rollouts.evaluation.play)
+        self._rollouts = rollouts
+
+    def __iter__(self) -> Iterator[Any]:
+        trainer = self._rollouts.trainer
+        return iter(()) if trainer is not None and trainer.sanity_checking else super().__iter__()
 
 
 class Evaluation:

@@ -92,7 +92,6 @@ class StopAtEnvSteps(Callback):
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, *args: Any) -> None:
         if int(pl_module.env_steps) >= self.max_env_steps:
             trainer.should_stop = True
-            trainer.check_val_every_n_epoch = 1  # so that this epoch is evaluated
 
 
 class RunProgress(Callback):

@@ -258,7 +258,9 @@ def _trainer(
         default_root_dir=options.run_dir,
         devices=1,
         max_epochs=config.epoch_budget,
-        check_val_every_n_epoch=config.eval_interval,
+        # An epoch is one batch. Counted in batches, not in epochs, Lightning also evaluates the one in which a run stops.
+        check_val_every_n_epoch=None,
+        val_check_interval=config.eval_interval,
         num_sanity_val_steps=0,
         log_every_n_steps=1,  # an epoch is one batch
         callbacks=every,

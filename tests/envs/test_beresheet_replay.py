@@ -20,7 +20,7 @@ from lightning_rl.envs.spec import env_spec
 from lightning_rl.functional.distributions import Categorical
 from lightning_rl.functional.policy_gradient import reinforce_loss
 from lightning_rl.functional.returns import discounted_returns
-from lightning_rl.rollouts.steps import step_batch
+from lightning_rl.methods.policy_gradient import step_batch
 
 
 def played_again() -> tuple[list[Episode], torch.Tensor]:

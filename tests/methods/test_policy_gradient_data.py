@@ -9,9 +9,7 @@ from policy_gradient_helpers import build, with_end
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.types import Episode
-from lightning_rl.methods.on_policy import STALE_UPDATES
-from lightning_rl.methods.policy_gradient import PolicyGradient
-from lightning_rl.rollouts.steps import step_batch
+from lightning_rl.methods.policy_gradient import STALE_UPDATES, PolicyGradient, step_batch
 
 
 def test_step_batch_by_hand():

@@ -5,31 +5,34 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from helpers import attach, make_episode, run_cli
-from policy_gradient_helpers import METHODS, build, same, some_batch, with_end
+from helpers import make_episode, run_cli
+from policy_gradient_helpers import METHODS, build, same, some_batch, update, with_end
 
+from lightning_rl.core import catalogue
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.config import build_config, merged_values, presets
-from lightning_rl.methods.registry import IMPLEMENTATIONS
-from lightning_rl.rollouts.steps import step_batch
+from lightning_rl.core.errors import UserError
+from lightning_rl.methods import registry
+from lightning_rl.methods.policy_gradient import PolicyGradient, step_batch
+from lightning_rl.methods.registry import IMPLEMENTATIONS, register_method
+from lightning_rl.run.train import train
 
 
 @pytest.mark.parametrize(
     ("name", "terms", "logged"),
     [
         ("REINFORCE", {"policy_loss"}, set()),
-        ("REINFORCE-baseline", {"policy_loss"}, {"baseline"}),
+        ("REINFORCE-baseline", {"policy_loss"}, {"baseline", "advantage_mean"}),
         ("REINFORCE-entropy", {"policy_loss", "entropy_loss"}, set()),
-        ("REINFORCE-combined", {"policy_loss", "entropy_loss"}, {"baseline"}),
-        ("AAC", {"policy_loss", "entropy_loss", "value_loss"}, {"advantage_mean"}),
+        ("REINFORCE-combined", {"policy_loss", "entropy_loss"}, {"baseline", "advantage_mean"}),
+        ("AAC", {"policy_loss", "entropy_loss", "value_loss"}, {"baseline", "advantage_mean"}),
     ],
 )
 def test_each_method_sums_its_terms(name, terms, logged):
     method, _ = build(name)
-    batch = some_batch()
-    loss = method.loss(batch, method.policy.distribution(batch.obs))
-    assert set(loss.terms) == terms
-    assert set(loss.logged) == logged
+    found = method.training_step(some_batch(), 0)
+    assert found.keys() == {"loss", "train/entropy", *(f"train/{each}" for each in terms | logged)}
+    assert float(found["loss"].detach()) == pytest.approx(sum(float(found[f"train/{term}"]) for term in terms), rel=1e-5)
 
 
 class Constant(torch.nn.Module):
@@ -49,18 +52,18 @@ def test_actor_critic_targets_by_hand():
     ):
         method, _ = build(gamma=0.5, **settings)
         method.critic = Constant()
-        assert method.targets(batch, method.critic(batch.obs)).tolist() == expected
+        returns, value = method.returns(batch)
+        assert returns.tolist() == expected
+        assert value.tolist() == [10.0] * 4
 
 
 @pytest.mark.parametrize("network", ["separate", "shared"])
 def test_one_optimiser_step_moves_actor_and_critic_once(network):
     method, _ = build(network=network)
-    parameters = method.learned()
+    parameters = list(method.parameters())
     assert len({id(p) for p in parameters}) == len(parameters) == (12 if network == "separate" else 8)
-    adam = torch.optim.Adam(parameters, 1e-2)
-    attach(method, adam)
     before = [p.clone() for p in parameters]
-    method.update(some_batch())
+    update(method, some_batch())
     assert all(not torch.equal(p, q) for p, q in zip(parameters, before, strict=True))
 
 
@@ -68,21 +71,18 @@ def test_further_critic_updates_leave_the_actor_alone_and_fit_better():
     batch, policies, errors = some_batch(), [], []
     for count in (1, 30):
         method, _ = build(num_critic_updates=count, learning_rate=0.01)
-        adam = torch.optim.Adam(method.learned(), 0.01)
-        attach(method, adam)
-        method.update(batch)
+        update(method, batch)
         policies.append(method.policy.state_dict())
         with torch.no_grad():
-            errors.append(float((method.critic(batch.obs) - method.returns(batch)).square().mean()))
+            returns, value = method.returns(batch)
+        errors.append(float((value - returns).square().mean()))
     assert same(*policies)
     assert errors[1] < 0.9 * errors[0]
 
 
 def test_the_policy_term_does_not_drive_the_critic():
     method, _ = build(value_delta=0.0)
-    batch = some_batch()
-    loss = method.loss(batch, method.policy.distribution(batch.obs))
-    torch.stack(list(loss.terms.values())).sum().backward()
+    method.training_step(some_batch(), 0)["loss"].backward()
     assert all(float(p.grad.abs().sum()) == 0.0 for p in method.critic.parameters())
     assert any(float(p.grad.abs().sum()) > 0.0 for p in method.policy.parameters())
 
@@ -134,8 +134,7 @@ def test_every_preset_builds_and_learns_from_a_batch(name, preset, gamename):
     found = IMPLEMENTATIONS[name]
     config = build_config(found.Config, merged_values(name, gamename, preset))
     method = found(**{"implementation": name, "gamename": gamename, "seed": 0, "config": dataclasses.asdict(config)})
-    attach(method)
-    assert all(np.isfinite(value) for value in method.update(some_batch(gamename)).values())
+    assert all(np.isfinite(value) for value in update(method, some_batch(gamename)).values())
 
 
 @pytest.mark.parametrize(
@@ -157,9 +156,59 @@ def test_bad_settings(settings, words, tmp_path, capsys):
     assert not list(tmp_path.iterdir())
 
 
-def test_keys_of_another_method_and_unknown_presets_are_refused(tmp_path, capsys):
-    assert run_cli(tmp_path, implementation="REINFORCE", entropy_coef=1.0) == 2
-    assert "unknown key 'entropy_coef'" in capsys.readouterr().err
+def test_keys_that_make_no_difference_and_unknown_presets_are_refused(tmp_path, capsys):
+    for key, value in (("value_delta", 1.0), ("num_critic_updates", 2), ("network", "shared")):
+        assert run_cli(tmp_path, implementation="REINFORCE-baseline", **{key: value}) == 2
+        words = f"error: --set: key '{key}': baseline=batch has no critic; set baseline=critic as well, or leave it out"
+        assert capsys.readouterr().err.strip() == words
     assert run_cli(tmp_path, "--preset", "tunned", implementation="AAC") == 2
     words = "--preset 'tunned' is not in policy_gradient.yaml, block 'AAC'; did you mean 'tuned'? It has: exact, tuned"
     assert words in capsys.readouterr().err
+
+
+def test_a_variant_is_a_preset(monkeypatch):
+    """A critic with generalised advantages and no entropy bonus, on the values of REINFORCE."""
+    variant = {"about": "REINFORCE with a critic", "extends": "REINFORCE", "default": {"baseline": "critic", "gae_lambda": 0.9}}
+    monkeypatch.setattr(catalogue, "_added", {})
+    monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
+    monkeypatch.setattr(PolicyGradient, "implementations", PolicyGradient.implementations)
+    register_method(configs={"GAE": variant})(PolicyGradient)
+    method = IMPLEMENTATIONS["GAE"]("cartpole", implementation="GAE", hidden=[8])
+    assert (method.cfg.gae_lambda, method.cfg.gamma) == (0.9, 0.995)
+    assert {"train/policy_loss", "train/value_loss"} < update(method, some_batch()).keys()
+    assert "train/entropy_loss" not in method.scalars
+    assert PolicyGradient("cartpole").implementation == "REINFORCE"
+
+
+@pytest.mark.parametrize("network", ["separate", "shared"])
+def test_own_networks_are_trained(tmp_path, network):
+    class Squashed(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(4, 2)
+
+        def forward(self, obs):
+            return self.layer(obs.tanh())
+
+    given = Squashed(), torch.nn.Sequential(torch.nn.Linear(4, 1), torch.nn.Flatten(0))
+    before = [parameter.clone() for net in given for parameter in net.parameters()]
+    settings = {"network": network, "num_episodes_per_iter": 2, "max_epochs": 2, "logger": False}
+    networks = dict(zip(("policy", "critic"), given, strict=True))
+    method = train("AAC", "cartpole", networks=networks, logdir=tmp_path, **settings).method
+    assert (method.policy.net, method.critic) == given
+    after = [parameter for net in given for parameter in net.parameters()]
+    assert {id(parameter) for parameter in after} == {id(parameter) for parameter in method.parameters()}
+    assert all(not torch.equal(a, b) for a, b in zip(after, before, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "words"),
+    [
+        ({}, "value", "networks: AAC takes no 'value'; it takes: policy, critic"),
+        ({"baseline": "batch"}, "critic", "networks: baseline=batch has no critic; set baseline=critic or leave it out"),
+        ({"network": "shared"}, "critic", "networks: network=shared takes policy and critic together; give both"),
+    ],
+)
+def test_own_networks_that_do_not_fit_the_config_are_refused(settings, name, words):
+    with pytest.raises(UserError, match=words):
+        PolicyGradient("cartpole", implementation="AAC", networks={name: torch.nn.Linear(4, 1)}, **settings)

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from helpers import attach, last, make_episode, run_cli, run_dir
-from policy_gradient_helpers import METHODS, build, same
+from helpers import last, make_episode, run_cli, run_dir
+from policy_gradient_helpers import METHODS, build, fit, same
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lightning_rl.cli import main
@@ -16,7 +16,7 @@ from lightning_rl.core.catalogue import aliases
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.functional.distributions import Categorical
 from lightning_rl.lab.scalars import read_scalar
-from lightning_rl.rollouts.steps import step_batch
+from lightning_rl.methods.policy_gradient import step_batch
 
 run_aac = functools.partial(run_cli, implementation="AAC")
 
@@ -108,17 +108,18 @@ def test_sanity_check_of_the_assignment(tmp_path):
 def test_gaussian_policies_learn_too():
     """One step, reward -(a - 0.6)^2: the mean of the policy moves to 0.6."""
     method, _ = build("REINFORCE-baseline", "pendulum", hidden=[16], learning_rate=0.02, normalise_weights=True)
-    adam = torch.optim.Adam(method.learned(), 0.02)
-    attach(method, adam)
     obs, rng = np.ones((2, 3), dtype=np.float32), np.random.default_rng(0)
-    for _ in range(150):
+
+    def batch():
         noise = method.policy.distribution_class.draw_noise(rng, (64, 1))
         with torch.no_grad():
             action = method.policy.act(torch.ones(64, 3), None, torch.from_numpy(noise)).numpy()
         episodes = [
             dataclasses.replace(make_episode([-float((a[0] - 0.6) ** 2)], obs_size=3), obs=obs, action=a[None]) for a in action
         ]
-        method.update(step_batch(episodes, {}))
+        return step_batch(episodes, {})
+
+    fit(method, batch, epochs=150)
     assert float(method.policy.distribution(torch.ones(3)).mean.detach()) == pytest.approx(0.6, abs=0.1)
     assert env_spec("pendulum").continuous
     assert method.max_entropy != Categorical.max_entropy(1)

@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 import torch
-from helpers import attach, make_episode
-from policy_gradient_helpers import METHODS, build
+from helpers import make_episode
+from policy_gradient_helpers import METHODS, build, fit, update
 from update_helpers import assert_close, descend, leaves, log_softmax_of, relu_net, squashed_gaussian
 
-from lightning_rl.rollouts.steps import step_batch
+from lightning_rl.methods.policy_gradient import step_batch
 
 RATE, GAMMA, BETA, DELTA = 0.05, 0.5, 0.3, 0.7
 REWARDS = [[1.0, 2.0, 4.0], [-1.0, 3.0]]  # returns-to-go with gamma 1/2: 3, 4, 4 and 0.5, 3
@@ -22,10 +22,12 @@ BASELINES = {"batch": [2.9] * 5, "time_step": [1.75, 3.5, 2.0, 1.75, 3.5]}  # of
 def make(name, gamename="cartpole", **settings):
     own = {"entropy_coef": BETA} if name in ("REINFORCE-entropy", "REINFORCE-combined", "AAC") else {}
     own |= {"value_delta": DELTA, "network": "separate", "num_critic_updates": 1} if name == "AAC" else {}
-    method, _ = build(name, gamename, **{**SETTINGS, **own, **settings})
-    descent = torch.optim.SGD(method.learned(), RATE)
-    attach(method, descent)
-    return method
+    return build(name, gamename, **{**SETTINGS, **own, **settings})[0]
+
+
+def gradient_step(method, batch):
+    """Lightning's, by plain gradient descent; what was logged."""
+    return update(method, batch, torch.optim.SGD(method.parameters(), RATE))
 
 
 def batch_of(continuous=False):
@@ -65,7 +67,7 @@ def test_an_update_of_reinforce_by_hand(name, gamename, baseline, normalise, cli
     policy_loss, entropy_loss = -(weight * log_prob).sum() / 5, -BETA * entropy.sum() / 5 / widest
     bonus = name in ("REINFORCE-entropy", "REINFORCE-combined")
     descend(actor, policy_loss + entropy_loss if bonus else policy_loss, RATE, clip)
-    logged = method.update(batch)
+    logged = gradient_step(method, batch)
     assert_close(method.policy, actor)
     assert logged["train/policy_loss"] == pytest.approx(float(policy_loss.detach()), rel=1e-4, abs=1e-6)
     assert logged["train/entropy"] == pytest.approx(float(entropy.detach().mean()), rel=1e-5)
@@ -108,7 +110,7 @@ def test_an_update_of_the_actor_critic_by_hand(trace, bootstrap, critic_updates)
     for _ in range(critic_updates - 1):
         fixed = targets()
         descend(critic, (relu_net(critic, batch.obs)[:, 0] - fixed).square().sum() / 5, RATE)
-    logged = method.update(batch)
+    logged = gradient_step(method, batch)
     assert_close(method.policy, actor)
     assert_close(method.critic, critic)
     assert logged["train/value_loss"] == pytest.approx(float(value_loss.detach()), rel=1e-5)
@@ -121,9 +123,9 @@ def test_a_training_step_counts_and_uses_adam_with_the_rate_of_the_config(name):
     (adam,) = method.optimisers()
     assert (type(adam), adam.param_groups[0]["lr"]) == (torch.optim.Adam, 0.02)
     assert len(adam.param_groups[0]["params"]) == (12 if name == "AAC" else 6)
-    for _ in range(2):
-        method.train_epoch(batch_of())
+    fit(method, batch_of, epochs=2)
     assert [int(counter) for counter in (method.env_steps, method.episodes, method.num_updates)] == [10, 4, 2]
+    assert method.trainer.global_step == 2
 
 
 @pytest.mark.parametrize(

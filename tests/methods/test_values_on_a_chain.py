@@ -7,14 +7,14 @@ import pytest
 import torch
 from chain_helpers import BEST, EYE, GAMMA, HORIZON, Chain, V, chain_episodes
 from helpers import attach, tiny_settings
-from policy_gradient_helpers import build
+from policy_gradient_helpers import build, fit
 
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.gamenames import GAMES, Game
+from lightning_rl.methods.policy_gradient import step_batch
 from lightning_rl.methods.registry import implementation
 from lightning_rl.methods.upside_down import UpsideDownEpoch
 from lightning_rl.rollouts.episode_buffer import flatten
-from lightning_rl.rollouts.steps import step_batch
 
 CHAIN = Game(Chain, horizon=HORIZON, max_return=1.0)
 
@@ -26,15 +26,16 @@ def test_policy_gradients_find_the_best_policy_and_the_critic_its_values(name, m
     own = {"gae_lambda": 0.7, "bootstrap_truncated": True, "network": "separate", "value_delta": 1.0, "entropy_coef": 0.02}
     own = own if name == "AAC" else {}
     method, _ = build(name, "chain", gamma=GAMMA, learning_rate=0.02, hidden=[16], anneal_from=1.0, **own)
-    attach(method)
 
     def choose(obs, uniform):
         return (uniform < method.policy.distribution(obs).output.softmax(-1)[:, 1]).long()
 
-    for epoch in range(120):
+    def batch():
         with torch.no_grad():
-            episodes = chain_episodes(choose, 24, epoch)
-        method.update(step_batch(episodes, {}))
+            episodes = chain_episodes(choose, 24, method.current_epoch)
+        return step_batch(episodes, {})
+
+    fit(method, batch, epochs=120)
     assert torch.equal(method.policy.distribution(EYE).output.argmax(-1), BEST)
     if name == "AAC":
         torch.testing.assert_close(method.critic(EYE).detach(), V, rtol=0, atol=0.12)

@@ -1,0 +1,103 @@
+"""Methods as any other LightningModule: a plain Trainer trains them, its callbacks see the updates, its checkpoints resume."""
+
+import dataclasses
+
+import pytest
+import torch
+from helpers import tiny_settings
+from pytorch_lightning import Callback, Trainer
+from pytorch_lightning.callbacks import ModelCheckpoint
+from pytorch_lightning.loggers import CSVLogger
+
+from lightning_rl.methods.registry import implementation
+
+GAMES = {
+    "REINFORCE": "cartpole", "REINFORCE-combined": "pendulum", "AAC": "cartpole", "UDRL": "cartpole", "RCP-R": "cartpole",
+    "RCP-A": "cartpole", "QL": "cliff", "DDQN": "cartpole", "PPO": "cartpole", "TD3": "pendulum", "SE": "cartpole-v0",
+    "MBRL": "cartpole-v0", "ER": "procmaze-3", "categorical-latent": "procmaze-3",
+}  # fmt: skip
+UPDATED = ("REINFORCE", "REINFORCE-combined", "AAC", "UDRL", "RCP-R", "RCP-A")  # by Lightning's optimisers
+SETTINGS = {"AAC": {"num_critic_updates": 3, "anneal_from": 0.0}}
+
+
+class Spy(Callback):
+    """Counts what a user's callback is told of, and in which epochs there was an evaluation."""
+
+    def __init__(self):
+        self.steps, self.backwards, self.batches, self.evaluated = 0, 0, 0, []
+
+    def on_before_optimizer_step(self, trainer, pl_module, optimizer):
+        self.steps += 1
+
+    def on_after_backward(self, trainer, pl_module):
+        self.backwards += 1
+
+    def on_train_batch_end(self, *_):
+        self.batches += 1
+
+    def on_validation_batch_end(self, trainer, *_):
+        self.evaluated.append(trainer.current_epoch)
+
+
+def fit(name, folder, max_epochs, ckpt_path=None, callbacks=(), **trainer_settings):
+    method = implementation(name)(
+        GAMES[name], implementation=name, seed=3, **{**tiny_settings(name), **SETTINGS.get(name, {})}
+    )  # fmt: skip
+    spy = Spy()
+    trainer = Trainer(
+        max_epochs=max_epochs, default_root_dir=folder, logger=CSVLogger(folder), callbacks=[spy, *callbacks], accelerator="cpu",
+        enable_progress_bar=False, enable_model_summary=False, **trainer_settings,
+    )  # fmt: skip
+    trainer.fit(method, datamodule=method.rollouts(), ckpt_path=ckpt_path, weights_only=True)
+    return method, trainer, spy
+
+
+@pytest.mark.parametrize("name", UPDATED)
+def test_callbacks_see_every_update(name, tmp_path):
+    method, trainer, spy = fit(name, tmp_path, 3)
+    clock = 0 if method.automatic_optimization else 3
+    updates = 3 * 3 if name == "AAC" else int(method.num_updates)  # one joint step and two of the critic alone
+    assert updates >= 3
+    assert (spy.batches, spy.steps, spy.backwards) == (3, updates + clock, updates)
+    assert trainer.global_step == (3 if method.automatic_optimization else updates + clock)
+    assert spy.evaluated == [0, 1, 2]  # not in Lightning's check before training
+    assert int(method.eval_env_steps) > 0
+    assert "eval/return_mean" in trainer.callback_metrics
+    rows = (tmp_path / "lightning_logs" / "version_0" / "metrics.csv").read_text().splitlines()
+    assert "rollout/return_mean" in rows[0]
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_a_plain_trainer_resumes_its_own_checkpoints_to_the_bit(name, tmp_path):
+    whole, trainer, _ = fit(name, tmp_path / "whole", 4)
+    trainer.save_checkpoint(tmp_path / "whole.ckpt")
+    every = ModelCheckpoint(tmp_path / "parts", filename="{epoch}", save_top_k=-1)
+    _, trainer, _ = fit(name, tmp_path / "parts", 2, callbacks=[every])
+    trainer.save_checkpoint(tmp_path / "ended.ckpt")
+    fit(name, tmp_path / "parts", 3, ckpt_path=tmp_path / "parts" / "epoch=1.ckpt", callbacks=[every])
+    parts, trainer, _ = fit(name, tmp_path / "parts", 4, ckpt_path=tmp_path / "parts" / "epoch=2.ckpt")
+    trainer.save_checkpoint(tmp_path / "parts.ckpt")
+    ended, _, _ = fit(name, tmp_path / "ended", 4, ckpt_path=tmp_path / "ended.ckpt")
+    for key, value in whole.state_dict().items():
+        for resumed in (parts, ended):
+            torch.testing.assert_close(resumed.state_dict()[key], value, rtol=0, atol=0, msg=key)
+    one, two = (torch.load(tmp_path / f"{part}.ckpt", weights_only=True) for part in ("whole", "parts"))
+    assert str(one["optimizer_states"]) == str(two["optimizer_states"])
+    assert str(one["lr_schedulers"]) == str(two["lr_schedulers"])
+    assert one["global_step"] == two["global_step"]
+    assert one["hyper_parameters"]["config"] == dataclasses.asdict(whole.cfg)
+
+
+@pytest.mark.parametrize("name", UPDATED)
+def test_a_checkpoint_has_weights_moments_and_data_where_lightning_keeps_them(name, tmp_path):
+    method, trainer, _ = fit(name, tmp_path, 1)
+    trainer.save_checkpoint(tmp_path / "one.ckpt")
+    checkpoint = torch.load(tmp_path / "one.ckpt", weights_only=True)
+    weights = {parameter: name for name, parameter in method.named_parameters()}
+    optimisers = trainer.optimizers if method.automatic_optimization else trainer.optimizers[1:]  # without the clock
+    trained = [weights[parameter] for each in optimisers for group in each.param_groups for parameter in group["params"]]
+    assert set(trained) <= checkpoint["state_dict"].keys()
+    moments = [state for optimiser in checkpoint["optimizer_states"] for state in optimiser["state"].values()]
+    assert len(moments) == len(trained)
+    assert all({"exp_avg", "exp_avg_sq"} <= state.keys() for state in moments)
+    assert checkpoint[type(trainer.datamodule).__qualname__]["epoch"] == 1
