@@ -158,8 +158,8 @@ def toy_games(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(NAMED, name, Game(cls, horizon=10, max_return=10.0))
 
 
-def attach(method: LightningModule, *optimisers: torch.optim.Optimizer) -> None:
-    """Lets a method's updates run without a fit, with its own optimisers or these."""
+def attach(method: LightningModule, *optimizers: torch.optim.Optimizer) -> None:
+    """Lets a method's updates run without a fit, with its own optimizers or these."""
     trainer = Trainer(
         accelerator="cpu", devices=1, logger=False, enable_checkpointing=False, enable_progress_bar=False,
         enable_model_summary=False,
@@ -167,4 +167,4 @@ def attach(method: LightningModule, *optimisers: torch.optim.Optimizer) -> None:
     trainer.strategy.connect(method)
     method.trainer = trainer
     (clock, *own), _ = method.configure_optimizers()
-    trainer.strategy.optimizers = [clock, *(optimisers or own)]
+    trainer.strategy.optimizers = [clock, *(optimizers or own)]

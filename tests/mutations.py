@@ -416,7 +416,7 @@ _METHODS = [
         ("batch.truncated & cfg.bootstrap_truncated", "~batch.truncated & cfg.bootstrap_truncated"),
         ("batch.last, cfg.gae_lambda)", "batch.last, 1.0)"),
         ("value_loss(value, returns, delta=1.0)", "value_loss(value, returns, delta=self.cfg.value_delta)"),
-        ("            optimiser.zero_grad()\n", ""),
+        ("            optimizer.zero_grad()\n", ""),
         ("int(self.episodes) >= self.cfg.running_mean_len", "int(self.episodes) > 0"),
         ("int(self.episodes) / self.cfg.max_episodes", "int(self.env_steps) / self.cfg.max_episodes"),
         ("torch.stack(list(terms.values())).sum()", 'terms["train/policy_loss"]'),
@@ -425,7 +425,7 @@ _METHODS = [
     ),
     _area(
         "methods/base.py", "methods/test_policy_gradient_updates.py methods/test_upside_down_updates.py rollouts/test_rollouts_by_hand.py",
-        ("optimiser.zero_grad()", "pass"),
+        ("optimizer.zero_grad()", "pass"),
         ("if max_grad_norm is not None:", "if max_grad_norm is None:"),
         ("1 - ramp(self.budget_share(), start, 1.0)", "ramp(self.budget_share(), start, 1.0)"),
         ("self.num_updates += len(losses)", "self.num_updates += 1"),

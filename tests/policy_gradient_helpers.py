@@ -47,9 +47,9 @@ def fit(method: PolicyGradient, make: Callable[[], StepBatch], epochs: int) -> N
     trainer.fit(method, OneBatch(make))
 
 
-def update(method: PolicyGradient, batch: StepBatch, optimiser: torch.optim.Optimizer | None = None) -> dict[str, float]:
-    """One update by the method's own optimiser or this; what was logged."""
-    if optimiser is not None:
-        method.optimisers = lambda: [optimiser]
+def update(method: PolicyGradient, batch: StepBatch, optimizer: torch.optim.Optimizer | None = None) -> dict[str, float]:
+    """One update by the method's own optimizer or this; what was logged."""
+    if optimizer is not None:
+        method.make_optimizers = lambda: [optimizer]
     fit(method, lambda: batch, epochs=1)
     return method.scalars

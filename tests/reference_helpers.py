@@ -36,14 +36,14 @@ def count(sizes):
 
 
 def leaf(params):
-    """A copy that autograd and an optimiser know."""
+    """A copy that autograd and an optimizer know."""
     return params.detach().clone().requires_grad_()
 
 
-def descend(optimiser, loss):
-    optimiser.zero_grad()
+def descend(optimizer, loss):
+    optimizer.zero_grad()
     loss.backward()
-    optimiser.step()
+    optimizer.step()
 
 
 def random_batch(seed, members, size, obs_size, num_actions=0, action_size=0):
@@ -67,9 +67,9 @@ def close(ours, reference):
     torch.testing.assert_close(ours, reference.detach(), rtol=1e-4, atol=1e-5)
 
 
-def close_to_adam(ours, n, optimiser, params):
+def close_to_adam(ours, n, optimizer, params):
     """The moments of member n: they show the scale of the gradients, which Adam's steps do not."""
-    states = [optimiser.state[p] for p in params]
+    states = [optimizer.state[p] for p in params]
     for name in ("exp_avg", "exp_avg_sq"):
         reference = torch.cat([state[name] for state in states])
         close(ours.moments[name][n, : len(reference)], reference)

@@ -221,7 +221,7 @@ def own_method():
             evaluation = Evaluation(self, self.collector(num_workers))
             return OwnData(self.collector(num_workers), evaluation, self.policy, self.seed, overlap=False)
 
-        def optimisers(self):
+        def make_optimizers(self):
             return [torch.optim.Adam(self.policy.parameters(), lr=self.cfg.learning_rate)]
 
         def train_epoch(self, batch):

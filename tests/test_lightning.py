@@ -16,7 +16,7 @@ GAMES = {
     "RCP-A": "cartpole", "QL": "cliff", "DDQN": "cartpole", "PPO": "cartpole", "TD3": "pendulum", "SE": "cartpole-v0",
     "MBRL": "cartpole-v0", "ER": "procmaze-3", "categorical-latent": "procmaze-3",
 }  # fmt: skip
-UPDATED = ("REINFORCE", "REINFORCE-combined", "AAC", "UDRL", "RCP-R", "RCP-A")  # by Lightning's optimisers
+UPDATED = ("REINFORCE", "REINFORCE-combined", "AAC", "UDRL", "RCP-R", "RCP-A")  # by Lightning's optimizers
 SETTINGS = {"AAC": {"num_critic_updates": 3, "anneal_from": 0.0}}
 
 
@@ -94,10 +94,10 @@ def test_a_checkpoint_has_weights_moments_and_data_where_lightning_keeps_them(na
     trainer.save_checkpoint(tmp_path / "one.ckpt")
     checkpoint = torch.load(tmp_path / "one.ckpt", weights_only=True)
     weights = {parameter: name for name, parameter in method.named_parameters()}
-    optimisers = trainer.optimizers if method.automatic_optimization else trainer.optimizers[1:]  # without the clock
-    trained = [weights[parameter] for each in optimisers for group in each.param_groups for parameter in group["params"]]
+    optimizers = trainer.optimizers if method.automatic_optimization else trainer.optimizers[1:]  # without the clock
+    trained = [weights[parameter] for each in optimizers for group in each.param_groups for parameter in group["params"]]
     assert set(trained) <= checkpoint["state_dict"].keys()
-    moments = [state for optimiser in checkpoint["optimizer_states"] for state in optimiser["state"].values()]
+    moments = [state for optimizer in checkpoint["optimizer_states"] for state in optimizer["state"].values()]
     assert len(moments) == len(trained)
     assert all({"exp_avg", "exp_avg_sq"} <= state.keys() for state in moments)
     assert checkpoint[type(trainer.datamodule).__qualname__]["epoch"] == 1

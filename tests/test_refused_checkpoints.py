@@ -35,14 +35,14 @@ def changed(content, path, value):
     return content
 
 
-OPTIMISER = ("optimizer_states", 1)
+OPTIMIZER = ("optimizer_states", 1)
 EXPERIENCE = ("UpsideDownRollouts",)
 CHANGES = [
-    ((*OPTIMISER, "state", 0, "exp_avg"), torch.zeros(3), "[1].state[0].exp_avg: float32 [3], expected float32 [8, 4]"),
-    ((*OPTIMISER, "state", 0, "exp_avg"), None, "optimizer_states[1].state[0]: lacks exp_avg"),
-    ((*OPTIMISER, "state", 0, "step"), torch.tensor(NAN), "optimizer_states[1].state[0].step: 1 of 1 numbers are NaN"),
-    ((*OPTIMISER, "param_groups", 0, "lr"), "x", "optimizer_states[1].param_groups[0].lr: 'x'"),
-    ((*OPTIMISER, "param_groups", 0, "amsgrad"), True, "optimizer_states[1].param_groups[0].amsgrad: True, expected False"),
+    ((*OPTIMIZER, "state", 0, "exp_avg"), torch.zeros(3), "[1].state[0].exp_avg: float32 [3], expected float32 [8, 4]"),
+    ((*OPTIMIZER, "state", 0, "exp_avg"), None, "optimizer_states[1].state[0]: lacks exp_avg"),
+    ((*OPTIMIZER, "state", 0, "step"), torch.tensor(NAN), "optimizer_states[1].state[0].step: 1 of 1 numbers are NaN"),
+    ((*OPTIMIZER, "param_groups", 0, "lr"), "x", "optimizer_states[1].param_groups[0].lr: 'x'"),
+    ((*OPTIMIZER, "param_groups", 0, "amsgrad"), True, "optimizer_states[1].param_groups[0].amsgrad: True, expected False"),
     (("optimizer_states",), None, "top level: lacks optimizer_states"),
     (("state_dict", "learner.net.net.body.0.weight"), torch.full((8, 8), NAN), "body.0.weight: 64 of 64 numbers are NaN"),
     (("state_dict", "env_steps"), torch.tensor(-5), "state_dict.env_steps: numbers from -5"),

@@ -147,7 +147,7 @@ class Agent(SeededMembers, ABC):
     @property
     @abstractmethod
     def num_updates(self) -> Tensor:
-        """Optimiser steps of each member so far ``[N]`` int64."""
+        """Optimizer steps of each member so far ``[N]`` int64."""
 
     @abstractmethod
     def module(self, row: int) -> nn.Module:

@@ -72,7 +72,7 @@ class MemberAdam(torch.optim.Optimizer):
         """Updates the members' rows in place along ``-params.grad``.
 
         Args:
-            closure: computes the gradients, as for any optimiser of torch.
+            closure: computes the gradients, as for any optimizer of torch.
             active: ``[N]`` bool; the others keep parameters, moments and count, whatever their gradient, nan included. None:
                 all of ``members``, which have always stepped together: one pass over the memory, a sixth of the time.
             members: the rows that step, a slice; only without ``active``.

@@ -12,10 +12,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from lightning_rl.core.errors import RolloutError, UserError
-
-__all__ = ["ActionMode", "Array", "Episode", "FloatArray", "Request", "RolloutError", "UserError"]
-
 FloatArray = npt.NDArray[np.float32]
 Array = npt.NDArray[Any]
 

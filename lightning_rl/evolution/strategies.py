@@ -1,4 +1,4 @@
-"""Evolution strategies: ``ask`` for evaluations, ``tell`` their scores, which writes ``.grad``; an optimiser then steps.
+"""Evolution strategies: ``ask`` for evaluations, ``tell`` their scores, which writes ``.grad``; an optimizer then steps.
 
 A strategy is a module: its mean is a parameter and what it remembers are buffers, so checkpoints hold all of it.
 """
@@ -157,23 +157,23 @@ class Strategy(nn.Module, ABC):
         """Writes ``.grad`` from the candidates' scores ``[signs, P]`` and that of the mean."""
 
     @abstractmethod
-    def optimiser(self) -> torch.optim.Optimizer:
+    def optimizer(self) -> torch.optim.Optimizer:
         """What steps along ``.grad``."""
 
-    def scheduler(self, optimiser: torch.optim.Optimizer) -> LambdaLR:
-        """Lets the steps of ``optimiser`` fall by ``step_decay`` each generation."""
-        return LambdaLR(optimiser, lambda generation: self.cfg.step_decay**generation)
+    def scheduler(self, optimizer: torch.optim.Optimizer) -> LambdaLR:
+        """Lets the steps of ``optimizer`` fall by ``step_decay`` each generation."""
+        return LambdaLR(optimizer, lambda generation: self.cfg.step_decay**generation)
 
-    def decaying(self, optimiser: torch.optim.Optimizer, by_step_size: bool) -> torch.optim.Optimizer:
-        """``optimiser`` with weight decay of what evolves before each of its steps; by_step_size: times its rate."""
+    def decaying(self, optimizer: torch.optim.Optimizer, by_step_size: bool) -> torch.optim.Optimizer:
+        """``optimizer`` with weight decay of what evolves before each of its steps; by_step_size: times its rate."""
 
         @torch.no_grad()
-        def shrink(optimiser: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-            share = self.cfg.weight_decay * (optimiser.param_groups[0]["lr"] if by_step_size else 1.0)
+        def shrink(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+            share = self.cfg.weight_decay * (optimizer.param_groups[0]["lr"] if by_step_size else 1.0)
             self.mean.mul_(1 - share * self.evolved.to(self.mean.dtype))
 
-        optimiser.register_step_pre_hook(shrink)
-        return optimiser
+        optimizer.register_step_pre_hook(shrink)
+        return optimizer
 
     def weights(self, scores: Tensor, baseline: float) -> Tensor:
         """The scores as the score transform has them."""
@@ -197,7 +197,7 @@ class Published(Strategy):
             signed = signed * sign.to(signed.dtype).unsqueeze(1)
         self.mean.grad = -es.weighted_noise(self.weights(scores, baseline), signed)
 
-    def optimiser(self) -> torch.optim.Optimizer:
+    def optimizer(self) -> torch.optim.Optimizer:
         cfg = self.cfg
         rate = cfg.step_size / cfg.population if cfg.nes_step_size else cfg.step_size
         return self.decaying(torch.optim.SGD([self.mean], lr=rate), by_step_size=False)
@@ -213,7 +213,7 @@ class OpenAIES(Strategy):
         plus, minus = self.weights(candidates.flatten(), baseline).unflatten(0, (2, -1))
         self.mean.grad = -es.antithetic_gradient(plus, minus, self.noise(generation), self.noise_std(generation))
 
-    def optimiser(self) -> torch.optim.Optimizer:
+    def optimizer(self) -> torch.optim.Optimizer:
         return self.decaying(torch.optim.Adam([self.mean], lr=self.cfg.step_size), by_step_size=True)
 
 
@@ -237,7 +237,7 @@ class SNES(Strategy):
         mean, log_std = es.snes_directions(utilities, noise, self.log_std.exp())
         self.mean.grad, self.log_std.grad = -mean, -log_std * self.evolved
 
-    def optimiser(self) -> torch.optim.Optimizer:
+    def optimizer(self) -> torch.optim.Optimizer:
         std_rate = es.snes_std_rate(int(self.evolved.sum()))
         groups = [{"params": [self.mean], "lr": self.cfg.step_size}, {"params": [self.log_std], "lr": std_rate}]
         return torch.optim.SGD(groups)
@@ -276,7 +276,7 @@ class CMAES(Strategy):
         self.mean.grad = torch.zeros_like(self.mean)
         self.mean.grad[self.evolved] = self.mean[self.evolved] - torch.from_numpy(self.search.mean).float()
 
-    def optimiser(self) -> torch.optim.Optimizer:
+    def optimizer(self) -> torch.optim.Optimizer:
         return torch.optim.SGD([self.mean], lr=1.0)
 
     def get_extra_state(self) -> dict[str, Any]:

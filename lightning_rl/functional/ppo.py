@@ -1,4 +1,4 @@
-"""Proximal policy optimisation (Schulman et al. 2017, arXiv 1707.06347) as functions. Time is the last dimension ``[..., T]``."""
+"""Proximal policy optimization (Schulman et al. 2017, arXiv 1707.06347) as functions. Time is the last dimension ``[..., T]``."""
 
 from __future__ import annotations
 

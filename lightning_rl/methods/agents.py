@@ -44,7 +44,7 @@ class AgentMethod(StackedMethod):
     reloadable = True
     agent: Agent
 
-    def optimisers(self) -> list[torch.optim.Optimizer]:
+    def make_optimizers(self) -> list[torch.optim.Optimizer]:
         return self.agent.optimizers()
 
     @classmethod
@@ -56,7 +56,7 @@ class AgentMethod(StackedMethod):
         return self.kind.build(self.cfg, self.spec, self.seeds, None)
 
     def adopt(self, weights: Mapping[str, Tensor]) -> None:
-        """Every seed starts from the policy; critics, optimisers, memory and counters start anew."""
+        """Every seed starts from the policy; critics, optimizers, memory and counters start anew."""
         super().adopt(weights)
         self.agent.adopt(self.policy.net)
         self._take_policies()

@@ -1,4 +1,4 @@
-"""What every method shares: its config, counters, logging over env_steps, the optimiser clock, evaluation."""
+"""What every method shares: its config, counters, logging over env_steps, the optimizer clock, evaluation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from pytorch_lightning import LightningModule
-from pytorch_lightning.core.optimizer import LightningOptimizer
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
@@ -32,12 +31,12 @@ COUNTERS = ("env_steps", "num_updates", "episodes", "eval_env_steps", "held_out_
 
 
 class Method(LightningModule):
-    """A learning method: networks, optimisers, and what happens in an epoch. Environments and buffers are in ``rollouts()``.
+    """A learning method: networks, optimizers, and what happens in an epoch. Environments and buffers are in ``rollouts()``.
 
     It is an ordinary LightningModule: ``Trainer(...).fit(method, datamodule=method.rollouts(num_workers=2))``. An epoch is one
     training batch: a collection and all updates on it. A method with one update a batch leaves it to Lightning; the others
-    optimise by hand in ``train_epoch``. Lightning's ``global_step`` counts the optimiser steps that it sees, and under manual
-    optimisation one tick of a clock for each epoch; ``env_steps`` and ``num_updates`` are counted here.
+    optimize by hand in ``train_epoch``. Lightning's ``global_step`` counts the optimizer steps that it sees, and under manual
+    optimization one tick of a clock for each epoch; ``env_steps`` and ``num_updates`` are counted here.
 
     Args:
         gamename: the environment, by the project's name, a Gymnasium id, or ``module:Id-v0``.
@@ -127,11 +126,11 @@ class Method(LightningModule):
         """Plays episodes of the method's policy in its environment."""
         return Collector(self.spec, self.policy, num_workers, self.cfg.chunk_size, self.command_rule())
 
-    def optimisers(self) -> list[torch.optim.Optimizer]:
-        """The optimisers of the method, in a fixed order."""
+    def make_optimizers(self) -> list[torch.optim.Optimizer]:
+        """The optimizers of the method, in a fixed order."""
         raise NotImplementedError
 
-    def schedulers(self, optimisers: Sequence[torch.optim.Optimizer]) -> list[LRScheduler]:
+    def schedulers(self, optimizers: Sequence[torch.optim.Optimizer]) -> list[LRScheduler]:
         """What changes the learning rates after each epoch.
 
         From ``anneal_from`` of the budget on, where the config has that key, they fall linearly to 0 at its end.
@@ -139,25 +138,25 @@ class Method(LightningModule):
         start = getattr(self.cfg, "anneal_from", 1.0)
         if start >= 1.0:
             return []
-        return [LambdaLR(each, lambda _: 1 - ramp(self.budget_share(), start, 1.0)) for each in optimisers]
+        return [LambdaLR(each, lambda _: 1 - ramp(self.budget_share(), start, 1.0)) for each in optimizers]
 
     def configure_optimizers(self) -> tuple[list[torch.optim.Optimizer], list[LRScheduler]]:
-        """The optimisers and their schedulers; under manual optimisation a clock comes first.
+        """The optimizers and their schedulers; under manual optimization a clock comes first.
 
-        Lightning counts optimiser steps, and one tick of the clock per epoch makes it count epochs without any, too.
+        Lightning counts optimizer steps, and one tick of the clock per epoch makes it count epochs without any, too.
         """
-        optimisers = self.optimisers()
+        optimizers = self.make_optimizers()
         clock = [] if self.automatic_optimization else [torch.optim.SGD([torch.zeros(())], lr=0.0)]
-        return [*clock, *optimisers], self.schedulers(optimisers)
+        return [*clock, *optimizers], self.schedulers(optimizers)
 
     def train_epoch(self, batch: Any) -> None:
-        """All that is learned from an epoch's batch, under manual optimisation."""
+        """All that is learned from an epoch's batch, under manual optimization."""
         raise NotImplementedError
 
     def training_step(self, batch: Any, batch_idx: int) -> Any:
         self.train_epoch(batch)
-        optimisers = self.optimizers()  # a list, but where there is only one
-        (optimisers[0] if isinstance(optimisers, list) else optimisers).step()  # ticks the clock
+        wrapped = super().optimizers()  # a list, but where there is only one
+        (wrapped[0] if isinstance(wrapped, list) else wrapped).step()  # ticks the clock
         schedulers = self.lr_schedulers() or []
         for scheduler in schedulers if isinstance(schedulers, list) else [schedulers]:
             scheduler.step()  # type: ignore[call-arg]
@@ -175,9 +174,11 @@ class Method(LightningModule):
         """Takes over the weights of another run's policy; RuntimeError if they do not fit."""
         self.policy.load_state_dict(weights)
 
-    def wrapped_optimisers(self) -> list[LightningOptimizer]:
-        """Lightning's view of ``optimisers``: without the clock."""
-        return list(self.optimizers())[1:]
+    def optimizers(self, use_pl_optimizer: bool = True) -> list[Any]:
+        """What ``make_optimizers`` gave, as Lightning wraps it: without the clock, and always a list."""
+        wrapped = super().optimizers(use_pl_optimizer)
+        every = wrapped if isinstance(wrapped, list) else [wrapped]
+        return every if self.automatic_optimization else every[1:]
 
     def budget_share(self) -> float:
         """Share of the budget that is spent, 0 to 1; what ``anneal_from`` is a share of."""
@@ -193,16 +194,16 @@ class Method(LightningModule):
         return mean
 
     def descend(self, number: int, loss: Tensor, max_grad_norm: float | None) -> Tensor:
-        """One step of optimiser ``number`` down ``loss``, the gradient's norm clipped; the loss, detached.
+        """One step of optimizer ``number`` down ``loss``, the gradient's norm clipped; the loss, detached.
 
         Through Lightning, so that callbacks, precision and profiler see every update.
         """
-        optimiser = self.wrapped_optimisers()[number]
-        optimiser.zero_grad()
+        optimizer = self.optimizers()[number]
+        optimizer.zero_grad()
         self.manual_backward(loss)
         if max_grad_norm is not None:
-            self.clip_gradients(optimiser.optimizer, max_grad_norm, "norm")
-        optimiser.step()
+            self.clip_gradients(optimizer.optimizer, max_grad_norm, "norm")
+        optimizer.step()
         return loss.detach()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """What a checkpoint must hold, compared before any of it is used: see ``lightning_rl.core.contents``.
 
-The templates come from what the content is for: a freshly built method, its optimisers, its roll-outs, a bare Trainer.
+The templates come from what the content is for: a freshly built method, its optimizers, its roll-outs, a bare Trainer.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def check_resumable(
         callbacks: those whose state may be in the checkpoint besides the method's; None: a Trainer of the user's may keep more.
 
     Raises:
-        UserError: the first place that is not as the method, its data and their optimisers need it.
+        UserError: the first place that is not as the method, its data and their optimizers need it.
     """
     epoch = checkpoint.get("epoch")
     epoch = epoch if type(epoch) is int and epoch >= 0 else 0
@@ -126,7 +126,7 @@ def resume_layout(
     data, callbacks: as ``check_resumable`` takes them; ended: ``epoch`` is the number of epochs of a fit that has ended.
     """
     done, users_trainer = epoch + (not ended), callbacks is None
-    optimisers, schedulers = method.configure_optimizers()
+    optimizers, schedulers = method.configure_optimizers()
     states = {**_callbacks(method, done), **{each.state_key: Optional(Fields({}, more=True)) for each in callbacks or ()}}
     layout = {} if data is None else data.layout(done)
     fields = {
@@ -136,7 +136,7 @@ def resume_layout(
         "state_dict": weights_layout(method),
         "loops": Also(_loops(), lambda loops: _wrong_counts(loops, epoch, done)),
         "callbacks": Fields(states, more=users_trainer),
-        "optimizer_states": [optimiser_layout(optimiser) for optimiser in optimisers],
+        "optimizer_states": [optimizer_layout(optimizer) for optimizer in optimizers],
         "lr_schedulers": [_scheduler_layout(scheduler, done) for scheduler in schedulers],
         "hparams_name": OneOf((Text(NAME_BYTES), None)),
         "hyper_parameters": Fields({name: method.hparams[name] for name in ("implementation", "gamename", "seed")}, more=True),
@@ -151,17 +151,17 @@ def _callbacks(method: Method, done: int) -> dict[str, Any]:
     return {callback.state_key: callback.layout(done) for callback in callbacks if hasattr(callback, "layout")}
 
 
-def optimiser_layout(optimiser: torch.optim.Optimizer) -> dict[str, Any]:
-    """What the state of an optimiser of these parameters may look like, from a step of a copy of it.
+def optimizer_layout(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    """What the state of an optimizer of these parameters may look like, from a step of a copy of it.
 
     A parameter may have no state yet; learning rate and weight decay may have fallen or been scaled, nothing else changes.
     """
-    twin = copy.deepcopy(optimiser)
+    twin = copy.deepcopy(optimizer)
     for group in twin.param_groups:
         for parameter in group["params"]:
             parameter.grad = torch.zeros_like(parameter)
     twin.step()
-    fresh, stepped = optimiser.state_dict(), twin.state_dict()
+    fresh, stepped = optimizer.state_dict(), twin.state_dict()
     state = {
         number: Optional({name: _slot(value) for name, value in slots.items()}) for number, slots in stepped["state"].items()
     }
@@ -220,7 +220,7 @@ def _wrong_counts(loops: Mapping[str, Any], epoch: int, done: int) -> str | None
 
 
 def _wrong_steps(checkpoint: Mapping[str, Any]) -> str | None:
-    """``global_step`` is the sum of the optimiser steps that the loops have counted."""
+    """``global_step`` is the sum of the optimizer steps that the loops have counted."""
     fit = checkpoint["loops"]["fit_loop"]
     manual = fit["epoch_loop.manual_optimization.optim_step_progress"]["total"]
     automatic = fit["epoch_loop.automatic_optimization.optim_progress"]["optimizer"]["step"]["total"]

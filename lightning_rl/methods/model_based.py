@@ -8,11 +8,10 @@ of latents (categorical, Gaussian). An epoch is ``steps_per_epoch`` environment 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
-from pytorch_lightning.core.optimizer import LightningOptimizer
 from torch import Tensor
 
 from lightning_rl.agents.model_based import ModelBasedConfig, ModelBasedDQN
@@ -247,7 +246,7 @@ class ModelBased(StackedMethod):
         assert env is not None  # or it would be a misfit
         return ModelBasedDQN(self.cfg, env, self.seeds)
 
-    def optimisers(self) -> list[torch.optim.Optimizer]:
+    def make_optimizers(self) -> list[torch.optim.Optimizer]:
         return self.agent.optimizers()
 
     def make_policy(self, row: int) -> Policy:
@@ -262,7 +261,7 @@ class ModelBased(StackedMethod):
 
     def train_epoch(self, batch: StepTraining) -> None:
         steps = self.decisions(batch.step, batch.step)
-        _, *optimizers = cast(list[LightningOptimizer], self.optimizers())  # without the clock
+        optimizers = self.optimizers()
         batch.run(steps, batch.step % self.cfg.steps_per_epoch == 0, optimizers)
         self.member_counters[:, 0] = batch.step
         self.member_counters[:, 1] = self.agent.num_updates

@@ -1,6 +1,6 @@
 """Policy gradients: REINFORCE (Williams 1992) with baseline and entropy bonus, and advantage actor-critic (AAC).
 
-Play a batch of whole episodes with the current policy, take one optimiser step, throw the data away. The five implementations
+Play a batch of whole episodes with the current policy, take one optimizer step, throw the data away. The five implementations
 are presets of one method; the exact ones are those of a course assignment (Technion deep learning, spring 2020).
 
 Where we differ from the assignment: episodes are never stale unless ``stale_rollouts`` asks for it, evaluation episodes
@@ -218,11 +218,11 @@ class PolicyGradient(Method):
     def budget_share(self) -> float:
         return 0.0 if self.cfg.max_episodes is None else int(self.episodes) / self.cfg.max_episodes
 
-    def optimisers(self) -> list[torch.optim.Optimizer]:
+    def make_optimizers(self) -> list[torch.optim.Optimizer]:
         return [torch.optim.Adam(self.parameters(), lr=self.cfg.learning_rate)]
 
     def training_step(self, batch: StepBatch, batch_idx: int) -> dict[str, Tensor]:
-        """The loss, which Lightning takes the optimiser step on, and what is logged beside it."""
+        """The loss, which Lightning takes the optimizer step on, and what is logged beside it."""
         self.env_steps += len(batch.reward)
         self.episodes += len(batch.final_obs)
         cfg, distribution = self.cfg, self.policy.distribution(batch.obs)
@@ -279,16 +279,16 @@ class PolicyGradient(Method):
 
     def fit_critic(self, batch: StepBatch) -> None:
         """A step of the critic alone, so that it follows the policy more closely: Adam leaves what has no gradient alone."""
-        optimiser: Any = self.optimizers()
+        (optimizer,) = self.optimizers()
 
         def closure() -> Tensor:
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             returns, value = self.returns(batch)
             loss = value_loss(value, returns, delta=1.0)
-            self.trainer.strategy.backward(loss, optimiser)
+            self.trainer.strategy.backward(loss, optimizer)
             return loss.detach()
 
-        optimiser.step(closure)
+        optimizer.step(closure)
 
     def _target_reached(self, batch: StepBatch) -> bool:
         target, enough = self.cfg.target_return, int(self.episodes) >= self.cfg.running_mean_len

@@ -298,18 +298,18 @@ class ProxySearch(ProxyMethod):
         """What evaluates generations, as this method's config says."""
         return Evolution(self.strategy, self.inner_loop, self.executor or SerialExecutor())
 
-    def optimisers(self) -> list[torch.optim.Optimizer]:
-        return [self.strategy.optimiser()]
+    def make_optimizers(self) -> list[torch.optim.Optimizer]:
+        return [self.strategy.optimizer()]
 
-    def schedulers(self, optimisers: Sequence[torch.optim.Optimizer]) -> list[LRScheduler]:
+    def schedulers(self, optimizers: Sequence[torch.optim.Optimizer]) -> list[LRScheduler]:
         """The strategy's step falls by ``step_decay`` each generation."""
-        return [self.strategy.scheduler(optimiser) for optimiser in optimisers]
+        return [self.strategy.scheduler(optimizer) for optimizer in optimizers]
 
     def train_epoch(self, generation: Generation) -> None:
         """Follows the gradient that was estimated from a generation's outcomes, and logs these."""
-        (optimiser,) = self.wrapped_optimisers()
+        (optimizer,) = self.optimizers()
         before, outcomes = self.strategy.mean.detach().clone(), generation.outcomes
-        optimiser.step()
+        optimizer.step()
         step_norm = float((self.strategy.mean.detach() - before).norm())
         self.check_finite("the proxy's parameters", step_norm)
         self.score, self.improved = generation.fitness, generation.is_best

@@ -51,7 +51,7 @@ class StackedMethod(Method):
     def policy(self) -> Policy:  # type: ignore[override]
         return self.policies[0]
 
-    def optimisers(self) -> list[torch.optim.Optimizer]:
+    def make_optimizers(self) -> list[torch.optim.Optimizer]:
         return []
 
     def decisions(self, taken: int, env_steps: int, repeat: int = 1) -> int:

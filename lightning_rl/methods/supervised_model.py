@@ -154,7 +154,7 @@ class MBRL(ProxyMethod):
     def proxy_params(self) -> Tensor:
         return self.params.detach()[0]
 
-    def optimisers(self) -> list[torch.optim.Optimizer]:
+    def make_optimizers(self) -> list[torch.optim.Optimizer]:
         return [torch.optim.Adam([self.params], lr=self.cfg.learning_rate)]
 
     def log_scalars(self, values: Mapping[str, float]) -> None:

@@ -298,7 +298,7 @@ class UpsideDown(Method):
     def rollouts(self, num_workers: int = 0) -> UpsideDownRollouts:
         return UpsideDownRollouts(self, num_workers)
 
-    def optimisers(self) -> list[torch.optim.Optimizer]:
+    def make_optimizers(self) -> list[torch.optim.Optimizer]:
         rates = ((self.learner, self.cfg.learning_rate), (self.critic, self.cfg.critic_learning_rate))
         return [torch.optim.Adam(net.parameters(), lr=rate, fused=True) for net, rate in rates if net is not None]
 

@@ -1,7 +1,7 @@
 """Multi-layer perceptrons with a member axis, with forward and backward passes written by hand.
 
 A network is an architecture; its parameters live outside of it, as one block ``[N, D]`` whose row ``n`` is the whole
-network of member ``n``. Slicing, stacking, perturbing, averaging and optimising members are then plain tensor
+network of member ``n``. Slicing, stacking, perturbing, averaging and optimizing members are then plain tensor
 operations on that block, and a target network is a second block.
 
 By hand a step takes about half of autograd's time. What makes it fast on a CPU: hidden layers lie feature by feature,

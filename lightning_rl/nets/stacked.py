@@ -26,11 +26,11 @@ class MemberModule(nn.Module):
         return len(next(self.parameters()))
 
     def optimizers(self) -> list[Any]:
-        """The optimisers of the members, in a fixed order."""
+        """The optimizers of the members, in a fixed order."""
         return [optimizer for child in self.children() if isinstance(child, MemberModule) for optimizer in child.optimizers()]
 
     def rows(self) -> dict[str, Tensor]:
-        """The live tensors ``[N, ...]`` by name, with those of the optimisers."""
+        """The live tensors ``[N, ...]`` by name, with those of the optimizers."""
         rows = {name: value.data for name, value in (*self.named_parameters(), *self.named_buffers())}
         for number, optimizer in enumerate(self.optimizers()):
             rows |= {f"optimizers.{number}.{name}": value for name, value in optimizer.rows().items()}

@@ -73,7 +73,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def load_weights(method: Method, path: Path) -> None:
-    """Loads the policy of a checkpoint of the same method and environment; counters and optimisers start anew."""
+    """Loads the policy of a checkpoint of the same method and environment; counters and optimizers start anew."""
     if not method.reloadable:
         raise UserError(f"--reload: a {type(method).__name__} cannot start from weights alone; leave it out")
     checkpoint = read_checkpoint(path)

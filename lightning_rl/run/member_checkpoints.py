@@ -66,7 +66,7 @@ def _stacked(weights: Mapping[str, Any]) -> list[str]:
 
 
 def _map_moments(optimizers: Sequence[dict[str, Any]], function: Callable[[list[Tensor]], Tensor]) -> dict[str, Any]:
-    """The state of an optimiser whose tensors are ``function`` of those that several states of it have by one name."""
+    """The state of an optimizer whose tensors are ``function`` of those that several states of it have by one name."""
     first = optimizers[0]
     state = {
         number: {name: function([optimizer["state"][number][name] for optimizer in optimizers]) for name in moments}

@@ -78,7 +78,7 @@ def test_an_update_descends_the_weighted_squared_error():
     agent.target.data += 0.1
     s, real = agent.cfg, agent.source.sample(slice(0, 1), 0)
     leaf = torch.nn.Parameter(agent.online.params.detach().clone())
-    optimiser = torch.optim.AdamW([leaf], s.learning_rate, s.betas, s.adam_eps, s.weight_decay / s.learning_rate)
+    optimizer = torch.optim.AdamW([leaf], s.learning_rate, s.betas, s.adam_eps, s.weight_decay / s.learning_rate)
     q = real.obs
     for layer in agent.net.layers(leaf):
         q = torch.nn.functional.elu(q) if q is not real.obs else q
@@ -87,7 +87,7 @@ def test_an_update_descends_the_weighted_squared_error():
     next_q = agent.net(agent.target, real.next_obs)
     loss = (q - (real.reward + 0.9 * next_q.amax(-1)).detach()).square().mean()
     loss.backward()
-    optimiser.step()
+    optimizer.step()
     agent.update(0, agent.optimizers())
     torch.testing.assert_close(agent.online.params.detach(), leaf.detach(), rtol=1e-5, atol=1e-7)
     torch.testing.assert_close(agent.losses, loss.detach()[None])

@@ -84,7 +84,7 @@ def test_members_that_always_step_together_take_one_pass(decay):
     torch.testing.assert_close(one, three, rtol=1e-5, atol=1e-6)
 
 
-def test_its_state_is_that_of_an_optimiser_of_torch():
+def test_its_state_is_that_of_an_optimizer_of_torch():
     params, adam, _, _ = stepped()
     other = nn.Parameter(params.detach().clone())
     copy = MemberAdam(other, 0.5)

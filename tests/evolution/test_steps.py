@@ -39,7 +39,7 @@ def noise_of(generation, members=3):
 def step(strategy, generation, scores):
     strategy.ask(generation)
     fitness = strategy.tell(generation, torch.tensor(scores))
-    strategy.optimiser().step()
+    strategy.optimizer().step()
     return fitness
 
 
@@ -94,7 +94,7 @@ def test_the_step_of_openai_es(noise_decay):
     weight = (torch.tensor([4.0, 1.0, 2.0, 3.0, 6.0, 2.0]) - 1) / 5
     gradient = (weight[:3] - weight[3:]) @ noise_of(4) / (2 * 3 * 0.1 * noise_decay**4)
     torch.testing.assert_close(strategy.mean.grad, -gradient)
-    strategy.optimiser().step()
+    strategy.optimizer().step()
     adam = 0.5 * gradient / (gradient.abs() + 1e-8)
     torch.testing.assert_close(strategy.mean.detach(), START + adam * MASK)
 
@@ -113,7 +113,7 @@ def test_the_steps_of_snes(mirrored):
         torch.testing.assert_close(proposal.rows(items)[2:], mean + log_std.exp() * both)
         order = torch.tensor([3, 0, 5, 1, 4, 2] if mirrored else [2, 0, 1])  # ranks of the candidates
         strategy.tell(generation, torch.cat([torch.zeros(2), -order.float()]))
-        strategy.optimiser().step()
+        strategy.optimizer().step()
         u = utility[order]
         mean = mean + 0.5 * log_std.exp() * (u @ both)
         rate = (3 + math.log(3)) / (5 * math.sqrt(3))  # of three evolved parameters
@@ -139,7 +139,7 @@ def test_cma_es_asks_and_tells_as_the_library_does():
         scores = -(rows[:, :3] - target).square().sum(1)
         library.tell([(x, -score) for x, score in zip(candidates, scores[2:].tolist(), strict=True)])
         assert strategy.tell(generation, scores) == pytest.approx(float(scores[0]), rel=1e-6)
-        strategy.optimiser().step()
+        strategy.optimizer().step()
         torch.testing.assert_close(strategy.mean.detach()[:3], torch.from_numpy(library.mean).float(), rtol=1e-4, atol=1e-5)
         assert strategy.mean[3] == 7.0
     assert strategy.search.generation == 3
@@ -172,14 +172,14 @@ def evaluate(proposal, items):
 def test_the_callback_evaluates_a_generation_and_leaves_the_gradient():
     """The noise of generation 2 has fallen twice; the module is not needed."""
     strategy = make("published", population=2, center_agents=1, noise_decay=0.8)
-    generation, optimiser = Generation(2), strategy.optimiser()
+    generation, optimizer = Generation(2), strategy.optimizer()
     Evolution(strategy, evaluate, SerialExecutor()).on_train_batch_start(None, None, generation, 0)
     torch.testing.assert_close(generation.outcomes[1].row, START + 0.1 * 0.8**2 * noise_of(2, 2)[0])
     assert generation.items == strategy.ask(2)[1]
     assert generation.fitness == pytest.approx(-(1 + 1 + 0.25 + 49))
     assert generation.is_best
     before = strategy.mean.detach().clone()
-    optimiser.step()
+    optimizer.step()
     scores = torch.tensor([outcome.fitness for outcome in generation.outcomes[1:]])
     better = torch.maximum(scores[:2], scores[2:])
     sign = torch.where(scores[2:] > scores[:2], -1.0, 1.0)
@@ -190,11 +190,11 @@ def test_the_callback_evaluates_a_generation_and_leaves_the_gradient():
 
 def test_steps_fall_with_the_generations():
     strategy, rates = make("published", step_decay=0.5), []
-    optimiser = strategy.optimiser()
-    scheduler = strategy.scheduler(optimiser)
+    optimizer = strategy.optimizer()
+    scheduler = strategy.scheduler(optimizer)
     for _ in range(3):
-        rates.append(optimiser.param_groups[0]["lr"])
-        optimiser.step()
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
         scheduler.step()
     assert rates == [0.5, 0.25, 0.125]
 

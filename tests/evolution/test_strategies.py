@@ -25,12 +25,12 @@ def bowl(rows):
     return -(rows[:, :3] - torch.tensor([0.2, 0.4, -0.6])).square().sum(1)
 
 
-def evolve(strategy, generations, first=0, optimiser=None):
-    optimiser = optimiser or strategy.optimiser()
+def evolve(strategy, generations, first=0, optimizer=None):
+    optimizer = optimizer or strategy.optimizer()
     for number in range(first, first + generations):
         proposal, items = strategy.ask(number)
         strategy.tell(number, bowl(proposal.rows(items)))
-        optimiser.step()
+        optimizer.step()
     return strategy
 
 
@@ -56,11 +56,11 @@ def test_the_result_is_the_best_mean_or_the_last(keep, expected):
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_loaded_state_goes_on_exactly(name):
     whole, half, other = evolve(make(name), 6), make(name), make(name)
-    before, after = half.optimiser(), other.optimiser()
-    evolve(half, 3, optimiser=before)
+    before, after = half.optimizer(), other.optimizer()
+    evolve(half, 3, optimizer=before)
     other.load_state_dict(half.state_dict())
     after.load_state_dict(before.state_dict())
-    evolve(other, 3, first=3, optimiser=after)
+    evolve(other, 3, first=3, optimizer=after)
     assert torch.equal(whole.mean, other.mean)
     assert not torch.equal(whole.mean, half.mean)
 
@@ -74,18 +74,18 @@ def test_the_published_step_by_hand():
     noise = rows[1:3] - START
     assert torch.allclose(rows[3:], START - noise, atol=1e-6)
     strategy.tell(0, torch.tensor([0.0, 1.0, 2.0, 0.5, 9.0]))  # the opposite of member 1 is the best
-    strategy.optimiser().step()
+    strategy.optimizer().step()
     torch.testing.assert_close(strategy.mean.detach(), START - 0.5 * noise[1])
 
 
 def test_weight_decay_does_not_depend_on_the_step_and_spares_what_does_not_evolve():
     strategy = make("published", weight_decay=0.25, nes_step_size=True)
     strategy.mean.grad = torch.zeros(4)
-    optimiser = strategy.optimiser()
-    assert optimiser.param_groups[0]["lr"] == pytest.approx(0.5 / 8)
-    optimiser.param_groups[0]["lr"] *= 0.1
-    assert optimiser.param_groups[0]["lr"] == pytest.approx(0.05 / 8)
-    optimiser.step()
+    optimizer = strategy.optimizer()
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(0.5 / 8)
+    optimizer.param_groups[0]["lr"] *= 0.1
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(0.05 / 8)
+    optimizer.step()
     torch.testing.assert_close(strategy.mean.detach(), torch.tensor([0.75, -0.75, 0.375, 7.0]))
 
 
@@ -93,7 +93,7 @@ def test_published_weights_shrink_before_the_step():
     """(1 - 0.25) * START + 0.5 * 2 where it evolves, by hand."""
     strategy = make("published", weight_decay=0.25)
     strategy.mean.grad = torch.tensor([-2.0, -2.0, -2.0, 0.0])
-    strategy.optimiser().step()
+    strategy.optimizer().step()
     torch.testing.assert_close(strategy.mean.detach(), torch.tensor([1.75, 0.25, 1.375, 7.0]))
 
 
@@ -101,19 +101,19 @@ def test_openai_weight_decay_is_scaled_by_the_step_and_spares_what_does_not_evol
     """(1 - 0.1 * 0.5 * 0.25) * START where it evolves: Adam's own step for a gradient of 0 is 0."""
     strategy = make("openai", weight_decay=0.25, step_size=0.5)
     strategy.mean.grad = torch.zeros(4)
-    optimiser = strategy.optimiser()
-    optimiser.param_groups[0]["lr"] *= 0.1
-    optimiser.step()
+    optimizer = strategy.optimizer()
+    optimizer.param_groups[0]["lr"] *= 0.1
+    optimizer.step()
     torch.testing.assert_close(strategy.mean.detach(), torch.tensor([0.9875, -0.9875, 0.49375, 7.0]))
 
 
 def test_the_mean_of_cmaes_is_where_its_search_is():
     strategy = make("cmaes")
-    optimiser = strategy.optimiser()
+    optimizer = strategy.optimizer()
     for number in range(5):
         proposal, items = strategy.ask(number)
         strategy.tell(number, bowl(proposal.rows(items)))
-        optimiser.step()
+        optimizer.step()
         torch.testing.assert_close(strategy.mean.detach()[:3].double(), torch.from_numpy(strategy.search.mean))
 
 
@@ -128,12 +128,12 @@ DIFFERENT = {
 def test_what_a_strategy_says_it_reads_is_what_makes_a_difference(name, key):
     def result(**changes):
         strategy = make(name, **changes)
-        optimiser = strategy.optimiser()
-        scheduler = strategy.scheduler(optimiser)
+        optimizer = strategy.optimizer()
+        scheduler = strategy.scheduler(optimizer)
         for number in range(3):
             proposal, items = strategy.ask(number)
             strategy.tell(number, bowl(proposal.rows(items)))
-            optimiser.step()
+            optimizer.step()
             scheduler.step()
         return strategy.mean.detach()
 

@@ -64,11 +64,11 @@ def test_a_sample_outside_the_box_is_learned_as_the_action_that_was_executed():
         raw: lambda: -raw.distribution(obs).log_prob(sample).mean(),
     }
     for each, loss in losses.items():
-        optimiser = torch.optim.Adam(each.parameters(), lr=0.05)
+        optimizer = torch.optim.Adam(each.parameters(), lr=0.05)
         for _ in range(200):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss().backward()
-            optimiser.step()
+            optimizer.step()
     narrow, wide = (each.distribution(obs) for each in losses)
     assert narrow.mean.min() > 0.97
     assert narrow.log_std.exp().max() < 0.06

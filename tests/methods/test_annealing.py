@@ -4,7 +4,7 @@ from helpers import last, run_cli
 
 def learning_rate(tmp_path, implementation="AAC", gamename="cartpole"):
     checkpoint = last(tmp_path, implementation, gamename)
-    groups = [group for optimiser in checkpoint["optimizer_states"] for group in optimiser["param_groups"]]
+    groups = [group for optimizer in checkpoint["optimizer_states"] for group in optimizer["param_groups"]]
     return [group["lr"] for group in groups if "initial_lr" in group]  # not the clock's
 
 

@@ -86,7 +86,7 @@ def test_imagination_needs_a_model(tmp_path, capsys):
 
 
 class Spy(Callback):
-    """Counts the steps of each optimiser."""
+    """Counts the steps of each optimizer."""
 
     def __init__(self):
         self.steps = Counter()

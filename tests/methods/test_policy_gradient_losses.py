@@ -58,7 +58,7 @@ def test_actor_critic_targets_by_hand():
 
 
 @pytest.mark.parametrize("network", ["separate", "shared"])
-def test_one_optimiser_step_moves_actor_and_critic_once(network):
+def test_one_optimizer_step_moves_actor_and_critic_once(network):
     method, _ = build(network=network)
     parameters = list(method.parameters())
     assert len({id(p) for p in parameters}) == len(parameters) == (12 if network == "separate" else 8)

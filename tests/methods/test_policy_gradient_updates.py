@@ -120,7 +120,7 @@ def test_an_update_of_the_actor_critic_by_hand(trace, bootstrap, critic_updates)
 @pytest.mark.parametrize("name", METHODS)
 def test_a_training_step_counts_and_uses_adam_with_the_rate_of_the_config(name):
     method = make(name, learning_rate=0.02)
-    (adam,) = method.optimisers()
+    (adam,) = method.make_optimizers()
     assert (type(adam), adam.param_groups[0]["lr"]) == (torch.optim.Adam, 0.02)
     assert len(adam.param_groups[0]["params"]) == (12 if name == "AAC" else 6)
     fit(method, batch_of, epochs=2)

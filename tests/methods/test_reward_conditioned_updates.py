@@ -1,6 +1,6 @@
 """One epoch of RCP-R and of RCP-A against the formulas written out in plain torch: labels, weights, steps, averages, target.
 
-The optimisers are plain gradient descent, so that a weight or a factor that is lost shows: Adam's first step hides both.
+The optimizers are plain gradient descent, so that a weight or a factor that is lost shows: Adam's first step hides both.
 """
 
 import copy
@@ -27,7 +27,7 @@ SHARED = {
 
 
 def build(name, gamename="cartpole", **settings):
-    """A method whose optimisers are plain gradient descent, and whose average is not the learner."""
+    """A method whose optimizers are plain gradient descent, and whose average is not the learner."""
     entry = implementation(name)
     test = {**tiny_settings(name), **SHARED, **settings}
     config = build_config(entry.Config, [*merged_values(name, gamename), ("test", test)])
@@ -183,10 +183,10 @@ def test_without_exponential_weights_all_steps_count_alike():
 
 
 @pytest.mark.parametrize("name", ["RCP-R", "RCP-A"])
-def test_optimisers_have_the_rates_of_the_config(name):
+def test_optimizers_have_the_rates_of_the_config(name):
     rates = {"learning_rate": 0.01, **({"critic_learning_rate": 0.03} if name == "RCP-A" else {})}
     method = build(name, **rates)
-    adams = method.optimisers()
+    adams = method.make_optimizers()
     assert [(type(a), a.param_groups[0]["lr"]) for a in adams] == [(torch.optim.Adam, rate) for rate in rates.values()]
     owners = [method.learner, *([method.critic] if name == "RCP-A" else [])]
     for adam, owner in zip(adams, owners, strict=True):

@@ -111,8 +111,8 @@ def test_held_out_steps_are_judged_and_not_trained_on():
     assert logged["held_out/policy_loss"] == pytest.approx(float(expected.detach()), rel=1e-5)
 
 
-def test_the_optimiser_has_the_rate_of_the_config():
-    (adam,) = build(learning_rate=0.01).optimisers()
+def test_the_optimizer_has_the_rate_of_the_config():
+    (adam,) = build(learning_rate=0.01).make_optimizers()
     assert isinstance(adam, torch.optim.Adam)
     assert adam.param_groups[0]["lr"] == 0.01
 

@@ -43,12 +43,12 @@ def evolve(
     config = config.resolved(gamename)
     method = cls(gamename, implementation=implementation, seed=seed, config=dataclasses.asdict(config))
     outer, rows = method.outer_loop(), []
-    (_, optimiser), (scheduler,) = method.configure_optimizers()
+    (_, optimizer), (scheduler,) = method.configure_optimizers()
     shown = {key: getattr(config, key) for key in SHOWN}
     for number in range(config.max_epochs):
         started, generation = time.process_time(), Generation(number)
         outer.run(generation)
-        optimiser.step()
+        optimizer.step()
         scheduler.step()
         solved = method.cfg.objective == "final_return" and method.solves(generation)
         seconds = round(time.process_time() - started, 2)
