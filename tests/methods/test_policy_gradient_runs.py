@@ -81,7 +81,7 @@ def test_the_identity_task_is_learned_and_the_target_ends_the_run(tmp_path, toy_
     """Ten steps, action 1 pays 1. The window of 100 episodes must be full and its mean above 9.5."""
     settings = {
         "num_episodes_per_iter": 20, "chunk_size": 20, "hidden": [16], "learning_rate": 0.05, "max_episodes": 4000,
-        "target_return": 9.5, "normalise_weights": "true",
+        "target_return": 9.5, "normalise_weights": "true", "eval_interval": 1000,
     }  # fmt: skip
     if name not in ("REINFORCE", "REINFORCE-baseline"):
         settings["entropy_coef"] = 0.01
@@ -90,6 +90,8 @@ def test_the_identity_task_is_learned_and_the_target_ends_the_run(tmp_path, toy_
     assert curve[-1] >= 9.5
     assert (curve[4:-1] < 9.5).all()
     assert 5 <= len(curve) < 200
+    (evaluated,) = read_scalar(run_dir(tmp_path, "count", implementation=name), "eval/return_mean").value  # the last epoch
+    assert evaluated > 8
 
 
 def test_sanity_check_of_the_assignment(tmp_path):
