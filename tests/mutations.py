@@ -223,7 +223,7 @@ _DATA = [
         ("last[torch.from_numpy(ends - 1)] = True", "last[-1] = True"),
     ),
     _area(
-        "agents/ring.py", "rollouts/test_member_replay.py",
+        "agents/replay.py", "agents/test_replay.py",
         ("self._first + self._written % self.capacity", "self._first"),
         ("(noise * len(self)).long()", "(noise * self.capacity).long()"),
         ("+ self._first[members].unsqueeze(1)", "+ self._first[:1].unsqueeze(1)"),
@@ -522,12 +522,12 @@ _AGENTS = [
     ),
     _area("agents/dqn.py", "agents/test_chain.py::test_double_dqn_finds_the_values", (".squeeze(1), epsilon, self._explore.at(step))", ".squeeze(1), 0 * epsilon, self._explore.at(step))")),
     _area(
-        "agents/off_policy.py", "agents/test_reference_icm.py",
+        "agents/replay.py", "agents/test_reference_icm.py",
         ("reward=batch.reward + self.curiosity", "reward=batch.reward - self.curiosity"),
         ("reward=batch.reward + self.curiosity", "reward=batch.reward + 0 * self.curiosity"),
     ),
     _area(
-        "agents/off_policy.py", "agents/test_reference_values.py",
+        "agents/replay.py", "agents/test_reference_values.py",
         ("self.replay.batch(self._draw.at(step))", "self.replay.batch(self._draw.at(0))"),
         ("if not active.any():", "if not active.all():"),
     ),

@@ -4,7 +4,7 @@ import itertools
 
 import torch
 
-from lightning_rl.agents.replay import Transition
+from lightning_rl.agents.base import Transition
 
 
 class Given:

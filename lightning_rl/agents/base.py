@@ -6,10 +6,11 @@ Up to rounding: in what order a matrix product is added up may depend on the num
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeVar
 
 import torch
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
@@ -17,14 +18,14 @@ from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
 from lightning_rl.agents.optim import MemberAdam, learners_only
-from lightning_rl.agents.replay import MemberReplay, Transition
-from lightning_rl.agents.ring import MemberRing
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.schema import STRICT, Layers, MethodConfig, Share, Width
 from lightning_rl.core.seeding import MemberNoise, derive_seed
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.nets.activations import ActivationName
-from lightning_rl.nets.stacked import MemberModule
+from lightning_rl.nets.members import ActivationName
+
+if TYPE_CHECKING:
+    from lightning_rl.agents.replay import MemberReplay, MemberRing
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -78,6 +79,66 @@ class Sizes(Protocol):
     def action_size(self) -> int: ...
     @property
     def continuous(self) -> bool: ...
+
+
+class Transition(NamedTuple):
+    """obs ``[..., O]``, action ``[...]`` int64 or ``[..., A]``, reward ``[...]``, discount ``[...]``, next_obs ``[..., O]``;
+    the leading dimensions are ``[N]`` for one step of every member, ``[N, B]`` for a batch.
+    """
+
+    obs: Tensor
+    action: Tensor
+    reward: Tensor
+    discount: Tensor
+    next_obs: Tensor
+
+
+class MemberModule(nn.Module):
+    """``N`` members in one module: parameters and buffers are ``[N, ...]``, and row ``n`` is all there is of member ``n``.
+
+    So a selection of rows is a smaller stack. Buffers that are not persistent follow the members all the same.
+    """
+
+    @property
+    def device(self) -> torch.device:
+        """Where the members are."""
+        return next(self.parameters()).device
+
+    @property
+    def num_members(self) -> int:
+        return len(next(self.parameters()))
+
+    def optimizers(self) -> list[Any]:
+        """The optimizers of the members, in a fixed order."""
+        return [optimizer for child in self.children() if isinstance(child, MemberModule) for optimizer in child.optimizers()]
+
+    def rows(self) -> dict[str, Tensor]:
+        """The live tensors ``[N, ...]`` by name, with those of the optimizers."""
+        rows = {name: value.data for name, value in (*self.named_parameters(), *self.named_buffers())}
+        for number, optimizer in enumerate(self.optimizers()):
+            rows |= {f"optimizers.{number}.{name}": value for name, value in optimizer.rows().items()}
+        return rows
+
+    def load_rows(self, rows: Mapping[str, Tensor]) -> None:
+        """Goes on with these tensors themselves, not with copies, maybe of another number of members."""
+        for name, parameter in self.named_parameters():
+            parameter.data, parameter.grad = rows[name], None
+        for prefix, module in self.named_modules():
+            for name in module._buffers:
+                module._buffers[name] = rows[f"{prefix}.{name}" if prefix else name]
+        for number, optimizer in enumerate(self.optimizers()):
+            prefix = f"optimizers.{number}."
+            optimizer.load_rows({name.removeprefix(prefix): value for name, value in rows.items() if name.startswith(prefix)})
+
+    @contextmanager
+    def only(self, rows: Tensor) -> Iterator[None]:
+        """Inside, these members (indices or mask) are all; what becomes of their tensors there is lost."""
+        everyone = self.rows()
+        self.load_rows({name: value[rows] for name, value in everyone.items()})
+        try:
+            yield
+        finally:
+            self.load_rows(everyone)
 
 
 class SeededMembers(MemberModule):

@@ -13,10 +13,9 @@ import torch
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import EpsilonGreedyConfig, Sizes, frozen, implements, track, varied
-from lightning_rl.agents.off_policy import OffPolicyAgent, OffPolicyConfig
+from lightning_rl.agents.base import EpsilonGreedyConfig, Sizes, Transition, frozen, implements, track, varied
 from lightning_rl.agents.optim import MemberAdam
-from lightning_rl.agents.replay import Transition
+from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.schema import STRICT, Width
 from lightning_rl.functional.compat import dueling_q_over_batch

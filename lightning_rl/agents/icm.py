@@ -13,12 +13,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import NetConfig, Sizes, descend
+from lightning_rl.agents.base import MemberModule, NetConfig, Sizes, Transition, descend
 from lightning_rl.agents.optim import MemberAdam
-from lightning_rl.agents.replay import Transition
 from lightning_rl.functional.curiosity import forward_error, inverse_loss
 from lightning_rl.nets.members import MemberMLP
-from lightning_rl.nets.stacked import MemberModule
 
 _BLOCKS = 4
 

@@ -18,9 +18,9 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import SeededMembers, frozen
+from lightning_rl.agents.base import MemberModule, SeededMembers, frozen
 from lightning_rl.agents.optim import MemberAdam
-from lightning_rl.agents.ring import Column, MemberRing
+from lightning_rl.agents.replay import Column, MemberRing
 from lightning_rl.core.contents import Also
 from lightning_rl.core.schema import STRICT, Batch, MethodConfig, Share, Sizes, Width
 from lightning_rl.core.seeding import MemberNoise
@@ -29,7 +29,6 @@ from lightning_rl.functional.compat import bits_sample_of_logits
 from lightning_rl.functional.value_learning import boltzmann, double_q_target, q_learning_target
 from lightning_rl.functional.world_model import bits_sample, imagined_weights
 from lightning_rl.nets.members import Layers, MemberMLP
-from lightning_rl.nets.stacked import MemberModule
 from lightning_rl.nets.world_models import (
     CategoricalLatent,
     GaussianLatent,

@@ -18,10 +18,9 @@ from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import Agent, AgentConfig, NetConfig, Sizes, descend, implements, varied
+from lightning_rl.agents.base import Agent, AgentConfig, NetConfig, Sizes, Transition, descend, implements, varied
 from lightning_rl.agents.icm import ICM
 from lightning_rl.agents.optim import MemberAdam
-from lightning_rl.agents.replay import Transition
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Batch, Share

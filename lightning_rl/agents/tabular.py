@@ -10,8 +10,7 @@ from pydantic import PositiveFloat
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import Agent, EpsilonGreedyConfig, Sizes, implements
-from lightning_rl.agents.replay import Transition
+from lightning_rl.agents.base import Agent, EpsilonGreedyConfig, Sizes, Transition, implements
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.schema import STRICT
 from lightning_rl.envs.spec import EnvSpec

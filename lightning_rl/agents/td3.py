@@ -15,10 +15,9 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import Sizes, descend, frozen, implements, track, varied
-from lightning_rl.agents.off_policy import OffPolicyAgent, OffPolicyConfig
+from lightning_rl.agents.base import Sizes, Transition, descend, frozen, implements, track, varied
 from lightning_rl.agents.optim import MemberAdam
-from lightning_rl.agents.replay import Transition
+from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.schema import STRICT
 from lightning_rl.functional.value_learning import (

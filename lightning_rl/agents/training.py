@@ -10,8 +10,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from lightning_rl.agents.base import Agent, AgentConfig
-from lightning_rl.agents.replay import Transition
+from lightning_rl.agents.base import Agent, AgentConfig, Transition
 from lightning_rl.core.contents import Also, Count, OneOf, TensorOf, rows_like
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.batch import EnvBatch

@@ -32,7 +32,7 @@ from lightning_rl.envs.reward_network import INFO_KEYS, RewardBatch, RewardEnv, 
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.envs.synthetic import DoneKind, StartStates, SyntheticEnv, SyntheticNet
 from lightning_rl.functional.reward_shaping import REWARD_FORMS
-from lightning_rl.nets.activations import ACTIVATIONS, ActivationName
+from lightning_rl.nets.members import ACTIVATIONS, ActivationName
 
 FORMAT = "lightning_rl proxy 1"
 SHIPPED = Path(__file__).resolve().parent.parent / "proxies"

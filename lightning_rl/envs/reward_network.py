@@ -17,8 +17,7 @@ from lightning_rl.envs.func_env import FuncEnv, State, Step
 from lightning_rl.envs.gym import Env
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.reward_shaping import REWARD_FORMS, RewardForm, shaped_reward
-from lightning_rl.nets.activations import ActivationName
-from lightning_rl.nets.members import MemberMLP
+from lightning_rl.nets.members import ActivationName, MemberMLP
 
 INFO_KEYS: Mapping[str, tuple[str, ...]] = {"halfcheetah": ("x_position", "x_velocity", "reward_forward", "reward_ctrl")}
 """What of Gymnasium's info a reward network may see, by gamename, in the order of its inputs."""

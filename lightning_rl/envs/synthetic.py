@@ -18,8 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lightning_rl.envs.func_env import FuncEnv, State, Step, standard_normal
-from lightning_rl.nets.activations import ActivationName
-from lightning_rl.nets.members import MemberMLP
+from lightning_rl.nets.members import ActivationName, MemberMLP
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from lightning_rl.functional.reward_shaping import REWARD_FORMS
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.inner_loop import OBJECTIVES, InnerLoop, Outcome
 from lightning_rl.methods.registry import register_method
-from lightning_rl.nets.activations import ActivationName
+from lightning_rl.nets.members import ActivationName
 from lightning_rl.rollouts.data_module import Evaluation, Rollouts
 
 PROXY_FILE = "proxy.pt"

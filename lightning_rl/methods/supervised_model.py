@@ -29,7 +29,7 @@ from lightning_rl.functional import compat
 from lightning_rl.methods.inner_loop import InnerLoop
 from lightning_rl.methods.proxy_search import ProxyEvaluation, ProxyMethod, agent_configs
 from lightning_rl.methods.registry import register_method
-from lightning_rl.nets.activations import ActivationName
+from lightning_rl.nets.members import ActivationName
 from lightning_rl.rollouts.data_module import Rollouts
 
 _KEEP_TRANSITIONS = ("DDQN", "DuelingDDQN", "TD3")

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from lightning_rl.functional.value_learning import dueling_q
-from lightning_rl.nets.activations import ActivationName
-from lightning_rl.nets.members import MemberMLP, Pullback
+from lightning_rl.nets.members import ActivationName, MemberMLP, Pullback
 
 Combine = Callable[[Tensor, Tensor], Tensor]
 """(value ``[..., 1]``, advantage ``[..., A]``) -> Q values ``[..., A]``."""

@@ -27,8 +27,7 @@ from lightning_rl.functional.world_model import (
     reward_loss,
     softmax_pullback,
 )
-from lightning_rl.nets.activations import ActivationName
-from lightning_rl.nets.members import Layers, MemberMLP
+from lightning_rl.nets.members import ActivationName, Layers, MemberMLP
 
 NoiseKind = Literal["uniform", "normal"]
 

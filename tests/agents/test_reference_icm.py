@@ -6,9 +6,9 @@ import torch.nn.functional as F
 from member_helpers import Task, config, off_policy, ppo_of, table_of
 from reference_helpers import close, close_to_adam, count, descend, leaf, of_member, perceptron, random_batch
 
+from lightning_rl.agents.base import Transition
 from lightning_rl.agents.dqn import DDQN
 from lightning_rl.agents.icm import ICM
-from lightning_rl.agents.replay import Transition
 
 OBS, WIDTH, FEATURES, RATE, BETA, ETA = 4, 6, 3, 0.02, 0.3, 0.7
 CURIOUS = {

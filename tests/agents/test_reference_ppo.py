@@ -7,7 +7,7 @@ import torch
 from member_helpers import ppo_of
 from reference_helpers import Given, close, close_to_adam, count, leaf, perceptron
 
-from lightning_rl.agents.replay import Transition
+from lightning_rl.agents.base import Transition
 from lightning_rl.agents.variation import Variation
 
 SEEDS, RATES, STEPS, OBS, HIDDEN = [1, 2, 3], (0.05, 0.02, 0.05), 8, 3, 8

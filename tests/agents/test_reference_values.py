@@ -6,8 +6,8 @@ import torch.nn.functional as F
 from member_helpers import Task, agent_of, config, ddqn_of, off_policy, table_of
 from reference_helpers import Given, close, close_to_adam, count, descend, leaf, of_member, perceptron, random_batch
 
+from lightning_rl.agents.base import Transition
 from lightning_rl.agents.dqn import DDQN
-from lightning_rl.agents.replay import Transition
 from lightning_rl.agents.variation import Variation
 
 SEEDS, RATES, SIZES = [1, 2, 3], (0.05, 0.02, 0.05), (8, 5, 8)

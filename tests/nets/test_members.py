@@ -7,8 +7,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from lightning_rl.functional.compat import dueling_q_over_batch
 from lightning_rl.functional.value_learning import dueling_q
-from lightning_rl.nets.activations import ACTIVATIONS
-from lightning_rl.nets.members import MemberMLP
+from lightning_rl.nets.members import ACTIVATIONS, MemberMLP
 from lightning_rl.nets.values import DuelingNet
 
 

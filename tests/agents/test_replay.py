@@ -5,7 +5,8 @@ import pytest
 import torch
 from member_helpers import ddqn_of
 
-from lightning_rl.agents.replay import MemberReplay, Transition
+from lightning_rl.agents.base import Transition
+from lightning_rl.agents.replay import MemberReplay
 from lightning_rl.agents.training import MemberTraining
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.classic import CartPole
