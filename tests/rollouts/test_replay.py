@@ -132,7 +132,7 @@ def test_state_survives_a_checkpoint(limits, tmp_path):
     original.add(make_episode(rng.normal(size=n).tolist()) for n in rng.integers(1, 9, size=30))
     torch.save(original.state_dict(), tmp_path / "state.pt")
     other.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
-    for _ in range(2):
+    for _ in range(6):
         for a, b in zip(vars(original.flat()).values(), vars(other.flat()).values(), strict=True):
             assert torch.equal(a, b)
         assert torch.equal(torch.from_numpy(original.draw(np.random.default_rng(3), (5, 7), "episode")),
