@@ -23,7 +23,7 @@ from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.adapters import FUNC_ENVS
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.functional.stopping import solved
+from lightning_rl.functional.value_learning import solved
 
 
 def make(name: str, gamename: str, seeds: list[int]) -> tuple[Agent, Any]:

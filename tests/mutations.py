@@ -38,7 +38,7 @@ _FUNCTIONAL = [
         ("while stride < length:", "while stride <= length:", "the further pass adds nothing: all of the sum is there already"),
     ),
     _area(
-        "functional/ppo.py", "functional/test_ppo.py",
+        "agents/ppo.py", "agents/test_ppo.py",
         ("ratio.clamp(1 - clip, 1 + clip)", "ratio.clamp(max=1 + clip)"),
         ("torch.minimum(ratio", "torch.maximum(ratio"),
         ("(x.std(-1, keepdim=True) + eps)", "(x.var(-1, keepdim=True) + eps)"),
@@ -137,7 +137,7 @@ _FUNCTIONAL = [
         ("reward + learned if form.additive else learned", "learned"),
     ),
     _area(
-        "functional/stopping.py", "functional/test_stopping.py",
+        "functional/value_learning.py", "functional/test_value_learning.py",
         (">= threshold) & (count >= window)", ">= threshold) & (count >= window - 1)"),
         ("(count > learning_starts + window)", "(count >= learning_starts + window)"),
         ("(now - before).abs() / (before.abs() + 1e-9)", "(now - before) / (before.abs() + 1e-9)"),
@@ -313,7 +313,7 @@ _ENVS = [
 
 _EVOLUTION = [
     _area(
-        "evolution/proposals.py", "evolution/test_steps.py evolution/test_strategies.py methods/test_inner_seeds.py",
+        "evolution/strategies.py", "evolution/test_steps.py evolution/test_strategies.py methods/test_inner_seeds.py",
         ("i.sign * std * noise", "std * noise"),
         ('"inner agent", self.generation, item.agent', '"inner agent", self.generation'),
         ('"inner agent", self.generation, item.agent', '"inner agent", 0, item.agent'),
@@ -651,10 +651,10 @@ _AGENTS = [
     ),
     _area("functional/value_learning.py", "functional/test_value_learning.py", ("(step / steps).clamp(max=1)", "(step / steps)")),
     _area(
-        "functional/ppo.py", "functional/test_ppo.py",
+        "agents/ppo.py", "agents/test_ppo.py",
         ("ratio.clamp(1 - clip, 1 + clip)", "ratio.clamp(min=1 - clip)"),
     ),
-    _area("functional/ppo.py", "agents/test_reference_ppo.py", ("(x.std(-1, keepdim=True) + eps)", "x.std(-1, keepdim=True, correction=0)")),
+    _area("agents/ppo.py", "agents/test_reference_ppo.py", ("(x.std(-1, keepdim=True) + eps)", "x.std(-1, keepdim=True, correction=0)")),
     _area("functional/curiosity.py", "functional/test_curiosity.py", ("(prediction - action).square().mean(-1)", "(prediction - action).square().sum(-1)")),
     _area(
         "functional/world_model.py", "functional/test_world_model.py",
@@ -664,10 +664,10 @@ _AGENTS = [
         ("threshold, right=True)", "threshold, right=False)"),
         ("return 2 * half, half * (1 - half)", "return 2 * half, 2 * half * (1 - half)"),
     ),
-    _area("functional/stopping.py", "agents/test_end_of_training.py", ("& (count >= window)", "& (count > window)")),
-    _area("functional/stopping.py", "agents/test_end_of_training.py", (">= threshold", "> threshold")),
+    _area("functional/value_learning.py", "agents/test_end_of_training.py", ("& (count >= window)", "& (count > window)")),
+    _area("functional/value_learning.py", "agents/test_end_of_training.py", (">= threshold", "> threshold")),
     _area(
-        "functional/stopping.py", "functional/test_stopping.py agents/test_end_of_training.py",
+        "functional/value_learning.py", "functional/test_value_learning.py agents/test_end_of_training.py",
         ("(before.abs() + 1e-9)", "(now.abs() + 1e-9)"),
         ("window_mean(returns, (middle - window).clamp(min=0), middle)", "window_mean(returns, 0 * middle, middle)"),
     ),
@@ -718,9 +718,9 @@ _AGENTS = [
         ("if cfg.shared_agents else len(items)", "if cfg.shared_agents else len(items) - cfg.center_agents"),
     ),
     _area("functional/compat.py", "nets/test_values.py", ("(-2, -1) if advantage.ndim > 1 else -1", "-1")),
-    _area("functional/compat.py", "functional/test_stopping.py", (">= threshold", "> threshold")),
+    _area("functional/compat.py", "functional/test_value_learning.py", (">= threshold", "> threshold")),
     _area(
-        "functional/deterministic.py", "functional/test_deterministic.py",
+        "functional/distributions.py", "functional/test_distributions.py",
         ("torch.where(action == self.output.argmax(-1), 0.0, -torch.inf)", "torch.where(action == self.output.argmax(-1), -torch.inf, 0.0)"),
         ("return self.output.tanh()", "return self.output"),
         ("self.output.tanh()).all(-1)", "self.output.tanh()).any(-1)"),

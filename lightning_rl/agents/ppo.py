@@ -26,7 +26,6 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Batch, Share
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import Categorical, Distribution, FreeGaussian
-from lightning_rl.functional.ppo import clipped_surrogate, standardised
 from lightning_rl.functional.returns import discounted_returns, lambda_returns
 from lightning_rl.nets.members import MemberMLP
 
@@ -200,3 +199,14 @@ class PPO(Agent):
             log_std.copy_(net.log_std)
             net = net.mean
         actor.copy_(self.actor.from_modules([net]))
+
+
+def standardised(x: Tensor, eps: float = 1e-5) -> Tensor:
+    """Mean 0 and standard deviation 1 over the last dimension ``[..., T]``."""
+    return (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + eps)
+
+
+def clipped_surrogate(log_prob: Tensor, old_log_prob: Tensor, advantage: Tensor, clip: float) -> Tensor:
+    """``min(ratio A, clip(ratio, 1 -/+ clip) A)`` (equation 7), to be maximised; ``[...]``."""
+    ratio = (log_prob - old_log_prob).exp()
+    return torch.minimum(ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage)

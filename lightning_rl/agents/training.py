@@ -15,11 +15,10 @@ from lightning_rl.core.contents import Also, Count, OneOf, TensorOf, rows_like
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.batch import EnvBatch
 from lightning_rl.functional.compat import solved_early
-from lightning_rl.functional.stopping import plateaued, solved
-from lightning_rl.functional.value_learning import discount_after
+from lightning_rl.functional.value_learning import discount_after, plateaued, solved
 
 StopRule = Callable[[Tensor, Tensor], Tensor]
-"""(returns ``[N, E]``, how many are there ``[N]``) -> whose training ends, ``[N]`` bool. See ``functional.stopping``."""
+"""(returns ``[N, E]``, how many are there ``[N]``) -> whose training ends, ``[N]`` bool. See ``functional.value_learning``."""
 
 
 def stop_rule(cfg: AgentConfig, name: str, solved_return: float | None) -> StopRule | None:

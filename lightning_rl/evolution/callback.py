@@ -11,8 +11,7 @@ import torch
 from pytorch_lightning import Callback, LightningModule, Trainer
 
 from lightning_rl.evolution.executors import Evaluate, Executor
-from lightning_rl.evolution.proposals import Item
-from lightning_rl.evolution.strategies import Strategy
+from lightning_rl.evolution.strategies import Item, Strategy
 
 
 @dataclass

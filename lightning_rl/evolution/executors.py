@@ -18,7 +18,7 @@ import torch
 from lightning_rl.core.errors import RolloutError
 from lightning_rl.core.workers import begin_worker
 from lightning_rl.evolution.cluster import join_cluster
-from lightning_rl.evolution.proposals import Item, Proposal
+from lightning_rl.evolution.strategies import Item, Proposal
 
 Evaluate = Callable[[Proposal, Sequence[Item]], list[Any]]
 """Plain outcomes, one for each item. It must be picklable for executors other than a serial one without processes."""

@@ -1,12 +1,15 @@
 """Evolution strategies: ``ask`` for evaluations, ``tell`` their scores, which writes ``.grad``; an optimizer then steps.
 
+What it proposes is small plain data that travels to wherever candidates are evaluated.
 A strategy is a module: its mean is a parameter and what it remembers are buffers, so checkpoints hold all of it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +23,9 @@ from lightning_rl.core.contents import Count, Number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Agents, Share
 from lightning_rl.core.seeding import derive_seed
-from lightning_rl.evolution.proposals import GaussianProposal, Item, Proposal, SampledProposal, Vector
 from lightning_rl.functional import evolution as es
+
+Vector = npt.NDArray[np.float32]
 
 OPTIONAL = ("step_size", "step_decay", "noise_decay", "score_transform", "weight_decay", "nes_step_size")
 """Keys that not every strategy reads; ``Strategy.reads`` says which it does."""
@@ -84,6 +88,58 @@ class StrategyConfig:
             if self.strategy not in readers:
                 found[key] = f"strategy {self.strategy} does not read it; leave it out, or use strategy={' or '.join(readers)}"
         return found
+
+
+class Item(NamedTuple):
+    """One evaluation: of the candidate ``mean + sign * noise(member)``, with the random numbers ``agent`` of the generation.
+
+    sign 0: of the mean itself. turn: where several kinds of agents take turns, whose it is; both signs of a member get the same.
+    """
+
+    member: int
+    sign: int
+    agent: int
+    turn: int
+
+
+@dataclass(frozen=True)
+class Proposal(ABC):
+    """All that is needed to evaluate the items of a generation: small and plain, so that it can travel. mean ``[D]``."""
+
+    run_seed: int
+    generation: int
+    mean: Vector
+
+    def seed(self, item: Item) -> int:
+        """Of all randomness of an evaluation."""
+        return derive_seed(self.run_seed, "inner agent", self.generation, item.agent)
+
+    @abstractmethod
+    def rows(self, items: Sequence[Item]) -> Tensor:
+        """The candidates' parameters ``[len(items), D]``."""
+
+
+@dataclass(frozen=True)
+class GaussianProposal(Proposal):
+    """std ``[D]`` of the noise, which is drawn again wherever it is needed: seeds travel instead of it."""
+
+    std: Vector
+
+    def rows(self, items: Sequence[Item]) -> Tensor:
+        mean, std = torch.from_numpy(self.mean), torch.from_numpy(self.std)
+        members = sorted({item.member for item in items if item.sign})
+        noise = dict(zip(members, es.standard_noise(self.run_seed, self.generation, members, len(mean)), strict=True))
+        return torch.stack([mean + i.sign * std * noise[i.member] if i.sign else mean for i in items])
+
+
+@dataclass(frozen=True)
+class SampledProposal(Proposal):
+    """The candidates themselves ``[P, D]``."""
+
+    samples: npt.NDArray[np.float32]
+
+    def rows(self, items: Sequence[Item]) -> Tensor:
+        return torch.stack([torch.from_numpy(self.samples[i.member] if i.sign else self.mean) for i in items])
 
 
 class Strategy(nn.Module, ABC):

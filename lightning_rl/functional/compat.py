@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lightning_rl.functional.stopping import window_mean
+from lightning_rl.functional.value_learning import window_mean
 
 
 def swapped_model_input(act: Tensor, obs: Tensor) -> Tensor:
@@ -26,7 +26,7 @@ def dueling_q_over_batch(value: Tensor, advantage: Tensor) -> Tensor:
 
 
 def solved_early(returns: Tensor, count: Tensor, window: int, threshold: float) -> Tensor:
-    """``stopping.solved`` as in the code of arXiv 2202.02790: fewer returns are averaged while there are fewer.
+    """``value_learning.solved`` as in the code of arXiv 2202.02790: fewer returns are averaged while there are fewer.
 
     A lucky first episode then ends the run.
     """

@@ -22,7 +22,7 @@ from lightning_rl.agents.training import MemberTraining, mean_test_return, stop_
 from lightning_rl.core.types import Episode
 from lightning_rl.envs.proxies import make_envs
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.functional.deterministic import BestAction, TanhAction
+from lightning_rl.functional.distributions import BestAction, TanhAction
 from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.stacked import StackedMethod, scores_of
 from lightning_rl.nets.policies import Policy

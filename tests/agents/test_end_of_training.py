@@ -10,7 +10,7 @@ from lightning_rl.agents.training import MemberTraining
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.grids import GRID_WORLDS
 from lightning_rl.functional.compat import solved_early
-from lightning_rl.functional.stopping import plateaued, solved
+from lightning_rl.functional.value_learning import plateaued, solved
 
 ROOM, CUT = GRID_WORLDS["emptyroom22"], 3
 

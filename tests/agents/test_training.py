@@ -9,7 +9,7 @@ from lightning_rl.agents.training import MemberTraining, evaluate_agents, mean_t
 from lightning_rl.agents.variation import Variation, vary
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.grids import GRID_WORLDS
-from lightning_rl.functional.stopping import solved
+from lightning_rl.functional.value_learning import solved
 
 
 def test_q_learning_by_hand_on_the_smallest_room():

@@ -3,8 +3,7 @@ import dataclasses
 import pytest
 import torch
 
-from lightning_rl.evolution.proposals import Item
-from lightning_rl.evolution.strategies import OPTIONAL, STRATEGIES, StrategyConfig
+from lightning_rl.evolution.strategies import OPTIONAL, STRATEGIES, Item, StrategyConfig
 
 CONFIG = StrategyConfig(
     strategy="published", population=8, mirrored=None, noise_std=0.1, noise_decay=1.0, step_size=0.5, step_decay=1.0,

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from lightning_rl.functional.ppo import clipped_surrogate, standardised
+from lightning_rl.agents.ppo import clipped_surrogate, standardised
 from lightning_rl.functional.returns import discounted_returns, lambda_returns
 
 
