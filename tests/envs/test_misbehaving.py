@@ -123,7 +123,7 @@ def test_discrete_actions_begin_where_the_space_does(family, bad, tmp_path, caps
     """Discrete(2, start=5) is given 5 and 6; any other action is paid."""
     bad("start")
     assert run_cli(tmp_path, gamename="bad", implementation=family, max_env_steps=40) == 0
-    assert re.search(r"sampled 0\.0", capsys.readouterr().out)
+    assert re.search(r"\beval 0\.0", capsys.readouterr().out)
 
 
 def test_what_is_unusual_but_right_is_taken(bad, monkeypatch):

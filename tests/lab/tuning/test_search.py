@@ -160,7 +160,7 @@ def test_what_cannot_be_searched_is_refused(tmp_path, capsys, monkeypatch):
         (["--tune", "trials=3"], "--tune goes with --use_tune"),
         (["--use_tune", "--num_seeds", "3"], "takes its seeds per trial from --tune seeds=N"),
         (["--use_tune", "--tune", "trials"], "--tune 'trials': expected key=value, e.g. --tune trials=20"),
-        (["--config", str(tmp_path / "no.yaml")], "cannot be read"),
+        (["--config", str(tmp_path / "no.yaml")], "does not exist; give another"),
     ):
         assert main([*base, *flags]) == 2
         assert words in capsys.readouterr().err
