@@ -23,7 +23,7 @@ import torch
 
 from lightning_rl.agents.training import MemberTraining, evaluate_agents
 from lightning_rl.core.seeding import derive_seed
-from lightning_rl.envs.proxies import make_envs
+from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods.registry import implementation
 from lightning_rl.run.options import RunOptions, run_config

@@ -1,15 +1,20 @@
-"""The environments in batched torch; importing this registers those that Gymnasium lacks, e.g. ``lightning_rl/cliff-v0``."""
+"""The environments in batched torch, and how to get a batch of any.
+
+Importing this registers those that Gymnasium lacks, e.g. ``lightning_rl/cliff-v0``.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium
 
 from lightning_rl.core.gamenames import GAMES
+from lightning_rl.envs.batch import EnvBatch, FuncBatch, GymBatch
 from lightning_rl.envs.classic import Acrobot, CartPole, MountainCarContinuous, Pendulum
+from lightning_rl.envs.envpool import EnvPoolBatch
 from lightning_rl.envs.func_env import FuncEnv, FuncGymEnv, is_func_env
 from lightning_rl.envs.generalisation import ButtonGrid, PanFlute, ProcMaze
 from lightning_rl.envs.grids import GRID_WORLDS, Bandit
@@ -35,6 +40,20 @@ def func_env(spec: EnvSpec) -> FuncEnv | None:
     """The environment of ``spec`` in batched torch, if there is such a one."""
     make: Any = spec.env if is_func_env(spec.env) else FUNC_ENVS.get(spec.family)
     return None if make is None else make(**dict(spec.kwargs))
+
+
+SIMULATORS: dict[str, Callable[[EnvSpec, Sequence[int]], EnvBatch]] = {
+    "serial": GymBatch,
+    "processes": functools.partial(GymBatch, processes=True),
+    "envpool": EnvPoolBatch,
+}
+"""Ways to play a task that is not in batched torch; ``processes`` plays the same as ``serial``."""
+
+
+def make_envs(spec: EnvSpec, seeds: Sequence[int], simulator: str = "serial") -> EnvBatch:
+    """The real task, one environment per seed: in batched torch where there is such a one, else by the simulator."""
+    env = func_env(spec)
+    return SIMULATORS[simulator](spec, seeds) if env is None else FuncBatch(env, spec.horizon, seeds, spec.repeat)
 
 
 def make_func_env(gamename: str, render_mode: str | None = None, **kwargs: Any) -> FuncGymEnv:

@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, get_args
@@ -24,8 +24,7 @@ from lightning_rl.core.files import read_plain, write_plain
 from lightning_rl.core.gamenames import same_game
 from lightning_rl.core.limits import LAYERS, NAME_BYTES, PROXY_BYTES, WIDTH
 from lightning_rl.envs.adapters import func_env
-from lightning_rl.envs.batch import EnvBatch, FuncBatch, GymBatch
-from lightning_rl.envs.envpool import EnvPoolBatch
+from lightning_rl.envs.batch import EnvBatch, FuncBatch
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.envs.gym import make_env
 from lightning_rl.envs.reward_network import INFO_KEYS, RewardBatch, RewardEnv, RewardNet
@@ -42,20 +41,6 @@ _SHARED = {
 _ABOUT = {"score": Optional(OneOf((-math.inf, Number()))), "config": Optional(Plain(mapping=True))}  # what is used of it
 _PARAMS = TensorOf(torch.float32, ("parameters",))
 _STARTS = 256  # start states drawn from a task that only Gymnasium has
-
-
-SIMULATORS: dict[str, Callable[[EnvSpec, Sequence[int]], EnvBatch]] = {
-    "serial": GymBatch,
-    "processes": functools.partial(GymBatch, processes=True),
-    "envpool": EnvPoolBatch,
-}
-"""Ways to play a task that is not in batched torch; ``processes`` plays the same as ``serial``."""
-
-
-def make_envs(spec: EnvSpec, seeds: Sequence[int], simulator: str = "serial") -> EnvBatch:
-    """The real task, one environment per seed: in batched torch where there is such a one, else by the simulator."""
-    env = func_env(spec)
-    return SIMULATORS[simulator](spec, seeds) if env is None else FuncBatch(env, spec.horizon, seeds, spec.repeat)
 
 
 class Proxy(ABC):

@@ -20,7 +20,7 @@ from lightning_rl.agents.base import Agent, AgentConfig, RegisteredAgent
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.training import MemberTraining, mean_test_return, stop_rule
 from lightning_rl.core.types import Episode
-from lightning_rl.envs.proxies import make_envs
+from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import BestAction, TanhAction
 from lightning_rl.methods.registry import register_method

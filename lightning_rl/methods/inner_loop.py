@@ -20,7 +20,8 @@ from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.training import MemberTraining, Results, evaluate_agents, mean_test_return, stop_rule
 from lightning_rl.agents.variation import vary_agents
 from lightning_rl.core.seeding import derive_seed
-from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, make_envs
+from lightning_rl.envs.adapters import make_envs
+from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
 from lightning_rl.evolution.strategies import Item, Proposal
 
 _SPREAD = 8  # varied agents in one stack are padded to its largest: up to so many times the work of its smallest

@@ -22,7 +22,8 @@ from lightning_rl.agents.training import MemberTraining
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Agents, Batch, Layers, MethodConfig
 from lightning_rl.core.seeding import derive_seed, generator
-from lightning_rl.envs.proxies import SyntheticProxy, make_envs
+from lightning_rl.envs.adapters import make_envs
+from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.envs.synthetic import SyntheticNet
 from lightning_rl.functional import compat

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.envpool import EnvPoolBatch
 from lightning_rl.envs.gym import make_env
-from lightning_rl.envs.proxies import make_envs
 from lightning_rl.envs.spec import env_spec
 
 installed = pytest.mark.skipif(importlib.util.find_spec("envpool") is None, reason="EnvPool is not installed")

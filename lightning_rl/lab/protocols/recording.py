@@ -12,8 +12,9 @@ from torch import Tensor
 from lightning_rl.agents.base import Agent
 from lightning_rl.agents.training import evaluate_agents
 from lightning_rl.core.seeding import derive_seed
+from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.batch import BatchStep, EnvBatch
-from lightning_rl.envs.proxies import SyntheticProxy, make_envs
+from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.envs.spec import EnvSpec
 
 
