@@ -342,7 +342,7 @@ _EVOLUTION = [
         ('"evolution noise", generation, 0)', '"evolution noise", 0, 0)'),
     ),
     _area(
-        "evolution/callback.py", "evolution/test_steps.py",
+        "methods/proxy_search.py", "evolution/test_steps.py",
         ("strategy, number = self.strategy, generation.number", "strategy, number = self.strategy, 0"),
         ("float(strategy.best_score) == generation.fitness", "True"),
     ),

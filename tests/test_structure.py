@@ -11,7 +11,7 @@ ORDER = [
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
 ONLY_IN = {
-    "pytorch_lightning": {"rollouts", "methods", "evolution", "run"},
+    "pytorch_lightning": {"rollouts", "methods", "run"},
     "lightning_fabric": {"run"},
     "gymnasium": {"envs"},
     "ray": {"evolution", "lab"},

@@ -10,7 +10,9 @@ agents are tested without exploration noise; equal scores share their weights; e
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -30,9 +32,8 @@ from lightning_rl.core.schema import STRICT, Agents, Episodes, Layers, MethodCon
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, proxy_path, read_proxy, save_proxy
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.evolution.callback import Evolution, Generation
-from lightning_rl.evolution.executors import EXECUTORS, Executor, SerialExecutor
-from lightning_rl.evolution.strategies import STRATEGIES, StrategyConfig
+from lightning_rl.evolution.executors import EXECUTORS, Evaluate, Executor, SerialExecutor
+from lightning_rl.evolution.strategies import STRATEGIES, Item, Strategy, StrategyConfig
 from lightning_rl.functional.reward_shaping import REWARD_FORMS
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.inner_loop import OBJECTIVES, InnerLoop, Outcome
@@ -154,6 +155,25 @@ def agent_configs(
 # What is trained on
 
 
+@dataclass
+class Generation:
+    """One generation of a search. The data module gives its number, ``Evolution`` fills in the rest.
+
+    Attributes:
+        number: 0, 1, ..
+        items: what was evaluated.
+        outcomes: what each evaluation gave, in the order of the items.
+        fitness: mean fitness of the unperturbed mean's agents.
+        is_best: whether the mean is now the strategy's ``best``.
+    """
+
+    number: int
+    items: Sequence[Item] = ()
+    outcomes: Sequence[Any] = ()
+    fitness: float = math.nan
+    is_best: bool = False
+
+
 class ProxyEvaluation(Evaluation):
     """Fresh agents, other ones than those of a search, on the proxy; no generation sees their returns."""
 
@@ -219,6 +239,38 @@ class ProxyMethod(Method):
 
         trained = self.inner_loop.train(0, self.proxy_params().unsqueeze(0), [derive_seed(self.seed, "final agent")])
         self.policy = member_policy(trained.agent, 0, self.spec)
+
+
+class Evolution(Callback):
+    """Drives the outer loop of an evolution strategy.
+
+    Before each training step it asks the strategy what to evaluate, evaluates it, tells the strategy the fitness of each
+    evaluation (which writes the gradient that the training step follows), and fills in the batch, a ``Generation``.
+    Everything is a function of the run's seed and the generation, so a resumed run goes on exactly.
+
+    Args:
+        strategy: gives candidates, and the gradient for their fitness.
+        evaluate: gives an outcome with a ``fitness``, which is to be maximised, for each item.
+        executor: where items are evaluated; it is closed at the end.
+    """
+
+    def __init__(self, strategy: Strategy, evaluate: Evaluate, executor: Executor):
+        self.strategy, self.evaluate, self.executor = strategy, evaluate, executor
+
+    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Generation, batch_idx: int) -> None:
+        self.run(batch)
+
+    def run(self, generation: Generation) -> None:
+        """Asks, evaluates and tells; fills in the generation."""
+        strategy, number = self.strategy, generation.number
+        proposal, generation.items = strategy.ask(number)
+        generation.outcomes = self.executor.map(self.evaluate, proposal, generation.items)
+        fitness = torch.tensor([outcome.fitness for outcome in generation.outcomes], dtype=torch.float64)
+        generation.fitness = strategy.tell(number, fitness)
+        generation.is_best = float(strategy.best_score) == generation.fitness
+
+    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        self.executor.close()
 
 
 class SaveProxy(Callback):

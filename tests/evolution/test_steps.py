@@ -10,9 +10,9 @@ import torch
 from cmaes import CMA
 
 from lightning_rl.core.seeding import derive_seed, generator
-from lightning_rl.evolution.callback import Evolution, Generation
 from lightning_rl.evolution.executors import SerialExecutor
 from lightning_rl.evolution.strategies import STRATEGIES, Item, StrategyConfig
+from lightning_rl.methods.proxy_search import Evolution, Generation
 
 CONFIG = StrategyConfig(
     strategy="published", population=3, mirrored=None, noise_std=0.1, noise_decay=1.0, step_size=0.5, step_decay=1.0,

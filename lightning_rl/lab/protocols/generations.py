@@ -20,11 +20,10 @@ from lightning_rl.core.config import build_config, merged_values, parse_settings
 from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import generator
-from lightning_rl.evolution.callback import Generation
 from lightning_rl.lab.protocols.agents import add_csv, add_settings
 from lightning_rl.lab.protocols.results import Results, open_results
 from lightning_rl.lab.tuning.space import Space, spaces
-from lightning_rl.methods.proxy_search import RN, SE, ProxySearch
+from lightning_rl.methods.proxy_search import RN, SE, Generation, ProxySearch
 
 METHODS: dict[str, type[ProxySearch]] = {"SE": SE, "RN": RN}
 SHOWN = ("strategy", "score_transform", "step_size", "noise_std", "mirrored")
