@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-from lightning_rl.agents.registry import AGENTS
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import shown
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.methods.registry import implementation
 
 _NUMBER = 4  # bytes
 _COPIES = 4  # of a weight: itself, its gradient, two moments
@@ -33,7 +33,8 @@ def footprint(config: MethodConfig, spec: EnvSpec) -> dict[str, int]:
         width += 2 * sum(layers)
     needed["batch_size"] = _NUMBER * batch * width
     needed["num_updates_per_iter"] = _NUMBER * batch * row * of("num_updates_per_iter", 1)
-    inner = sum(sum(footprint(AGENTS[name].config(**keys), spec).values()) for name, keys in of("agent", {}).items())
+    agents = [implementation(name).Config(**keys) for name, keys in of("agent", {}).items()]
+    inner = sum(sum(footprint(each, spec).values()) for each in agents)
     many = max(("population", "center_agents", "eval_agents"), key=lambda key: of(key, 0))
     needed[many] = of(many, 0) * (inner + needed["hidden"])
     return needed
