@@ -17,9 +17,11 @@ from pytorch_lightning.loggers import CSVLogger
 
 import lightning_rl
 from lightning_rl.cli import main
+from lightning_rl.core import catalogue
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.functional.distributions import distribution_for
+from lightning_rl.methods import registry
 from lightning_rl.methods.base import Method
 from lightning_rl.nets.policies import Policy
 from lightning_rl.rollouts.data_module import CollectedRollouts, Evaluation, training_requests
@@ -234,7 +236,8 @@ def own_method():
             self.num_updates += 1
             self.env_steps += sum(episode.env_steps for episode in batch)
 
-    return Own
+    yield Own
+    del catalogue._added["own-method"], registry._REGISTERED["own-method"]
 
 
 def test_a_method_and_an_environment_from_outside_go_wherever_ours_go(tmp_path, own_method, capsys):
