@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -193,6 +194,7 @@ class GymBatch(EnvBatch):
 
         def make() -> Env:
             if os.getpid() != here:
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)  # an inherited handler would survive being terminated
                 leave_with_parent()
             return repeater(make_env(spec), repeat)
 

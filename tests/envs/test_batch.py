@@ -1,3 +1,5 @@
+import signal
+
 import gymnasium
 import pytest
 import torch
@@ -130,6 +132,15 @@ def test_a_snapshot_goes_on_as_before(make):
     assert torch.equal(other.obs, obs)
     for a, b in zip(play(batch, [0, 2, 3], 60), play(other, [0, 2, 3], 60), strict=True):
         assert all(torch.equal(x, y) for m in a for x, y in zip(a[m], b[m], strict=True))
+
+
+def test_processes_can_be_ended_whatever_handles_signals_in_this_one():
+    before = signal.signal(signal.SIGTERM, lambda number, frame: None)
+    try:
+        batch = in_processes([1, 2])
+        batch.envs.close(terminate=True)  # would wait for ever
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class Countdown(FuncEnv):
