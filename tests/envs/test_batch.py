@@ -1,9 +1,12 @@
 import signal
+import time
 
 import gymnasium
+import numpy as np
 import pytest
 import torch
 
+from lightning_rl.core.gamenames import GAMES, Game
 from lightning_rl.envs.adapters import FUNC_ENVS
 from lightning_rl.envs.batch import FuncBatch, GymBatch
 from lightning_rl.envs.func_env import FuncEnv, Step
@@ -134,13 +137,30 @@ def test_a_snapshot_goes_on_as_before(make):
         assert all(torch.equal(x, y) for m in a for x, y in zip(a[m], b[m], strict=True))
 
 
-def test_processes_can_be_ended_whatever_handles_signals_in_this_one():
+class Sleeper(gymnasium.Env):
+    """A step takes as long as a test may not."""
+
+    observation_space, action_space = gymnasium.spaces.Box(-1, 1, (1,)), gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        time.sleep(20)
+        return np.zeros(1, np.float32), 0.0, False, False, {}
+
+
+@pytest.mark.filterwarnings("ignore:.*Calling `close` while waiting")
+def test_processes_in_a_step_end_whatever_handles_signals_in_this_one(monkeypatch):
+    monkeypatch.setitem(GAMES, "sleeper", Game(Sleeper, horizon=5))
     before = signal.signal(signal.SIGTERM, lambda number, frame: None)
     try:
-        batch = in_processes([1, 2])
-        batch.envs.close(terminate=True)  # would wait for ever
+        batch, started = GymBatch(env_spec("sleeper"), [1, 2], processes=True), time.monotonic()
+        batch.envs.step_async(np.zeros(2, dtype=np.int64))
+        batch.envs.close(terminate=True)
     finally:
         signal.signal(signal.SIGTERM, before)
+    assert time.monotonic() - started < 10
 
 
 class Countdown(FuncEnv):
