@@ -158,6 +158,14 @@ def test_a_loaded_agent_plays_the_episodes_of_an_evaluation(tmp_path, name, game
             assert np.float32(rewards).sum(dtype=np.float64) == pytest.approx(report[mode]["returns"][k], abs=1e-6)
 
 
+def test_short_names_and_paths_as_text_are_understood_as_on_the_command_line(tmp_path):
+    first = lightning_rl.train("VPG", "cartpole", logdir=str(tmp_path), **tiny("REINFORCE"))
+    assert first.path == tmp_path / "cartpole" / "default" / "REINFORCE" / "seed_25"
+    last = str(first.path / "last.ckpt")
+    again = lightning_rl.train("vpg", "cartpole", seed=1, logdir=tmp_path, reload=last, **tiny("REINFORCE"))
+    assert again.method.implementation == "REINFORCE"
+
+
 def test_a_command_that_the_policy_does_not_know_is_refused(tmp_path):
     run = lightning_rl.train("UDRL", "cartpole", logdir=tmp_path, **tiny("UDRL"))
     with pytest.raises(UserError, match="unknown name 'advantage'; this checkpoint knows: return, horizon"):

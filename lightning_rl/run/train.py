@@ -13,6 +13,7 @@ from pytorch_lightning.loggers import Logger, TensorBoardLogger
 from torch import nn
 from torch.utils.tensorboard.summary import hparams as hparams_summary
 
+from lightning_rl.core.catalogue import entry
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.envs.gym import can_film
@@ -89,7 +90,7 @@ def train(
     Checkpoints, logs and ``config.yaml`` are written to ``exp_dir/<gamename>/<exp_name>/<implementation>/seed_<seed>/``.
 
     Args:
-        implementation: e.g. ``"RCP-A"``.
+        implementation: e.g. ``"RCP-A"``; short names and any case are understood, as on the command line.
         gamename: the environment, e.g. ``"lunarlander"``.
         callbacks: Lightning callbacks besides the run's own.
         logger: Lightning loggers in place of TensorBoard's; False for none. Each is given the config and all scalars.
@@ -105,10 +106,10 @@ def train(
     """
     fields = {field.name for field in dataclasses.fields(RunOptions)} - {"settings"}
     given = {name: value for name, value in options.items() if name in fields}
-    if "logdir" in given:
-        given["logdir"] = Path(given["logdir"])
+    given |= {name: Path(given[name]) for name in ("logdir", "reload") if given.get(name) is not None}
     settings = {name: value for name, value in options.items() if name not in fields}
-    return run_training(RunOptions(implementation, gamename, settings=settings, **given), callbacks, logger, networks)
+    name = entry(implementation).name  # paths, configs and checkpoints carry the long one
+    return run_training(RunOptions(name, gamename, settings=settings, **given), callbacks, logger, networks)
 
 
 def run_training(
