@@ -12,7 +12,7 @@ from lightning_rl.lab.reports.docs import refreshed
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.tools import use
 
-PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -9,14 +9,17 @@ from pathlib import Path
 
 import pytest
 import warm
+import yaml
 from helpers import ROOT, tiny_flags
 
+import lightning_rl
 from lightning_rl.cli import main
 from lightning_rl.core.gamenames import GAMES
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 
 README = (ROOT / "README.md").read_text()
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 COMMANDS = [line for block in re.findall(r"```bash\n(.*?)```", README, re.S) for line in block.strip().splitlines()]
 
 
@@ -76,6 +79,20 @@ def test_tables_are_complete(name):
     assert f"`{name}`" in README
 
 
+def test_every_suite_that_is_named_is_there():
+    suites = re.findall(r"`make ([\w-]+)", CONTRIBUTING)
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M)
+    assert len(suites) > 5
+    assert not set(suites) - set(targets)
+
+
+def test_the_citation_is_of_this_version_and_names_the_papers_of_every_family():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == lightning_rl.__version__
+    notes = " ".join(paper["notes"] for paper in citation["references"])
+    assert all(name in notes for name in ("UDRL", "RCP-A", "REINFORCE", "SE", "RN", "MBRL", "ER", "gaussian-latent"))
+
+
 def test_links_and_pictures_exist():
     for target in re.findall(r"\]\((?!http)([^)]+)\)", README):
         assert (ROOT / target.split("#")[0]).exists(), target
@@ -90,7 +107,7 @@ TINY = {
 
 def test_the_examples_in_python_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code = "\n".join(EXAMPLES[:2])
+    code = "\n".join(EXAMPLES)
     for size, tiny in TINY.items():
         assert size in code
         code = code.replace(size, tiny)
@@ -102,7 +119,7 @@ def test_the_examples_in_python_run(tmp_path, monkeypatch):
 
 
 def test_the_environment_example_registers_one():
-    example = EXAMPLES[2]
+    (example,) = re.findall(r"```python\n(.*?)```", CONTRIBUTING, re.S)
     try:
         exec(example, {})
         spec = env_spec("mountaincar")
