@@ -210,6 +210,8 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
         recording_epoch_interval=arguments.recording_epoch_interval,
         reload=reload,
         resume=arguments.resume,
+        stop_return=arguments.stop_return,
+        stop_evaluations=arguments.stop_evaluations,
     )
 
 

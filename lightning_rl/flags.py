@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lightning_rl import __version__
-from lightning_rl.core.arguments import Parser, checked_path, count, non_negative, whole
+from lightning_rl.core.arguments import Parser, checked_path, count, non_negative, number, whole
 from lightning_rl.core.catalogue import aliases, entries
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES
@@ -118,6 +118,13 @@ _RUN_FLAGS = (
     ),
     _flag("--preset", RUN, "a block under presets: in the method's config, e.g. a paper's own values", metavar="NAME"),
     _flag("--max_epochs", RUN, "same as --set max_epochs=N", type=count, metavar="N"),
+    _flag(
+        "--stop_return", (TRAIN,), "stop when the mean return of an evaluation (actions sampled) is R or more", type=number,
+        metavar="R",
+    ),
+    _flag(
+        "--stop_evaluations", (TRAIN,), "... of N evaluations in a row (default 1)", type=count, default=1, metavar="N"
+    ),
     _flag(
         "--set", RUN, "override a key of the config; repeatable",
         dest="settings", action="append", default=[], metavar="KEY=VALUE",
@@ -278,6 +285,8 @@ def mode_of(given: Mapping[str, Any], command: str | None = None) -> str:
                 raise UserError(f"{' and '.join(flags)} exclude each other: {reason}; leave one out")
         if "--ray_address" in given and given.get("--executor") != "ray":
             raise UserError("--ray_address goes with --executor ray or --use_tune; leave it out")
+        if "--stop_evaluations" in given and "--stop_return" not in given:
+            raise UserError("--stop_evaluations goes with --stop_return R; leave it out")
     return mode
 
 

@@ -244,6 +244,7 @@ TRAINING = [
     *(["--max_epochs", "1"], ["--set", "a=1"], ["--config", "a"], ["--no_expo_weighting"], ["--logdir", "a"]),
     *(["--accelerator", "cpu"], ["--executor", "serial"], ["--ray_address", "a:1"], ["--resume"], ["--reload", "a"]),
     *(["--recording_epoch_interval", "1"], ["--num_seeds", "1"], ["--num_processes", "1"], ["--no_checkpoint"]),
+    *(["--stop_return", "1"], ["--stop_evaluations", "1"]),
 ]
 
 
@@ -271,6 +272,8 @@ def test_a_flag_of_training_is_refused_where_a_checkpoint_is_evaluated(flags, ca
         (["--resume", "--no_checkpoint"], "--resume and --no_checkpoint exclude each other"),
         (["--ray_address", "a:1"], "--ray_address goes with --executor ray or --use_tune; leave it out"),
         (["--ray_address", "a:1", "--executor", "serial"], "--ray_address goes with --executor ray"),
+        (["--stop_evaluations", "5"], "--stop_evaluations goes with --stop_return R; leave it out"),
+        (["--use_tune", "--stop_return", "5"], "--stop_return goes with training, not with --use_tune"),
         (["--max_epochs", "2", "--set", "max_epochs=5"], "--max_epochs contradicts --set max_epochs=5; leave one of them out"),
         (["--eval_episodes", "2", "--set", "eval_episodes=5"], "--eval_episodes contradicts --set eval_episodes=5"),
         (["--implementation", "RCP-A", "--no_expo_weighting", "--set", "weights=advantage"],

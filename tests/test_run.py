@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -22,6 +23,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.evaluate import parse_sweep
+from lightning_rl.run.callbacks import StopAtReturn
 
 
 def weights(path: Path) -> dict[str, torch.Tensor]:
@@ -159,6 +161,29 @@ def test_max_env_steps_stops_and_evaluates(tmp_path):
     last = weights(run_dir(tmp_path) / "last.ckpt")
     assert 150 <= int(last["env_steps"]) < 800
     assert len(scalars(run_dir(tmp_path)).Scalars("eval/return_mean")) == 1
+
+
+def test_a_return_that_stays_stops_the_run_after_a_resume_too(tmp_path):
+    stop = ("--stop_return", "1", "--stop_evaluations", "3")  # an evaluation every second epoch; CartPole's returns are above 8
+    for epochs in ("4", "100"):
+        assert run_cli(tmp_path, "--max_epochs", epochs, "--resume", *stop) == 0
+    last = torch.load(run_dir(tmp_path) / "last.ckpt", weights_only=True)
+    assert last["epoch"] == 5
+    assert last["callbacks"]["StopAtReturn"] == {"target": 1.0, "in_a_row": 3}
+    assert run_cli(tmp_path, "--max_epochs", "7", "--resume") == 0  # the flag may be left out again
+    assert torch.load(run_dir(tmp_path) / "last.ckpt", weights_only=True)["epoch"] == 6
+
+
+def test_a_lower_return_starts_the_count_anew():
+    stop, stops = StopAtReturn(250, 2), []
+    for value in (250.0, 249.9, 250.1, 300.0):
+        trainer = SimpleNamespace(callback_metrics={"eval/return_mean": value}, should_stop=False)
+        stop.on_validation_end(trainer, None)
+        stops.append(trainer.should_stop)
+    assert stops == [False, False, False, True]
+    other = StopAtReturn(200, 2)
+    other.load_state_dict(stop.state_dict())
+    assert not other.reached, "a count for another return"
 
 
 def test_evaluation_needs_only_the_path(tmp_path, capsys):

@@ -127,7 +127,7 @@ def resume_layout(
     """
     done, users_trainer = epoch + (not ended), callbacks is None
     optimizers, schedulers = method.configure_optimizers()
-    states = {**_callbacks(method, done), **{each.state_key: Optional(Fields({}, more=True)) for each in callbacks or ()}}
+    states = {each.state_key: Optional(_callback_layout(each, done)) for each in callbacks or ()} | _callbacks(method, done)
     layout = {} if data is None else data.layout(done)
     fields = {
         "epoch": epoch,
@@ -149,6 +149,11 @@ def _callbacks(method: Method, done: int) -> dict[str, Any]:
     given = method.configure_callbacks()
     callbacks = [given] if isinstance(given, Callback) else given
     return {callback.state_key: callback.layout(done) for callback in callbacks if hasattr(callback, "layout")}
+
+
+def _callback_layout(callback: Callback, done: int) -> Any:
+    """Of a callback of the run; a user's may keep whatever it likes."""
+    return callback.layout(done) if hasattr(callback, "layout") else Fields({}, more=True)
 
 
 def optimizer_layout(optimizer: torch.optim.Optimizer) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from pytorch_lightning import Callback, LightningModule, Trainer
 from pytorch_lightning.callbacks import Checkpoint
 
 from lightning_rl.core.console import ProgressBar
+from lightning_rl.core.contents import Count, Number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import remove
 from lightning_rl.core.types import ActionMode
@@ -87,11 +88,51 @@ class StopAtEnvSteps(Callback):
         self.max_env_steps = max_env_steps
 
     def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
-        trainer.should_stop = int(pl_module.env_steps) >= self.max_env_steps  # resumed with nothing left to do
+        if int(pl_module.env_steps) >= self.max_env_steps:  # resumed with nothing left to do
+            trainer.should_stop = True
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, *args: Any) -> None:
         if int(pl_module.env_steps) >= self.max_env_steps:
             trainer.should_stop = True
+
+
+class StopAtReturn(Callback):
+    """Stops once the mean sampled evaluation return has been ``target`` or more in so many evaluations in a row.
+
+    Args:
+        target: of ``eval/return_mean``; None: the run is not stopped by its return.
+        evaluations: how many in a row; a lower one between them starts the count anew. A resumed run goes on counting.
+    """
+
+    def __init__(self, target: float | None, evaluations: int = 1):
+        self.target = None if target is None else float(target)
+        self.evaluations, self.in_a_row = evaluations, 0
+
+    @property
+    def reached(self) -> bool:
+        return self.target is not None and self.in_a_row >= self.evaluations
+
+    def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
+        if self.reached:  # resumed with nothing left to do
+            trainer.should_stop = True
+
+    def on_validation_end(self, trainer: Trainer, pl_module: Any) -> None:
+        if self.target is None:
+            return
+        self.in_a_row = self.in_a_row + 1 if float(trainer.callback_metrics[MONITOR]) >= self.target else 0
+        if self.reached:
+            trainer.should_stop = True
+
+    def state_dict(self) -> dict[str, Any]:
+        return {} if self.target is None else {"target": self.target, "in_a_row": self.in_a_row}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        if state_dict["target"] == self.target:
+            self.in_a_row = state_dict["in_a_row"]
+
+    def layout(self, done: int) -> dict[str, Any]:
+        """What its state in a checkpoint after ``done`` epochs may look like."""
+        return {"target": Number(), "in_a_row": Count(0, done)}
 
 
 class RunProgress(Callback):

@@ -38,6 +38,9 @@ class RunOptions:
         reload: a checkpoint whose policy the run starts from.
         resume: whether the run continues from its ``last.ckpt``, if there is one.
         config: values of config keys, below ``settings``, e.g. those of another run's ``config.yaml``.
+        stop_return: stops the run when its mean evaluation return has been this or more in ``stop_evaluations`` evaluations
+            in a row; None: only the budget does.
+        stop_evaluations: see ``stop_return``.
         log_version: number of TensorBoard's folder; None for a new one each time that the run is started.
     """
 
@@ -58,6 +61,8 @@ class RunOptions:
     reload: Path | None = None
     resume: bool = False
     config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    stop_return: float | None = None
+    stop_evaluations: int = 1
     log_version: int | None = None
 
     @property

@@ -29,6 +29,7 @@ from lightning_rl.run.callbacks import (
     Recorder,
     RunProgress,
     StopAtEnvSteps,
+    StopAtReturn,
     StopOnSignal,
     last_returns,
 )
@@ -128,6 +129,7 @@ def run_training(
         settle(folders)
         data = method.rollouts(options.num_workers)
         storage = AtomicCheckpointIO() if len(folders) == 1 else MemberCheckpointIO(folders, data_key(data))
+        callbacks = [*callbacks, StopAtReturn(options.stop_return, options.stop_evaluations)]
         with _collecting(data):
             if resume_from is not None:
                 storage.resume(resume_from, method, data, callbacks)
