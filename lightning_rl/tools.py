@@ -32,7 +32,7 @@ TOOLS: dict[str, Tool | Group] = {
         "a table of all runs: method, environment, seed, steps, last and best return, state", f"{_REPORTS}.listing", "show"
     ),
     "compare": Tool(
-        "difference of two methods with its bootstrap interval, and probability of improvement", f"{_REPORTS}.compare", "show"
+        "difference of two methods with its interval, and probability of improvement", f"{_REPORTS}.compare", "show"
     ),
     "config": Tool(
         "the keys of a method's config with their values and sources, as Markdown", f"{_REPORTS}.config_table", "show"

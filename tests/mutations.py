@@ -160,12 +160,13 @@ _FUNCTIONAL = [
     _area(
         "functional/statistics.py", "functional/test_statistics.py",
         ("np.minimum(edges[1:], 0.75)", "np.minimum(edges[1:], 0.80)"),
-        ('"sd": float(x.std())', '"sd": float(x.std(ddof=1))'),
+        ("x.std(ddof=1)", "x.std(ddof=0)"),
     ),
     _area(
-        "functional/bootstrap.py", "functional/test_bootstrap.py",
+        "functional/intervals.py", "functional/test_intervals.py",
         ("0.5 * (left == right)", "1.0 * (left == right)"),
-        ("paired=False", "paired=True"),
+        ("ddof=1", "ddof=0"),
+        ("(len(x) - 1, len(y) - 1)", "(len(x), len(y))"),
     ),
 ]  # fmt: skip
 
@@ -673,11 +674,12 @@ _AGENTS = [
     ),
     _area("functional/distributions.py", "functional/test_distributions.py", ("-0.5 * z.square() - self.log_std", "-0.5 * z.square() + self.log_std")),
     _area(
-        "functional/bootstrap.py", "functional/test_bootstrap.py functional/test_statistics_of_runs.py",
-        ("< 2:", "< 3:"),
-        ("np.mean(a, axis=axis) - np.mean(b, axis=axis)", "np.mean(b, axis=axis) - np.mean(a, axis=axis)"),
+        "functional/intervals.py", "functional/test_intervals.py",
+        ("x.mean() - y.mean()", "y.mean() - x.mean()"),
         ("[:, None] > np.asarray(thresholds)", "[:, None] >= np.asarray(thresholds)"),
-        ("confidence_level=confidence", "confidence_level=0.5"),
+        ("(1 + CONFIDENCE) / 2, freedom", "CONFIDENCE, freedom"),
+        ("won + 1, np.maximum(n - won, 1)", "won, np.maximum(n - won, 1)"),
+        ("np.square(end - value).sum()) / count", "np.square(end - value).sum())"),
     ),
     _area("envs/batch.py", "envs/test_batch.py envs/test_reward_batch.py", ('derive_seed(self._seeds[slot], "reset", self._episodes[slot])', 'derive_seed(self._seeds[slot], "reset", 0)')),
     _area(

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+IQM_RUNS = 10
+"""Of fewer runs no interquartile mean is shown: it would be that of two or three of them."""
+
 
 def interquartile_mean(values: npt.ArrayLike, axis: int = -1) -> npt.NDArray[np.float64]:
     """Mean of the middle half (Agarwal et al. 2021, arXiv 2108.13264): a quarter of the values is cut from each end.
@@ -31,7 +34,7 @@ def summarise(values: npt.ArrayLike) -> dict[str, float]:
         values: ``[n]``, n > 0.
 
     Returns:
-        mean, sd (of the population), median, iqm, min and max.
+        mean, sd (of the sample; 0 of a single value), median, iqm, min and max.
 
     Raises:
         ValueError: another shape.
@@ -41,7 +44,7 @@ def summarise(values: npt.ArrayLike) -> dict[str, float]:
         raise ValueError(f"values must have shape [n], n > 0: got {x.shape}")
     return {
         "mean": float(x.mean()),
-        "sd": float(x.std()),
+        "sd": float(x.std(ddof=1)) if x.size > 1 else 0.0,
         "median": float(np.median(x)),
         "iqm": float(interquartile_mean(x)),
         "min": float(x.min()),

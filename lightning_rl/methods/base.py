@@ -20,7 +20,6 @@ from lightning_rl.core.schema import MethodConfig
 from lightning_rl.core.types import Episode
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.functional.schedules import ramp
-from lightning_rl.functional.statistics import summarise
 from lightning_rl.methods.layouts import ANOTHER, CheckedCheckpoint, check_resumable, require_weights
 from lightning_rl.nets.policies import Policy
 from lightning_rl.rollouts.collector import Collector
@@ -278,11 +277,10 @@ def episode_scalars(prefix: str, episodes: Sequence[Episode]) -> dict[str, float
 
 def return_scalars(prefix: str, returns: Sequence[float], lengths: Sequence[int]) -> dict[str, float]:
     """``prefix/return_mean|std|min|max`` and ``prefix/length_mean`` of episodes."""
-    stats = summarise(returns)
     return {
-        f"{prefix}/return_mean": stats["mean"],
-        f"{prefix}/return_std": stats["sd"],
-        f"{prefix}/return_min": stats["min"],
-        f"{prefix}/return_max": stats["max"],
+        f"{prefix}/return_mean": float(np.mean(returns)),
+        f"{prefix}/return_std": float(np.std(returns)),
+        f"{prefix}/return_min": float(min(returns)),
+        f"{prefix}/return_max": float(max(returns)),
         f"{prefix}/length_mean": float(np.mean(lengths)),
     }

@@ -51,11 +51,14 @@ def draw_group(axes: Axes, game: str, group: Group, colour: str) -> list[Row]:
     axes.plot([], [], color=colour, linewidth=2.0, label=f"{group.label}, {style.seeds_text([len(group.seeds)])}")
     if several and (statistics := group.statistics()):
         band = (statistics["low"][0], statistics["low"][1], statistics["high"][1])
-        axes.fill_between(*band, color=colour, alpha=0.18, linewidth=0)
-        if mark := style.marker(statistics["mean"][1]):
-            axes.vlines(*band, color=colour, alpha=0.5, linewidth=4)
+        mark = style.marker(statistics["mean"][1])
+        if len(group.seeds) > 2:  # the interval of two is so wide that nothing else would be seen
+            axes.fill_between(*band, color=colour, alpha=0.18, linewidth=0)
+            if mark:
+                axes.vlines(*band, color=colour, alpha=0.5, linewidth=4)
         axes.plot(*statistics["mean"], color=colour, linewidth=2.0, marker=mark)
-        axes.plot(*statistics["iqm"], color=colour, linewidth=1.2, linestyle=":")
+        if "iqm" in statistics:
+            axes.plot(*statistics["iqm"], color=colour, linewidth=1.2, linestyle=":")
         lines |= statistics
     return [row for run, points in lines.items() for row in _rows(game, group.label, run, *points)]
 
@@ -103,7 +106,8 @@ def curves_figure(
     if look.title:
         style.heading(figure, look.title)
     counts = [len(group.seeds) for groups in games.values() for group in groups]
-    lines = "; thin: single seeds; thick: their mean; dotted: interquartile mean; band: 95 % bootstrap interval of the mean"
+    lines = "; thin: single seeds; thick: their mean; dotted: interquartile mean (from ten seeds on)"
+    lines += "; band (from three): 95 % interval of the mean"
     seeds = style.seeds_text(counts) + (lines if max(counts) > 1 else "")
     style.caption(figure, f"{seeds}; averaged over bins of {width:,.6g}.")
     return figure, rows_table(rows, look.axis)

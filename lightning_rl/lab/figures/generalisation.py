@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.functional.bootstrap import mean_interval
+from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.curves import Row, draw_group, rows_table
 from lightning_rl.lab.figures.groups import LABELS, Group, add_bin, add_group_arguments, read_groups
@@ -26,7 +26,7 @@ _COLUMNS = ("gamename", "group", "seeds", "steps", "mean", "low", "high")
 def areas(groups: Sequence[Group]) -> list[tuple[str, int, float, float, float, float]]:
     """(label, seeds, end, mean, low, high) of each group: the mean over the bins that every run of all groups has.
 
-    low, high: 95 % bootstrap interval over seeds, nan for a single one.
+    low, high: 95 % interval over seeds, nan for a single one.
     """
     whole = np.logical_and.reduce([np.isfinite(group.values).all(axis=0) for group in groups])
     if not whole.any():
@@ -90,8 +90,9 @@ def draw(arguments: argparse.Namespace) -> None:
     if arguments.title:
         figure.suptitle(arguments.title)
     counts = [len(group.seeds) for groups in games.values() for group in groups]
-    what = "Thin: single seeds; thick: their mean; dotted: interquartile mean; band, bar: 95 % bootstrap interval of the mean"
-    style.caption(figure, f"{what} over {style.seeds_text(counts)}; averaged over bins of {width:,.6g}.")
+    legend = "Thin: single seeds; thick: their mean; dotted: interquartile mean (from ten seeds on); "
+    over = f"over {style.seeds_text(counts)}; averaged over bins of {width:,.6g}."
+    style.caption(figure, f"{legend}band (from three seeds), bar: 95 % interval of the mean {over}")
     style.save(figure, arguments.out, rows_table(rows, arguments.x))
     beside = arguments.out.at(style.stem(arguments.out.path))
     path = save_table(beside, pd.DataFrame(table, columns=list(_COLUMNS)), "areas")

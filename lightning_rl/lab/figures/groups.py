@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lightning_rl.functional.bootstrap import mean_interval
-from lightning_rl.functional.statistics import interquartile_mean
+from lightning_rl.functional.intervals import mean_interval
+from lightning_rl.functional.statistics import IQM_RUNS, interquartile_mean
 from lightning_rl.lab.figures.runs import AXES, read_table, require_one_run_per_seed
 from lightning_rl.lab.scalars import Floats, Skip, print_skipped
 
@@ -37,7 +37,7 @@ class Group:
     values: Floats
 
     def statistics(self) -> dict[str, tuple[Floats, Floats]]:
-        """(x, value) of the mean, interquartile mean and 95 % bootstrap interval of the mean.
+        """(x, value) of the mean, its 95 % interval and, of ten runs or more, the interquartile mean.
 
         They end where the shortest run ends: never a mean over fewer seeds.
         """
@@ -46,7 +46,8 @@ class Group:
         if not x.size:
             return {}
         mean, low, high = mean_interval(values)
-        return {"mean": (x, mean), "iqm": (x, interquartile_mean(values, axis=0)), "low": (x, low), "high": (x, high)}
+        found = {"mean": (x, mean), "low": (x, low), "high": (x, high)}
+        return found | ({"iqm": (x, interquartile_mean(values, axis=0))} if len(values) >= IQM_RUNS else {})
 
 
 def binned(x: Floats, value: Floats, width: float, edges: Floats) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lightning_rl.core.arguments import number
-from lightning_rl.functional.bootstrap import mean_interval
+from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.curves import Reference, add_reference, read_reference
 from lightning_rl.lab.figures.groups import add_group_arguments, positive, read_runs
@@ -75,5 +75,5 @@ def draw(arguments: argparse.Namespace) -> None:
         print(markdown(rows))
         return
     path = save_table(arguments.out, table, "marks")
-    put_rows(rows, arguments.title, "mean over seeds and its 95 % bootstrap interval")
+    put_rows(rows, arguments.title, "mean over seeds and its 95 % interval")
     print(f"wrote {path}")

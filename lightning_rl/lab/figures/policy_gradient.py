@@ -1,6 +1,6 @@
 """The 2 x 2 comparison of policy-gradient methods over episodes: policy loss, baseline, entropy loss, mean return.
 
-The CSV has one row per run and batch; the best and last mean return of each run are printed. A method that lacks a
+The CSV has one row per run and batch; the last and the best mean return of each run are printed. A method that lacks a
 quantity is left out of its panel. Such a CSV can be given as ``--reference`` to another figure, where its runs are drawn dashed.
 """
 
@@ -72,13 +72,13 @@ def thinned(table: pd.DataFrame, every: int) -> pd.DataFrame:
 
 
 def summary(run: pd.DataFrame) -> str:
-    """Best and last mean return of a run; means over fewer than 100 episodes do not count."""
+    """Last and best mean return of a run; means over fewer than 100 episodes do not count."""
     name = f"{run['method'].iloc[0]} seed {run['seed'].iloc[0]}"
     full = run[run["episode"] >= WINDOW]
     if full.empty:
         return f"{name}: fewer than {WINDOW} episodes"
     best, last = full.loc[full["mean_return"].idxmax()], full["mean_return"].iloc[-1]
-    return f"{name}: best {best['mean_return']:.1f} at episode {best['episode']:.0f}, last {last:.1f}"
+    return f"{name}: last {last:.1f}, best {best['mean_return']:.1f} at episode {best['episode']:.0f}"
 
 
 def seed_mean(runs: Sequence[pd.DataFrame], name: str) -> tuple[Floats, Floats]:

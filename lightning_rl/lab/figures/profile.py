@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from lightning_rl.functional.bootstrap import above, mean_interval
+from lightning_rl.functional.intervals import above, share_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.groups import LABELS, Group, add_bin, add_group_arguments, read_groups
 from lightning_rl.lab.figures.scores import SCORES, run_scores
@@ -22,7 +22,7 @@ def profiles(game: str, groups: Sequence[Group], score: str) -> pd.DataFrame:
     thresholds = np.linspace(everything.min() - margin, everything.max() + margin, 101)
     parts = []
     for label, values in scores.items():
-        share, low, high = mean_interval(above(values, thresholds))
+        share, low, high = share_interval(above(values, thresholds))
         columns = {"threshold": thresholds, "share": share, "low": low, "high": high}
         parts.append(pd.DataFrame({"gamename": game, "group": label, **columns}))
     return pd.concat(parts, ignore_index=True)
@@ -55,5 +55,5 @@ def draw(arguments: argparse.Namespace) -> None:
         axes.legend(loc="best")
     style.heading(figure, arguments.title)
     counts = [len(group.seeds) for groups in games.values() for group in groups]
-    style.caption(figure, f"{style.seeds_text(counts)} per group; band: 95 % bootstrap interval over seeds.")
+    style.caption(figure, f"{style.seeds_text(counts)} per group; band: 95 % interval over seeds.")
     style.save(figure, arguments.out, pd.concat(parts, ignore_index=True))

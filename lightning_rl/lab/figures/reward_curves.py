@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from lightning_rl.core.arguments import number
 from lightning_rl.core.errors import UserError
 from lightning_rl.envs.spec import solved_return
-from lightning_rl.functional.bootstrap import mean_interval
+from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.protocol_csv import numbers, ordered, read_protocol
 from lightning_rl.lab.scalars import Floats
@@ -115,7 +115,7 @@ def draw(arguments: argparse.Namespace) -> None:
         style.big_numbers(axes.xaxis)
     style.shared_legend(figure, panels, loc="outside right upper", title="reward")
     style.heading(figure, arguments.title or f"Agents with learned rewards on {game}")
-    style.caption(figure, f"Mean over agents; band: 95 % bootstrap interval over proxies, over agents where there is one. "
+    style.caption(figure, f"Mean over agents; band: 95 % interval over proxies, over agents where there is one. "
                   f"{lines_text(table, rewards)}.")  # fmt: skip
     style.save(figure, arguments.out, pd.concat(rows, ignore_index=True).assign(gamename=game))
 

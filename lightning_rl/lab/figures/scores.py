@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from lightning_rl.core.arguments import number
-from lightning_rl.functional.bootstrap import mean_interval
-from lightning_rl.functional.statistics import interquartile_mean
+from lightning_rl.functional.intervals import mean_interval
+from lightning_rl.functional.statistics import IQM_RUNS, interquartile_mean
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.groups import LABELS, Group, add_bin, add_group_arguments, read_groups
 from lightning_rl.lab.figures.runs import AXES
@@ -49,13 +49,14 @@ def run_scores(group: Group, threshold: float | None) -> pd.DataFrame:
 
 
 def group_scores(runs: pd.DataFrame) -> pd.DataFrame:
-    """Rows mean, iqm, low and high (95 % bootstrap of the mean) over the runs of ``run_scores``.
+    """Rows mean, iqm (of ten runs or more), low and high (95 % interval of the mean) over the runs of ``run_scores``.
 
     to_threshold has a mean only if every run reached it: a mean over those that did would flatter.
     """
     values = runs[list(SCORES)].to_numpy(float)
     mean, low, high = mean_interval(values)
-    table = pd.DataFrame([mean, interquartile_mean(values, axis=0), low, high], columns=list(SCORES))
+    iqm = interquartile_mean(values, axis=0) if len(values) >= IQM_RUNS else np.full_like(mean, np.nan)
+    table = pd.DataFrame([mean, iqm, low, high], columns=list(SCORES))
     table.insert(0, "run", ["mean", "iqm", "low", "high"])
     table.loc[0, "to_threshold"] = runs["to_threshold"].mean(skipna=False)
     table.loc[0, "reached"] = runs["reached"].mean()

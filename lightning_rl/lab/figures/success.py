@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from lightning_rl.core.arguments import count, number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import GENERATIONS, shown
-from lightning_rl.functional.bootstrap import mean_interval
+from lightning_rl.functional.intervals import share_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import read_csv
 from lightning_rl.lab.figures.groups import label_groups
@@ -110,7 +110,7 @@ def draw_fitness(axes: Axes, fitness: Floats, colour: str, label: str) -> pd.Dat
 def draw_share(axes: Axes, solved: Floats, colour: str, label: str) -> pd.DataFrame:
     """The share of runs solved so far and its interval over runs; the rows of the CSV."""
     generation = np.arange(1, solved.shape[1] + 1)
-    share, low, high = mean_interval(solved)
+    share, low, high = share_interval(solved)
     axes.step(generation, share, where="post", color=colour, linewidth=2.0, label=label)
     axes.fill_between(generation, low, high, step="post", color=colour, alpha=0.15, linewidth=0)
     wide = pd.DataFrame({"generation": generation, "mean": share, "low": low, "high": high})
@@ -154,6 +154,6 @@ def draw(arguments: argparse.Namespace) -> None:
         right.legend(loc="best")
     style.heading(figure, arguments.title)
     text = f"{style.seeds_text(counts)} per group; thin: single runs, thick: their mean; a run that ended solved keeps its "
-    style.caption(figure, text + "fitness. Band: 95 % bootstrap interval over runs.")
+    style.caption(figure, text + "fitness. Band: 95 % interval over runs.")
     columns = ["gamename", "group", "quantity", "run", "generation", "value"]
     style.save(figure, arguments.out, pd.concat(rows, ignore_index=True)[columns])

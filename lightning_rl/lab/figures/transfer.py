@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy import stats
 
-from lightning_rl.functional.bootstrap import mean_interval
+from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.protocol_csv import counts_text, numbers, ordered, read_protocol
 from lightning_rl.lab.tables import add_markdown, interval, markdown
@@ -112,7 +112,7 @@ def summary_rows(table: pd.DataFrame) -> list[tuple[str, ...]]:
         proxies = agents.groupby("proxy")["return_mean"].mean().to_numpy()
         _, low, high = mean_interval(proxies if len(proxies) > 1 else agents["return_mean"].to_numpy(float))
         score = interval(float(agents["return_mean"].mean()), float(low), float(high))
-        steps = f"{agents['train_steps'].mean():,.0f} ± {agents['train_steps'].std(ddof=0):,.0f}"
+        steps = f"{agents['train_steps'].mean():,.0f} ± {agents['train_steps'].std():,.0f}"
         count = "-" if str(group).startswith("real") else str(len(proxies))
         rows.append((str(agent), str(group), count, str(len(agents)), score, f"{agents['return_mean'].median():.1f}", steps))
     return rows

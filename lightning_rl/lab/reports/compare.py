@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.functional.bootstrap import bootstrap_interval, difference, probability_of_improvement
+from lightning_rl.functional.intervals import Interval, difference_interval, improvement_interval, mean_of_intervals
 from lightning_rl.lab.figures.groups import LABELS, Group, add_bin, add_group_arguments, labelled_runs, make_groups
 from lightning_rl.lab.figures.scores import SCORES, run_scores
 from lightning_rl.lab.scalars import Floats
@@ -29,24 +28,18 @@ class Comparison:
 
 
 def compare_scores(game: str, labels: tuple[str, str], a: Floats, b: Floats) -> Comparison:
-    """Mean difference and probability of improvement, with 95 % bootstrap intervals over runs."""
-    both = [a, b]
-    low, high = bootstrap_interval(both, difference)
-    p_low, p_high = bootstrap_interval(both, probability_of_improvement)
-    gap, chance = float(difference(a, b, axis=0)), float(probability_of_improvement(a, b, axis=0))
-    return Comparison(game, labels, (a, b), (gap, float(low), float(high)), (chance, float(p_low), float(p_high)))
+    """Mean difference and probability of improvement, with 95 % intervals over runs."""
+    return Comparison(game, labels, (a, b), _floats(difference_interval(a, b)), _floats(improvement_interval(a, b)))
 
 
 def over_environments(comparisons: Sequence[Comparison]) -> tuple[float, float, float]:
-    """Probability of improvement, mean over environments, runs drawn anew within each (stratified)."""
+    """Probability of improvement, mean over environments."""
+    return _floats(mean_of_intervals([improvement_interval(*comparison.scores) for comparison in comparisons]))
 
-    def statistic(*strata: Floats, axis: int) -> Any:
-        pairs = zip(strata[::2], strata[1::2], strict=True)
-        return np.mean([probability_of_improvement(a, b, axis) for a, b in pairs], axis=0)
 
-    strata = [scores for comparison in comparisons for scores in comparison.scores]
-    low, high = bootstrap_interval(strata, statistic)
-    return float(statistic(*strata, axis=0)), float(low), float(high)
+def _floats(found: Interval) -> tuple[float, float, float]:
+    value, low, high = found
+    return float(value), float(low), float(high)
 
 
 def one_group_each(source: str, arguments: argparse.Namespace) -> dict[str, Group]:
@@ -98,7 +91,7 @@ def show(arguments: argparse.Namespace) -> None:
     if len(found) > 1:
         rows.append(("all", "", "", "", interval(*over_environments(found), form=".2f"), "mean over environments"))
     what = f"{arguments.score} of {LABELS.get(arguments.tag, arguments.tag)}"
-    put_rows(rows, labels, f"{what}; 95 % bootstrap intervals")
+    put_rows(rows, labels, f"{what}; 95 % intervals")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -51,7 +51,7 @@ def test_summary_counts_full_windows_only_and_thinning_keeps_the_last_of_each_st
     episode = [40.0, 80.0, 120.0, 160.0, 200.0]
     run = pd.DataFrame({"episode": episode, "mean_return": [900.0, 800.0, 5.0, 70.0, 60.0]})
     run = run.assign(run="r", method="m", seed="1")
-    assert summary(run) == "m seed 1: best 70.0 at episode 160, last 60.0"
+    assert summary(run) == "m seed 1: last 60.0, best 70.0 at episode 160"
     assert thinned(run, 100)["episode"].tolist() == [80.0, 200.0]
     assert thinned(run, 100)["mean_return"].tolist() == [800.0, 60.0]
     assert thinned(run, 1)["episode"].tolist() == episode

@@ -53,7 +53,7 @@ def test_transfer_by_hand():
         assert (own["x"].min(), own["x"].max()) == (-10, 210)  # all returns and a margin; what lies beyond it is cut off
         assert 0.7 < np.trapezoid(own["value"], own["x"]) < 1
     header, first, second = transfer_rows(table)
-    assert first == ("DDQN", "SE, fixed", "2", "4", "15.0 [15.0, 15.0]", "15.0", "100 ± 0")
+    assert first == ("DDQN", "SE, fixed", "2", "4", "15.0 [15.0, 15.0]", "15.0", "100 ± 1")
     assert second[1:4] == ("real", "-", "2")
     assert len(header) == 7
 

@@ -14,10 +14,11 @@ def write_runs(root, game, method, finals):
 
 
 def test_by_hand():
-    high, low = np.array([5.0, 7.0]), np.array([1.0, 3.0])
+    high, low = np.array([5.0, 7.0, 6.0]), np.array([1.0, 3.0, 2.0])
     better = compare_scores("g", ("a", "b"), high, low)
-    assert better.difference == (4.0, 2.0, 6.0)  # lowest draw 5 - 3, highest 7 - 1, each once in 16
-    assert better.improvement == (1.0, 1.0, 1.0)
+    half = 2.77645 * (2 / 3) ** 0.5  # Student's quantile of four degrees of freedom
+    assert better.difference == pytest.approx((4, 4 - half, 4 + half), abs=1e-4)
+    assert better.improvement[0] == better.improvement[2] == 1
     assert verdict(better) == "A is higher"
     assert verdict(compare_scores("g", ("b", "a"), low, high)) == "B is higher"
     same = compare_scores("g", ("a", "a"), high, high)
@@ -30,13 +31,13 @@ def test_by_hand():
 def test_from_run_directories(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "160")
     for game in ("one", "two"):
-        write_runs(tmp_path / "a", game, "A", [5.0, 7.0])
-        write_runs(tmp_path / "b", game, "B", [1.0, 3.0])
+        write_runs(tmp_path / "a", game, "A", [5.0, 7.0, 6.0])
+        write_runs(tmp_path / "b", game, "B", [1.0, 3.0, 2.0])
     write_runs(tmp_path / "b", "three", "B", [1.0])
     assert main(["compare", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
     out = capsys.readouterr().out
     assert "skipped three: only B has runs on it" in out
-    assert "4.0 [2.0, 6.0]" in out
+    assert "4.0 [1.7, 6.3]" in out
     assert "mean over environments" in out
 
 

@@ -1,0 +1,99 @@
+"""How sure a number is over few runs: 95 % intervals that hold what they promise from three runs on.
+
+A percentile bootstrap of three to five runs, which is common, covers the true mean in 73 to 82 % of all cases. Student's
+interval covers it in 95 % for normal scores, in 93 % and more for mildly skewed ones (skewness up to 1), and in 88 to 90 % for
+those as skewed as an exponential; ``tests/functional/test_intervals.py`` measures it. One run says nothing of others: nan.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Interval = tuple[Floats, Floats, Floats]
+"""(value, low, high)."""
+
+CONFIDENCE = 0.95
+
+
+def mean_interval(values: npt.ArrayLike) -> Interval:
+    """Mean over runs of ``values [n, ...]``, with Student's interval."""
+    array = np.asarray(values, dtype=np.float64)
+    mean = array.mean(axis=0)
+    half = _quantile(len(array) - 1) * np.sqrt(_squared_error(array))
+    return mean, mean - half, mean + half
+
+
+def difference_interval(a: npt.ArrayLike, b: npt.ArrayLike) -> Interval:
+    """Mean of ``a [n]`` less mean of ``b [m]``, with Welch's interval: the two may spread differently."""
+    x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    gap = np.asarray(x.mean() - y.mean())
+    errors = np.array([_squared_error(x), _squared_error(y)])
+    total = errors.sum()
+    if total == 0:
+        return gap, gap, gap
+    freedom = total**2 / (errors**2 / (len(x) - 1, len(y) - 1)).sum() if min(len(x), len(y)) > 1 else 0.0
+    half = _quantile(freedom) * np.sqrt(total)
+    return gap, gap - half, gap + half
+
+
+def share_interval(successes: npt.ArrayLike) -> Interval:
+    """Share of runs over ``successes [n, ...]`` of 0 and 1, with the exact interval of Clopper and Pearson (1934)."""
+    from scipy import stats  # a second of imports, which training does without
+
+    array = np.asarray(successes, dtype=np.float64)
+    n, won = len(array), array.sum(axis=0)
+    tail = (1 - CONFIDENCE) / 2
+    low = np.where(won > 0, stats.beta.ppf(tail, np.maximum(won, 1), n - won + 1), 0.0)
+    high = np.where(won < n, stats.beta.ppf(1 - tail, won + 1, np.maximum(n - won, 1)), 1.0)
+    return won / n, low, high
+
+
+def improvement_interval(a: npt.ArrayLike, b: npt.ArrayLike) -> Interval:
+    """Probability that a run of ``a [n]`` is above one of ``b [m]``, with the interval of Newcombe (2006, method 5).
+
+    It holds those probabilities P for which the one that was found lies within Student's quantile of P's standard error
+    (Newcombe has the normal quantile, too narrow below five runs). It is wide even where each run of ``a`` is above all of ``b``.
+    """
+    chance = probability_of_improvement(a, b)
+    n, m = len(np.asarray(a)), len(np.asarray(b))
+    if min(n, m) < 2:
+        return chance, np.asarray(np.nan), np.asarray(np.nan)
+    p = np.linspace(0, 1, 10_001)
+    variance = p * (1 - p) * (1 + ((n + m) / 2 - 1) * ((1 - p) / (2 - p) + p / (1 + p))) / (n * m)
+    inside = p[np.abs(p - chance) <= _quantile(n + m - 2) * np.sqrt(variance) + 1e-9]
+    return chance, inside[0], inside[-1]
+
+
+def probability_of_improvement(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
+    """Share of the pairs of runs (one of ``a [n]``, one of ``b [m]``) in which ``a`` is higher; a tie counts one half."""
+    left, right = np.asarray(a)[:, None], np.asarray(b)
+    return np.asarray(((left > right) + 0.5 * (left == right)).mean())
+
+
+def mean_of_intervals(intervals: list[Interval]) -> Interval:
+    """The mean of independent values, with an interval from theirs: squared distances to the ends add (Zou and Donner 2008)."""
+    value, low, high = (np.array(part) for part in zip(*intervals, strict=True))
+    count, mean = len(value), value.mean()
+    below, above = (np.sqrt(np.square(end - value).sum()) / count for end in (low, high))
+    return mean, mean - below, mean + above
+
+
+def above(scores: npt.ArrayLike, thresholds: npt.ArrayLike) -> Floats:
+    """``[n, K]``: 1 where score n is above threshold k. Its mean over runs is the performance profile (arXiv 2108.13264)."""
+    return np.asarray(np.asarray(scores)[:, None] > np.asarray(thresholds), dtype=np.float64)
+
+
+def _squared_error(values: Floats) -> Floats:
+    """Square of the standard error of the mean over runs; nan of a single run."""
+    if len(values) < 2:
+        return np.full(values.shape[1:], np.nan)
+    return np.asarray(values.var(axis=0, ddof=1) / len(values))
+
+
+def _quantile(freedom: float) -> float:
+    """Student's quantile of a two-sided interval; nan without a degree of freedom."""
+    from scipy import stats  # a second of imports, which training does without
+
+    return float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) if freedom > 0 else float("nan")

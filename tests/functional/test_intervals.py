@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+
+from lightning_rl.functional import intervals
+from lightning_rl.functional.intervals import (
+    above,
+    difference_interval,
+    improvement_interval,
+    mean_interval,
+    mean_of_intervals,
+    probability_of_improvement,
+    share_interval,
+)
+
+
+def test_student_by_hand():
+    # sample variance 7, quantile of two degrees of freedom 4.30265
+    mean, low, high = mean_interval([[1.0, 5.0], [2.0, 5.0], [6.0, 5.0]])
+    half = 4.30265 * (7 / 3) ** 0.5
+    np.testing.assert_allclose([mean, low, high], [[3, 5], [3 - half, 5], [3 + half, 5]], rtol=1e-5)
+
+
+def test_one_run_says_nothing_of_seeds():
+    for _, low, high in (mean_interval([3.0]), difference_interval([1.0, 2.0], [3.0]), improvement_interval([1.0], [3.0, 4.0])):
+        assert np.isnan([low, high]).all()
+    assert mean_interval([[1.0, 2.0]])[1].shape == (2,)
+
+
+def test_welch_by_hand():
+    """Squared errors 1/3 and 1, so 4/3; degrees of freedom (4/3)^2 / (1/9/2 + 1/1) = 1.6842, quantile 5.1762."""
+    gap, low, high = difference_interval([1.0, 2.0, 3.0], [4.0, 6.0])
+    assert (gap, low, high) == pytest.approx((-3, -3 - 5.1762 * (4 / 3) ** 0.5, -3 + 5.1762 * (4 / 3) ** 0.5), rel=2e-4)
+    assert difference_interval([5.0, 5.0], [3.0, 3.0]) == (2, 2, 2)
+
+
+def test_share_by_hand():
+    """No or all successes of n: the far end is where the chance of that is 2.5 %."""
+    share, low, high = share_interval([[0, 1, 1], [0, 1, 0], [0, 1, 0]])
+    edge = 1 - 0.025 ** (1 / 3)
+    np.testing.assert_allclose(share, [0, 1, 1 / 3])
+    np.testing.assert_allclose(low, [0, 1 - edge, 0.0084], atol=1e-4)
+    np.testing.assert_allclose(high, [edge, 1, 0.9057], atol=1e-4)
+
+
+def test_improvement_by_hand():
+    a, b = np.array([1.0, 5.0, 5.0]), np.array([5.0, 0.0])
+    # pairs: 1-5 lost, 1-0 won, twice (5-5 tie, 5-0 won): 3 wins and 2 ties of 6
+    assert probability_of_improvement(a, b) == pytest.approx(4 / 6)
+    chance, low, high = improvement_interval([4.0, 5.0, 6.0], [1.0, 2.0, 3.0])
+    assert (chance, high) == (1, 1)
+    assert 0.3 < low < 0.4  # three wins of three leave much open
+    turned = improvement_interval([1.0, 2.0, 3.0], [4.0, 5.0, 6.0])
+    assert turned == pytest.approx((0, 0, 1 - low))
+
+
+def test_a_mean_of_intervals_adds_distances_as_squares():
+    found = mean_of_intervals([tuple(map(np.asarray, ends)) for ends in ((1.0, -2.0, 4.0), (3.0, -1.0, 7.0))])
+    assert found == (2, 2 - 5 / 2, 2 + 5 / 2)
+
+
+def test_profile_by_hand():
+    assert above([1.0, 3.0], [0.0, 1.0, 2.0]).tolist() == [[1, 0, 0], [1, 1, 1]]
+
+
+_DRAWS = {  # (draw, true mean, the coverage that is promised)
+    "normal": (lambda g, size: g.normal(size=size), 0.0, 0.93),
+    "mildly skewed": (lambda g, size: -g.gamma(4.0, size=size), -4.0, 0.93),
+    "one seed in five fails": (lambda g, size: g.normal(size=size) - 4 * (g.random(size) < 0.2), -0.8, 0.89),
+    "exponential": (lambda g, size: g.exponential(size=size), 1.0, 0.87),
+}
+
+
+@pytest.mark.parametrize("n", [3, 5, 10])
+@pytest.mark.parametrize("name", list(_DRAWS))
+def test_the_interval_of_a_mean_covers_what_it_promises(name, n):
+    draw, truth, promised = _DRAWS[name]
+    _, low, high = mean_interval(draw(np.random.default_rng(n), (n, 20_000)))
+    covered = ((low <= truth) & (truth <= high)).mean()
+    assert promised <= covered <= 0.96
+
+
+@pytest.mark.parametrize("n", [3, 5, 10])
+def test_the_other_intervals_cover_what_they_promise(n):
+    generator = np.random.default_rng(n)
+    pairs = [(generator.normal(1, 1, n), generator.normal(0, 2, n)) for _ in range(1000)]
+    chance = 0.6726  # normal distribution at 1 / sqrt(5)
+    for interval, truth in ((difference_interval, 1.0), (improvement_interval, chance)):
+        found = [interval(a, b) for a, b in pairs]
+        assert np.mean([low <= truth <= high for _, low, high in found]) >= 0.93
+    _, low, high = share_interval(generator.random((n, 2000)) < 0.8)
+    assert ((low <= 0.8) & (high >= 0.8)).mean() >= 0.95
+
+
+@pytest.mark.parametrize(("n", "covered"), [(3, 0.73), (5, 0.82)])
+def test_why_there_is_no_bootstrap_here(n, covered):
+    generator = np.random.default_rng(0)
+    draws = generator.normal(size=(n, 2000))
+    again = draws[generator.integers(n, size=(400, n))].mean(axis=1)
+    low, high = np.quantile(again, [0.025, 0.975], axis=0)
+    assert ((low <= 0) & (high >= 0)).mean() == pytest.approx(covered, abs=0.04)
+    assert intervals.CONFIDENCE == 0.95
