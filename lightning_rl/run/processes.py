@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import multiprocessing
 import os
 import signal
 import sys
+from collections.abc import Iterator, Sequence
+from multiprocessing.process import BaseProcess
 from types import FrameType
 
 from lightning_rl.core.errors import UserError
@@ -30,29 +33,36 @@ def split_seeds(options: RunOptions, count: int) -> list[RunOptions]:
 def train_groups(options: RunOptions, count: int) -> int:
     """``train_and_report`` for each group of seeds in a process of its own; the highest exit code.
 
-    A seed's run is a function of its seed, so the groups change nothing but the time. Ctrl-C reaches all processes from
-    the terminal; SIGTERM is passed on. Where this process is killed, each group finishes its epoch and leaves.
+    A seed's run is a function of its seed, so the groups change nothing but the time. Where this process is killed, each
+    group finishes its epoch and leaves.
     """
     accelerator_of(options)  # said once, not by every process
     context = multiprocessing.get_context("spawn")
     groups = [context.Process(target=_train_one, args=(group,)) for group in split_seeds(options, count)]
+    for process in groups:
+        process.start()
+    with signals_to(groups):
+        for process in groups:
+            process.join()
+    # A process that a signal killed has its negative number.
+    return max(code if code >= 0 else 128 - code for code in (process.exitcode or 0 for process in groups))
+
+
+@contextlib.contextmanager
+def signals_to(processes: Sequence[BaseProcess]) -> Iterator[None]:
+    """Leaves stopping to these processes: SIGTERM is passed on, Ctrl-C reaches them from the terminal."""
 
     def pass_on(number: int, frame: FrameType | None) -> None:
-        for process in groups:
+        for process in processes:
             if process.pid is not None and process.is_alive():
                 os.kill(process.pid, number)
 
-    for process in groups:
-        process.start()
     before = {signal.SIGINT: signal.signal(signal.SIGINT, signal.SIG_IGN), signal.SIGTERM: signal.signal(signal.SIGTERM, pass_on)}
     try:
-        for process in groups:
-            process.join()
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    # A process that a signal killed has its negative number.
-    return max(code if code >= 0 else 128 - code for code in (process.exitcode or 0 for process in groups))
 
 
 def _train_one(options: RunOptions) -> None:

@@ -1,0 +1,48 @@
+"""Which machine, at which load, ran which commit: what every measured number is worth nothing without."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+_VECTORS = ("avx2", "fma", "avx512f", "avx512_bf16", "amx_tile")
+
+
+def processor() -> str:
+    """The model of the processor, as the system names it."""
+    return _cpuinfo("model name") or platform.processor() or platform.machine()
+
+
+def vector_flags() -> str:
+    """Which of the vector instructions that matrix products use the processor has."""
+    flags = _cpuinfo("flags").split()
+    return " ".join(flag for flag in _VECTORS if flag in flags) or "unknown"
+
+
+def _cpuinfo(key: str) -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:  # not Linux
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(key)), "")
+
+
+def load() -> float:
+    """How many processes wanted a core in the last minute, on average."""
+    return os.getloadavg()[0]
+
+
+def commit() -> str:
+    """The commit of the source tree, with ``-dirty`` where files other than results have changed since."""
+    changed = ("git", "status", "--porcelain", "--untracked-files=no", "--", ".", ":!results")
+    try:
+        return _output("git", "rev-parse", "--short=12", "HEAD") + ("-dirty" if _output(*changed) else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _output(*command: str) -> str:
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
