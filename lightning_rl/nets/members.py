@@ -203,7 +203,8 @@ class MemberMLP:
     def forward(self, layers: Layers, x: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Outputs ``[N, B, O]`` for x ``[N, B, I]``, and what ``backward`` wants; no gradient passes.
 
-        What is saved has the batch as the last dimension of every tensor, so that passes of the same layers can be joined.
+        x int64 ``[N, B, K]``: which of the inputs are 1, where all others are 0. What is saved has the batch as the last
+        dimension of every tensor, so that passes of the same layers can be joined.
         """
         below = x.mT
         saved = [below]
@@ -339,6 +340,9 @@ class _MLPFunction(torch.autograd.Function):
 
 def _linear(layer: Layer, x: Tensor, scale: float, rows: bool) -> Tensor:
     """``scale (x W + b)`` ``[N, O, B]`` of x ``[N, I, B]``. rows: in the memory, the outputs of one row lie together."""
+    if not x.is_floating_point():
+        picked = [nn.functional.embedding_bag(ones, weight, mode="sum") for ones, weight in zip(x.mT, layer.weight, strict=True)]
+        return torch.stack(picked).add_(layer.bias).mul_(scale).mT
     if rows:
         return torch.baddbmm(layer.bias, x.mT, layer.weight, beta=scale, alpha=scale).mT
     return torch.baddbmm(layer.bias_t, layer.weight_t, x, beta=scale, alpha=scale)
@@ -347,9 +351,19 @@ def _linear(layer: Layer, x: Tensor, scale: float, rows: bool) -> Tensor:
 def _write_gradient(grad: Tensor, below: Tensor, into: Layer) -> None:
     """Writes the gradients to weight and bias, from that to the product ``[N, O, B]`` and what is below it ``[N, I, B]``."""
     torch.sum(grad, dim=2, out=into.bias.squeeze(1))
-    if into.weight[0].numel() >= _LARGE:
+    if not below.is_floating_point():
+        for ones, each, weight in zip(below, grad, into.weight, strict=True):
+            weight.copy_(_sums_by_input(ones, each, len(weight)))
+    elif into.weight[0].numel() >= _LARGE:
         torch.bmm(below, grad.mT, out=into.weight)
     elif grad.shape[1] < _NARROW:
         into.weight.copy_(torch.bmm(grad, below.mT).mT)
     else:
         into.weight.copy_(torch.bmm(below, grad.mT))
+
+
+def _sums_by_input(ones: Tensor, grad: Tensor, inputs: int) -> Tensor:
+    """``[I, O]``: the sum of the columns of ``grad`` ``[O, B]`` where each input is one of the ``ones`` ``[K, B]``."""
+    which, order = ones.flatten().sort()
+    first = torch.searchsorted(which, torch.arange(inputs, device=which.device))
+    return nn.functional.embedding_bag(order % ones.shape[1], grad.mT.contiguous(), first, mode="sum")

@@ -1,7 +1,8 @@
 """World models: networks that are trained to be the environment (Young et al. 2023, arXiv 2211.02222).
 
 Parameters are blocks ``[N, D]``. Every model has *features* ``[N, B, X]``, which the value network reads and roll-outs pass on:
-the observation itself, or a latent. Gradients are written by hand, see ``members``.
+the observation itself, or a latent; of a categorical latent the places of its ones, int64, see ``MemberMLP.forward``. Gradients
+are written by hand, see ``members``.
 """
 
 from __future__ import annotations
@@ -82,10 +83,10 @@ class CategoricalLatent:
         return output.unflatten(-1, (self.variables, self.classes))
 
     def sample(self, output: Tensor, noise: Tensor | None) -> Tensor:
-        """A sample ``[..., size]`` for noise ``[..., noise_size]``, or the mode for None."""
+        """A sample for noise ``[..., noise_size]``, or the mode for None: int64 ``[..., variables]``, where its ones are."""
         logits = self._logits(output)
         chosen = logits.argmax(-1) if noise is None else categorical_sample(logits, noise)
-        return torch.zeros_like(logits).scatter_(-1, chosen.unsqueeze(-1), 1.0).flatten(-2)
+        return chosen + torch.arange(0, self.size, self.classes, device=chosen.device)
 
     def pullback(self, output: Tensor, noise: Tensor, grad: Tensor) -> Tensor:
         """The gradient to the output from ``grad`` ``[..., size]`` to its sample."""
@@ -177,6 +178,8 @@ class WorldModel(ABC):
 
     def join(self, features: Tensor, action: Tensor) -> Tensor:
         """``[features, one-hot action]`` ``[N, B, X + A]``: what a step depends on. features ``[N, B, X]``, action ``[N, B]``."""
+        if not features.is_floating_point():
+            return torch.cat([features, self.feature_size + action.unsqueeze(-1)], dim=-1)
         one_hot = torch.nn.functional.embedding(action, self._one_hot.to(features.device))
         return torch.cat([features, one_hot], dim=-1)
 
@@ -298,11 +301,11 @@ class LatentModel(WorldModel):
             bits_loss(real.obs, logits, real.continues),
         ]
         scale = (weights.kl_prior_weight, weights.reward_weight, weights.continuation_weight, weights.obs_weight)
-        count, to_z = real.reward.shape[1], torch.zeros_like(z)
+        count, to_z = real.reward.shape[1], torch.zeros_like(now[..., : self.latent.size])
         for k, (net, (out, saved)) in enumerate(zip(others, passes, strict=True)):
             grad = scale[k] / count * losses[k][1].view_as(out)
             to_input = cast(Tensor, net.backward(layers[1 + k], saved, grad, into[1 + k], want_x=True))
-            to_z += to_input[..., : z.shape[-1]]
+            to_z += to_input[..., : self.latent.size]
         to_now = self.latent.pullback(now, noise, to_z)
         to_both = torch.cat([to_now, weights.kl_posterior_weight / count * to_after], dim=1)
         encoder.backward(layers[0], encoder_saved, to_both, into[0])

@@ -199,3 +199,15 @@ def test_the_pullback_of_a_dueling_network_is_that_of_autograd(combine):
     torch.testing.assert_close(out, expected.detach())
     for got, wanted in zip(pullback(to_q, want_x=True), torch.autograd.grad(expected, leaves, to_q), strict=True):
         torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("hidden", [(), (7, 6)])
+def test_inputs_of_ones_are_given_by_their_places(hidden):
+    net = MemberMLP(20, hidden, 4, "elu")
+    params = net.init([torch.Generator().manual_seed(n) for n in range(3)])
+    places = torch.stack([torch.randperm(20)[:5] for _ in range(3 * 40)]).view(3, 40, 5)
+    ones = torch.zeros(3, 40, 20).scatter_(-1, places, 1.0)
+    (out, pullback), (expected, dense) = net.vjp(params, places), net.vjp(params, ones)
+    torch.testing.assert_close(out, expected)
+    for mine, right in zip(pullback(out, want_x=True), dense(out, want_x=True), strict=True):
+        torch.testing.assert_close(mine, right, rtol=1e-4, atol=1e-5)

