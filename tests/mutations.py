@@ -125,7 +125,7 @@ _FUNCTIONAL = [
         ("next_q.amin(-2)", "next_q.amax(-2)"),
         ("(std * noise).clamp(-limit, limit)", "std * noise"),
         ("(weight * (prediction - target).square())", "(prediction - target).square()"),
-        ("rate.clamp(min=minimum)", "rate"),
+        (".clamp(min=minimum)", ""),
         ("noise[..., 0] < epsilon", "noise[..., 0] > epsilon"),
         ("((logits + gumbel) / temperature)", "((logits + gumbel) * temperature)"),
         ("one_hot + soft - soft.detach()", "one_hot"),
@@ -510,7 +510,7 @@ _AGENTS = [
     _area("agents/base.py", "agents/test_reference_values.py", ("(tau * active.to(", "((1 - tau) * active.to(")),
     _area("agents/base.py", "agents/test_reference_values.py", ("return inside / size.float()", "return inside / max(sizes)")),
     _area("agents/base.py", "methods/test_inner_seeds.py", ("[torch.Generator().manual_seed(derive_seed(seed, purpose)) for seed in self.seeds]", "[torch.Generator().manual_seed(derive_seed(self.seeds[0], purpose)) for seed in self.seeds]")),
-    _area("agents/dqn.py", "agents/test_reference_values.py agents/test_chain.py::test_double_dqn_finds_the_values", ("track(self.target, self.params, self.cfg.tau, active)", "pass")),
+    _area("agents/dqn.py", "agents/test_reference_values.py agents/test_chain.py::test_double_dqn_finds_the_values", ("track(self.target, self.params.data, self.cfg.tau, active)", "pass")),
     _area(
         "agents/dqn.py", "agents/test_reference_values.py",
         ("double_q_target(batch.reward, batch.discount, next_q, next_q_target)", "double_q_target(batch.reward, batch.discount, next_q_target, next_q)"),
@@ -518,7 +518,6 @@ _AGENTS = [
         (".squeeze(-1) - target", ".squeeze(-1) + target"),
         ("2 * slope.unsqueeze(-1)", "slope.unsqueeze(-1)"),
         ("slope = weight * error", "slope = error / error.shape[-1]"),
-        ("if batch.discount.any():", "if batch.discount.all():"),
         ("return self.net(self.params, obs)", "return self.net(self.target, obs)"),
     ),
     _area("agents/dqn.py", "agents/test_chain.py::test_double_dqn_finds_the_values", (".squeeze(1), epsilon, self._explore.at(step))", ".squeeze(1), 0 * epsilon, self._explore.at(step))")),
@@ -530,7 +529,8 @@ _AGENTS = [
     _area(
         "agents/replay.py", "agents/test_reference_values.py",
         ("self.replay.batch(self._draw.at(step))", "self.replay.batch(self._draw.at(0))"),
-        ("if not active.any():", "if not active.all():"),
+        ("not active.any():", "not active.all():"),
+        ("or bool(discount.any())", "and bool(discount.any())"),
     ),
     _area(
         "agents/td3.py", "agents/test_reference_values.py",
@@ -550,7 +550,6 @@ _AGENTS = [
         ("annealed(self.actor_adam.num_steps", "annealed(self.critic_adam.num_steps"),
         ("params[:, -1].clamp(min=_MIN_TEMPERATURE)[:, None, None]", "params[:, -1][:, None, None]"),
         ('batch.obs, "actor", step)', 'batch.obs, "target", step)'),
-        ("if not batch.discount.any():", "if not batch.discount.all():"),
     ),
     _area("agents/td3.py", "agents/test_reference_values.py agents/test_chain.py::test_td3_finds_the_values", ("track(self.critic_target, self.critic_params, self.cfg.tau, active)", "pass")),
     _area(
@@ -580,7 +579,7 @@ _AGENTS = [
         "agents/tabular.py", "agents/test_reference_values.py",
         ("self._explore_next.at(step)", "self._explore.at(step)"),
         ("old + self.cfg.learning_rate * (target - old), old)", "target, old)"),
-        ("torch.where(active, old +", "torch.where(active.any(), old +"),
+        ("torch.where(learns, old +", "torch.where(learns.any(), old +"),
     ),
     _area("agents/tabular.py", "agents/test_reference_icm.py", ("self.count[place] += 1", "self.count[place] += 2")),
     _area(
@@ -604,7 +603,7 @@ _AGENTS = [
     _area(
         "agents/training.py", "agents/test_end_of_training.py",
         ("(self._episode.cpu() > self.learning_starts)", "(self._episode.cpu() >= self.learning_starts)"),
-        ("self._episode >= self.learning_starts)", "self._episode > self.learning_starts)"),
+        ("active = self._episode >= self.learning_starts", "active = self._episode > self.learning_starts"),
         ("(r.episodes[self.members] >= self.max_episodes)", "(r.episodes[self.members] >= self.max_episodes - 1)"),
     ),
     _area(

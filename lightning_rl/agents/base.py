@@ -178,7 +178,7 @@ class Agent(SeededMembers, ABC):
 
     A registered agent is made as ``Agent(config, sizes, seeds, variation)``. All randomness of member ``n`` is a function of
     ``seeds[n]`` and the step, so its company changes nothing. ``step`` counts the lock-step decisions of a training run from 0;
-    ``active`` ``[N]`` bool says who learns.
+    ``active`` ``[N]`` bool says who learns, None: all.
     """
 
     actions: ClassVar[Literal["discrete", "continuous", "any"]] = "any"
@@ -202,7 +202,7 @@ class Agent(SeededMembers, ABC):
         """Actions for the environment without exploration, for obs ``[N, K, O]``: ``[N, K]`` or ``[N, K, A]``."""
 
     @abstractmethod
-    def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor) -> None:
+    def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor | None) -> None:
         """Takes in one transition of every member; active members learn. over ``[N]``: the episode ended here."""
 
     @property
@@ -281,10 +281,10 @@ def batch_weights(sizes: Sequence[int]) -> Tensor:
     return inside / size.float()
 
 
-def descend(loss: Tensor, adam: MemberAdam, active: Tensor) -> None:
+def descend(loss: Tensor, adam: MemberAdam, active: Tensor | None) -> None:
     """One step of the active members down their own losses ``[N]``."""
     (adam.params.grad,) = torch.autograd.grad(loss.sum(), adam.params)
-    adam.step(active=active)
+    adam.advance(active)
 
 
 def frozen(params: Tensor) -> nn.Parameter:
@@ -293,6 +293,9 @@ def frozen(params: Tensor) -> nn.Parameter:
 
 
 @torch.no_grad()
-def track(target: Tensor, params: Tensor, tau: float, active: Tensor) -> None:
+def track(target: Tensor, params: Tensor, tau: float, active: Tensor | None) -> None:
     """``target <- target + tau (params - target)`` in place for active members; all ``[N, D]``."""
-    target.lerp_(learners_only(params, active), (tau * active.to(target.dtype)).unsqueeze(1))
+    if active is None:
+        target.lerp_(params, tau)
+    else:
+        target.lerp_(learners_only(params, active), (tau * active.to(target.dtype)).unsqueeze(1))

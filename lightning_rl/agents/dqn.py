@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from lightning_rl.agents.base import EpsilonGreedyConfig, Sizes, Transition, frozen, implements, track, varied
 from lightning_rl.agents.optim import MemberAdam
-from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig
+from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig, anything_follows
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.schema import STRICT, Width
 from lightning_rl.functional.compat import dueling_q_over_batch
@@ -78,16 +78,16 @@ class DDQN(OffPolicyAgent):
         """Q values ``[N, K, A]`` of obs ``[N, K, O]``."""
         return self.net(self.params, obs)
 
-    def update(self, batch: Transition, active: Tensor, step: int) -> Tensor:
-        losses, grads = [], []
-        for rows in self._blocks():
-            part = Transition(*(x[rows] for x in batch))
-            loss, grad = self._gradient(self.params[rows], self.target[rows], part, self.weight[rows])
-            losses.append(loss)
-            grads.append(grad)
-        self.params.grad = torch.cat(grads)
-        self.adam.step(active=active)
-        track(self.target, self.params, self.cfg.tau, active)
+    def update(self, batch: Transition, active: Tensor | None, step: int) -> Tensor:
+        if self.params.grad is None:
+            self.params.grad = torch.empty_like(self.params)
+        losses = [
+            self._gradient(self.params.data[rows], self.target[rows], Transition(*(x[rows] for x in batch)), self.weight[rows],
+                           self.params.grad[rows])
+            for rows in self._blocks()
+        ]  # fmt: skip
+        self.adam.advance(active)
+        track(self.target, self.params.data, self.cfg.tau, active)
         return torch.cat(losses)
 
     def _blocks(self) -> list[slice]:
@@ -95,18 +95,18 @@ class DDQN(OffPolicyAgent):
         return [slice(n, n + self._at_once) for n in range(0, self.num_members, self._at_once)]
 
     @torch.no_grad()
-    def _gradient(self, params: Tensor, target_params: Tensor, batch: Transition, weight: Tensor) -> tuple[Tensor, Tensor]:
-        """Losses ``[N]`` and their gradients ``[N, D]``: by hand, as autograd costs one member alone half of its time."""
+    def _gradient(self, params: Tensor, target_params: Tensor, batch: Transition, weight: Tensor, into: Tensor) -> Tensor:
+        """Losses ``[N]``; writes their gradients ``into`` ``[N, D]``. By hand, as autograd costs one member half of its time."""
         q, pullback = self.net.vjp(params, batch.obs)
         target = batch.reward
-        if batch.discount.any():  # else every episode is one step, and half of the work would be times 0
+        if anything_follows(batch.discount):
             next_q, next_q_target = self.net(params, batch.next_obs), self.net(target_params, batch.next_obs)
             target = double_q_target(batch.reward, batch.discount, next_q, next_q_target)
         index = batch.action.unsqueeze(-1)
         error = q.gather(-1, index).squeeze(-1) - target
         slope = weight * error
-        to_q = torch.zeros_like(q).scatter_(-1, index, 2 * slope.unsqueeze(-1))
-        return (slope * error).sum(-1), pullback(to_q)[0]
+        pullback(torch.zeros_like(q).scatter_(-1, index, 2 * slope.unsqueeze(-1)), into)
+        return (slope * error).sum(-1)
 
     @property
     def num_updates(self) -> Tensor:

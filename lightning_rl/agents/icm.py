@@ -61,7 +61,7 @@ class ICM(MemberModule):
         return inverse_error, forward_error(predicted, after)
 
     @torch.enable_grad()
-    def learn(self, batch: Transition, weight: Tensor, active: Tensor) -> Tensor:
+    def learn(self, batch: Transition, weight: Tensor, active: Tensor | None) -> Tensor:
         """The bonus ``[N, B]`` for a batch, before one step of learning on it; weight ``[N, B]`` averages over the batch."""
         inverse, error = self._predict(self.params, batch)
         beta = self.cfg.icm_beta

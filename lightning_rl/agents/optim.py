@@ -14,7 +14,7 @@ LearningRate = float | Sequence[float] | Tensor
 
 def learners_only(x: Tensor, active: Tensor) -> Tensor:
     """``x`` ``[N, D]`` with zeros for inactive members: times a weight of 0, an infinite number would still be nan."""
-    return x if active.all() else x.masked_fill(~active.unsqueeze(1), 0)
+    return x.masked_fill(~active.unsqueeze(1), 0)
 
 
 class MemberAdam(torch.optim.Optimizer):
@@ -22,6 +22,7 @@ class MemberAdam(torch.optim.Optimizer):
 
     State of the parameter: ``step`` ``[N]`` int64, as each member counts its own steps, ``exp_avg`` and ``exp_avg_sq``
     ``[N, D]``.
+    Members that have taken equally many steps and step together take one pass over the memory, a sixth of the time.
     Moments are rounded as ``torch.optim.Adam`` rounds them; parameters may differ by one unit in the last place, as the
     step size is single precision here.
 
@@ -43,6 +44,7 @@ class MemberAdam(torch.optim.Optimizer):
                 raise ValueError(f"need one learning rate or {len(params)}, one per member, got {list(lr.shape)}")
         defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "max_grad_norm": max_grad_norm}
         super().__init__([params], defaults)
+        self._in_step: tuple[Tensor | None, bool] = None, False  # counts, and whether they are all equal
 
     @property
     def params(self) -> nn.Parameter:
@@ -66,30 +68,45 @@ class MemberAdam(torch.optim.Optimizer):
         return self.moments["step"]
 
     @torch.no_grad()
-    def step(
-        self, closure: Callable[[], Any] | None = None, *, active: Tensor | None = None, members: slice = slice(None)
-    ) -> Any:
+    def step(self, closure: Callable[[], Any] | None = None, *, active: Tensor | None = None) -> Any:
         """Updates the members' rows in place along ``-params.grad``.
 
         Args:
             closure: computes the gradients, as for any optimizer of torch.
-            active: ``[N]`` bool; the others keep parameters, moments and count, whatever their gradient, nan included. None:
-                all of ``members``, which have always stepped together: one pass over the memory, a sixth of the time.
-            members: the rows that step, a slice; only without ``active``.
+            active: ``[N]`` bool; the others keep parameters, moments and count, whatever their gradient, nan included. None: all.
         """
         loss = None
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        if active is None and isinstance(self.param_groups[0]["lr"], float):
-            self._step_together(members)
-        else:
-            self._step_apart(torch.ones_like(self.num_steps, dtype=torch.bool) if active is None else active)
+        self.advance(active)
         return loss
 
-    def _step_apart(self, active: Tensor) -> None:
+    @torch.no_grad()
+    def advance(self, active: Tensor | None = None) -> None:
+        """``step`` without the hooks that torch puts around it, which take as long as the arithmetic of one small member."""
+        if active is not None and bool(active.all()):
+            active = None
+        if active is None and self._equal_counts() and isinstance(self.param_groups[0]["lr"], float):
+            self._step_together()
+        else:
+            self._step_apart(active)
+
+    def _equal_counts(self) -> bool:
+        """Whether all members have taken equally many steps; looked at again only when it may have changed."""
+        count = self.num_steps
+        if self._in_step[0] is not count:
+            self._in_step = count, bool((count == count[:1]).all())
+        return self._in_step[1]
+
+    def _step_apart(self, active: Tensor | None) -> None:
         group, params, state = self.param_groups[0], self.params, self.moments
-        grad = _clipped(learners_only(_gradient(params), active), group["max_grad_norm"])
+        grad = _gradient(params)
+        if active is None:
+            active = torch.ones_like(state["step"], dtype=torch.bool)
+        else:
+            grad, self._in_step = learners_only(grad, active), (None, False)
+        grad = _clipped(grad, group["max_grad_norm"])
         beta1, beta2 = group["betas"]
         # Everything that depends on the member alone is [N, 1], in double precision, and rounded once.
         on, rate, kind = active.to(torch.float64).unsqueeze(1), group["lr"], params.dtype
@@ -103,13 +120,13 @@ class MemberAdam(torch.optim.Optimizer):
         square = state["exp_avg_sq"].mul_((1 - (1 - beta2) * on).to(kind)).addcmul_(grad * ((1 - beta2) * on).to(kind), grad)
         params.addcdiv_(state["exp_avg"] * -step_size.to(kind), (square.sqrt() / scale.to(kind)).add_(group["eps"]))
 
-    def _step_together(self, members: slice) -> None:
+    def _step_together(self) -> None:
         group, params, state = self.param_groups[0], self.params, self.moments
-        grad = _clipped(_gradient(params)[members], group["max_grad_norm"])
-        count = state["step"][members].add_(1)
+        grad = _clipped(_gradient(params), group["max_grad_norm"])
+        count = state["step"].add_(1)
         # What torch.optim.AdamW(fused=True) calls, without its bookkeeping, which takes three times as long.
         torch._fused_adamw_(
-            [params.detach()[members]], [grad], [state["exp_avg"][members]], [state["exp_avg_sq"][members]], [],
+            [params.data], [grad], [state["exp_avg"]], [state["exp_avg_sq"]], [],
             [count[0].float()], lr=group["lr"], beta1=group["betas"][0], beta2=group["betas"][1],
             weight_decay=group["weight_decay"] / group["lr"], eps=group["eps"], amsgrad=False, maximize=False,
         )  # fmt: skip

@@ -136,7 +136,7 @@ class PPO(Agent):
         out = self.actor(self.params[:, : self.actor.size], obs)
         return out.tanh() if self.continuous else out.argmax(-1)
 
-    def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor) -> None:
+    def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor | None) -> None:
         place = step % self.cfg.rollout_steps
         self.obs[:, place], self.action[:, place], self.reward[:, place] = transition.obs, transition.action, transition.reward
         self.discount[:, place], self.next_obs[:, place] = transition.discount, transition.next_obs
@@ -145,7 +145,7 @@ class PPO(Agent):
             self.update(active, step // self.cfg.rollout_steps)
 
     @torch.enable_grad()
-    def update(self, active: Tensor, number: int) -> None:
+    def update(self, active: Tensor | None, number: int) -> None:
         """Learns from the roll-out, ``epochs`` times over; number: of the update, from 0."""
         reward = self.reward
         if self.curiosity is not None:
@@ -173,7 +173,7 @@ class PPO(Agent):
             return [torch.arange(self.cfg.rollout_steps, device=self.device).expand(self.num_members, -1)]
         return list(self._shuffle.at(index).argsort(dim=1).split(self.cfg.batch_size, dim=1))
 
-    def _step(self, rows: Tensor, target: Tensor, advantage: Tensor | None, active: Tensor) -> None:
+    def _step(self, rows: Tensor, target: Tensor, advantage: Tensor | None, active: Tensor | None) -> None:
         member = torch.arange(len(rows), device=rows.device).unsqueeze(1)
         obs, action, old, target = (x[member, rows] for x in (self.obs, self.action, self.log_prob, target))
         policy, value = self.policy(self.params, obs), self.value(self.params, obs)

@@ -152,6 +152,11 @@ class OffPolicyConfig(AgentConfig, NetConfig):
         return {"replay_size": self.replay_size}
 
 
+def anything_follows(discount: Tensor) -> bool:
+    """Whether a batch with these discounts has to look ahead: not where every episode is one step. The first mostly tells."""
+    return bool(discount.flatten()[0]) or bool(discount.any())
+
+
 class OffPolicyAgent(Agent):
     """Stores every transition and learns from a batch ``[N, B]`` of the past; ``weight`` ``[N, B]`` averages over it.
 
@@ -171,9 +176,9 @@ class OffPolicyAgent(Agent):
         self._draw = self.noise("replay", (max(self.batch_sizes),), "uniform64", self.batch_sizes)
         self.curiosity = ICM(cfg, sizes, vectors, self.generators("curiosity")) if cfg.curiosity == "icm" else None
 
-    def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor) -> None:
+    def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor | None) -> None:
         self.replay.store(transition)
-        if not active.any():
+        if active is not None and not active.any():
             return
         batch = self.replay.batch(self._draw.at(step))
         if self.curiosity is not None:
@@ -181,7 +186,7 @@ class OffPolicyAgent(Agent):
         self.update(batch, active, step)
 
     @abstractmethod
-    def update(self, batch: Transition, active: Tensor, step: int) -> Tensor:
+    def update(self, batch: Transition, active: Tensor | None, step: int) -> Tensor:
         """One step on a batch ``[N, B]``, the ``step``-th of the training; the losses ``[N]`` before it."""
 
     def memory(self) -> MemberReplay:

@@ -72,7 +72,7 @@ class Tabular(Agent):
         cell = obs.argmax(-1)
         return self.table[torch.arange(len(self.table), device=self.table.device).unsqueeze(1), cell]
 
-    def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor) -> None:
+    def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor | None) -> None:
         obs, action, reward, discount, next_obs = transition
         place = (torch.arange(len(self.table), device=obs.device), obs.argmax(-1), action)
         if self.cfg.curiosity == "count":
@@ -84,9 +84,10 @@ class Tabular(Agent):
             target = sarsa_target(reward, discount, next_q, next_action)
         else:
             target = q_learning_target(reward, discount, next_q)
-        self.updates += active
+        learns = torch.ones_like(over) if active is None else active
+        self.updates += learns
         old = self.table[place]
-        self.table[place] = torch.where(active, old + self.cfg.learning_rate * (target - old), old)
+        self.table[place] = torch.where(learns, old + self.cfg.learning_rate * (target - old), old)
 
     @property
     def num_updates(self) -> Tensor:

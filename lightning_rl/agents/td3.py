@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from lightning_rl.agents.base import Sizes, Transition, descend, frozen, implements, track, varied
 from lightning_rl.agents.optim import MemberAdam
-from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig
+from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig, anything_follows
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.schema import STRICT
 from lightning_rl.functional.value_learning import (
@@ -107,7 +107,7 @@ class TD3(OffPolicyAgent):
         return self.actor(self.actor_params, obs).tanh()
 
     @torch.enable_grad()
-    def update(self, batch: Transition, active: Tensor, step: int) -> Tensor:
+    def update(self, batch: Transition, active: Tensor | None, step: int) -> Tensor:
         """One step of the critics; every ``policy_delay`` steps also of the actor and the targets. The critics' losses."""
         target = self.target(batch, step)
         q = self.critic(self.critic_params, batch.obs, batch.action)
@@ -124,7 +124,7 @@ class TD3(OffPolicyAgent):
     @torch.no_grad()
     def target(self, batch: Transition, step: int) -> Tensor:
         """What the critics shall say ``[N, B]``."""
-        if not batch.discount.any():  # every episode is one step: what comes next would be multiplied by 0
+        if not anything_follows(batch.discount):
             return batch.reward
         noise = smoothing_noise(self._smooth.at(step), self.cfg.target_std, self.cfg.target_clip)
         next_action = self.clip(self.policy(self.actor_target, batch.next_obs, "target", step) + noise)

@@ -94,6 +94,7 @@ class MemberTraining:
         self._episode = torch.zeros(n, dtype=torch.int64, device=agent.device)
         self._return = torch.zeros(n, device=agent.device)
         self._length = torch.zeros(n, dtype=torch.int64, device=agent.device)
+        self._active = self._learners()
 
     @property
     def done(self) -> bool:
@@ -143,6 +144,7 @@ class MemberTraining:
         self.results = Results(**state["results"])
         for name, value in state["loop"].items():
             setattr(self, name, value.to(device))
+        self._active = self._learners()
         if self.done:
             return
         if len(self.members) < len(self._seeds):
@@ -183,7 +185,7 @@ class MemberTraining:
         if self.time_limits_end:
             discount = discount.masked_fill(step.truncated, 0)
         transition = Transition(self.obs, action, step.reward, discount, step.obs)
-        agent.learn(transition, over, self.step, self._episode >= self.learning_starts)
+        agent.learn(transition, over, self.step, self._active)
         self._return += step.reward
         self._length += step.length
         self.step += 1
@@ -191,6 +193,11 @@ class MemberTraining:
         if over.any():
             self.obs = self.envs.reset(over)
             self._episodes_end(over)
+
+    def _learners(self) -> Tensor | None:
+        """Who learns in the episode under way ``[N]``; None: all."""
+        active = self._episode >= self.learning_starts
+        return None if bool(active.all()) else active
 
     def _episodes_end(self, over: Tensor) -> None:
         r = self.results
@@ -209,6 +216,7 @@ class MemberTraining:
         finished = r.stopped[self.members] | (r.episodes[self.members] >= self.max_episodes)
         if finished.any():
             self._leave(finished)
+        self._active = self._learners()
 
     def _judge(self, over: Tensor, members: Tensor, episode: Tensor) -> Tensor:
         if self.score is None:

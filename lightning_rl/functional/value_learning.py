@@ -64,8 +64,7 @@ def weighted_squared_error(prediction: Tensor, target: Tensor, weight: Tensor) -
 
 def epsilon_after(episode: Tensor, start: float, minimum: float, decay: float) -> Tensor:
     """Exploration rate of episode 0, 1, ..: ``start``, then ``start * decay^episode`` but at least ``minimum``."""
-    rate = start * torch.pow(torch.full_like(episode, decay, dtype=torch.float32), episode)
-    return torch.where(episode == 0, torch.full_like(rate, start), rate.clamp(min=minimum))
+    return torch.where(episode == 0, start, (start * torch.pow(decay, episode)).clamp(min=minimum))
 
 
 def epsilon_greedy(q: Tensor, epsilon: Tensor, noise: Tensor) -> Tensor:

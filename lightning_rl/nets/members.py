@@ -16,7 +16,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal, NamedTuple, cast
 
 import torch
@@ -32,6 +32,8 @@ _PRELU_SLOPE = 0.25
 _NORM_EPS = 1e-5
 _NORMAL_2 = 0.9772498680518208  # P(standard normal < 2)
 _LEAK = 0.01
+_MOST_KEPT = 32
+_KEPT: dict[tuple[Any, ...], Layers] = {}  # a block whose views are kept stays in memory, so no other can lie at its place
 _ONE = torch.ones(())  # a number would be made into a tensor at every call
 
 
@@ -50,7 +52,12 @@ class Activation(NamedTuple):
 def _tanh_of_half(z: Tensor) -> None:
     """``tanh x = 2 sigmoid(2 x) - 1``, within 2e-7: about as fast as ``torch.tanh`` or, on some CPUs, four times as fast."""
     z.sigmoid_()
-    torch.add(torch.full((), -1.0, dtype=z.dtype, device=z.device), z, alpha=2, out=z)
+    torch.add(_minus_one(z.dtype, z.device), z, alpha=2, out=z)
+
+
+@cache
+def _minus_one(dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.full((), -1.0, dtype=dtype, device=device)
 
 
 def _elu(z: Tensor) -> None:
@@ -93,8 +100,10 @@ class Layer(NamedTuple):
 
 Layers = tuple[Layer, ...]
 
-Pullback = Callable[..., tuple[Tensor, Tensor | None]]
-"""``(grad [N, B, O], want_x=False) -> (gradient to params [N, D], that to x [N, B, I] or None)``."""
+Pullback = Callable[..., Tensor | None]
+"""``(grad [N, B, O], into [N, D], want_x=False)``: writes the gradient to params ``into`` a block; gives that to x
+``[N, B, I]``, if wanted.
+"""
 
 
 class _Piece(NamedTuple):
@@ -182,21 +191,29 @@ class MemberMLP:
             found[piece.layer][piece.name] = columns.view(len(params), *piece.shape)
         return tuple(Layer(**each, weight_t=each["weight"].mT, bias_t=each["bias"].mT) for each in found)
 
+    def _kept_layers(self, params: Tensor) -> Layers:
+        """``layers`` without a gradient, made once for the blocks used last: views cost more than the products of a small net."""
+        key = (self, params.data_ptr(), params.shape, params.stride(0), params.dtype, params.device)
+        if key not in _KEPT:
+            if len(_KEPT) == _MOST_KEPT:
+                _KEPT.clear()
+            _KEPT[key] = self.layers(params.detach())
+        return _KEPT[key]
+
     def __call__(self, params: Tensor, x: Tensor) -> Tensor:
         """Member ``n`` applied to its own inputs: params ``[N, D]``, x ``[N, B, in_size]`` -> ``[N, B, out_size]``."""
         if torch.is_grad_enabled() and (params.requires_grad or x.requires_grad):
             return cast(Tensor, _MLPFunction.apply(params, x, self))
-        return self.forward(self.layers(params), x)[0]
+        return self.forward(self._kept_layers(params), x)[0]
 
     @torch.no_grad()
     def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, Pullback]:
         """The output, and what turns the gradient to it into those to params and to x (vector-Jacobian product)."""
-        layers = self.layers(params)
+        layers = self._kept_layers(params)
         out, saved = self.forward(layers, x)
 
-        def pullback(grad: Tensor, want_x: bool = False) -> tuple[Tensor, Tensor | None]:
-            to_params = torch.empty_like(params)
-            return to_params, self.backward(layers, saved, grad, self.layers(to_params), want_x)
+        def pullback(grad: Tensor, into: Tensor, want_x: bool = False) -> Tensor | None:
+            return self.backward(layers, saved, grad, self._kept_layers(into), want_x)
 
         return out, pullback
 
@@ -323,7 +340,7 @@ class _MLPFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, params: Tensor, x: Tensor, net: MemberMLP) -> Tensor:
-        out, saved = net.forward(net.layers(params), x)
+        out, saved = net.forward(net._kept_layers(params), x)
         ctx.net = net
         ctx.save_for_backward(params, *saved)
         return out
@@ -335,7 +352,7 @@ class _MLPFunction(torch.autograd.Function):
         want_params, want_x, _ = ctx.needs_input_grad
         to_params = torch.empty_like(params) if want_params else None
         into = None if to_params is None else ctx.net.layers(to_params)
-        return to_params, ctx.net.backward(ctx.net.layers(params), saved, grads[0], into, want_x), None
+        return to_params, ctx.net.backward(ctx.net._kept_layers(params), saved, grads[0], into, want_x), None
 
 
 def _linear(layer: Layer, x: Tensor, scale: float, rows: bool) -> Tensor:

@@ -80,12 +80,12 @@ class DuelingNet:
         v, to_value = value.vjp(b, z)
         adv, to_advantage = advantage.vjp(c, z)
 
-        def pullback(grad: Tensor, want_x: bool = False) -> tuple[Tensor, Tensor | None]:
+        def pullback(grad: Tensor, into: Tensor, want_x: bool = False) -> Tensor | None:
+            into_a, into_b, into_c = into.split([part.size for part in self.parts], dim=1)
             # The gradient to the advantages is centred as the advantages are: their mean is taken from them.
-            to_b, z_by_value = to_value(grad.sum(-1, keepdim=True), True)
-            to_c, z_by_advantage = to_advantage(self.combine(torch.zeros_like(v), grad), True)
-            to_a, to_x = to_features(cast(Tensor, z_by_value) + cast(Tensor, z_by_advantage), want_x)
-            return torch.cat([to_a, to_b, to_c], dim=1), to_x
+            z_by_value = to_value(grad.sum(-1, keepdim=True), into_b, True)
+            z_by_advantage = to_advantage(self.combine(torch.zeros_like(v), grad), into_c, True)
+            return to_features(cast(Tensor, z_by_value) + cast(Tensor, z_by_advantage), into_a, want_x)
 
         return self.combine(v, adv), pullback
 

@@ -101,24 +101,12 @@ def test_adam_with_unscaled_decay_is_the_formula_to_the_last_digits():
     for i in range(200):
         grad = torch.randn(1, 64, dtype=torch.float64, generator=torch.Generator().manual_seed(i))
         params.grad = grad
-        adam.step(members=slice(0, 1))
+        adam.step()
         m, v = b1 * m + (1 - b1) * grad, b2 * v + (1 - b2) * grad.square()
         mean, square = m / (1 - b1 ** (i + 1)), v / (1 - b2 ** (i + 1))
         x = x - alpha * mean / (square.sqrt() + eps) - decay * x
     torch.testing.assert_close(params.data, x, rtol=0, atol=1e-12)
     assert adam.num_steps.tolist() == [200]
-
-
-def test_groups_of_members_step_as_all_together():
-    start, grads = torch.randn(3, 64), torch.randn(5, 3, 64)
-    together, apart = (torch.nn.Parameter(start.clone()) for _ in range(2))
-    stack, groups = (MemberAdam(params, 1e-3, (0.9, 0.99), 1e-5, 1e-6) for params in (together, apart))
-    for grad in grads:
-        together.grad = apart.grad = grad
-        stack.step()
-        for members in (slice(0, 2), slice(2, 3)):
-            groups.step(members=members)
-    assert torch.equal(together, apart)
 
 
 def test_imagined_steps_are_joined_step_after_step():

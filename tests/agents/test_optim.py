@@ -68,15 +68,14 @@ def test_inactive_members_do_not_change_at_all_whatever_their_gradient(bad, max_
 def test_members_that_always_step_together_take_one_pass(decay):
     """As members that step apart, and as ``torch.optim.AdamW`` with a decay that is scaled by the learning rate."""
     one, two, three = (nn.Parameter(torch.linspace(-1, 1, N * D).view(N, D)) for _ in range(3))
-    together, apart = (MemberAdam(x, 0.02, (0.9, 0.99), 1e-5, decay, 0.5) for x in (one, two))
+    together, apart = (MemberAdam(x, rate, (0.9, 0.99), 1e-5, decay, 0.5) for x, rate in ((one, 0.02), (two, [0.02] * N)))
     known = torch.optim.AdamW([three], 0.02, (0.9, 0.99), 1e-5, decay / 0.02)
     for grad in gradients(20):
         for x in (one, two):
             x.grad = grad.clone()
         norm = grad.norm(dim=1, keepdim=True)
         three.grad = grad * (0.5 / (norm + 1e-6)).clamp(max=1)
-        together.step(members=slice(0, 2))
-        together.step(members=slice(2, N))
+        together.step()
         apart.step(active=torch.ones(N, dtype=torch.bool))
         known.step()
     assert together.num_steps.tolist() == apart.num_steps.tolist() == [20] * N

@@ -158,9 +158,10 @@ def test_the_passes_by_hand_are_those_of_autograd(net, batch):
     to_params, to_x = torch.autograd.grad(expected, leaves, to_out)
     out, pullback = net.vjp(params, x)
     torch.testing.assert_close(out, expected.detach(), rtol=1e-5, atol=1e-5)
-    for got, wanted in zip(pullback(to_out, want_x=True), (to_params, to_x), strict=True):
-        torch.testing.assert_close(got, wanted, rtol=1e-3, atol=1e-4)
-    assert pullback(to_out)[1] is None
+    into = torch.full_like(params, torch.nan)
+    torch.testing.assert_close(pullback(to_out, into, want_x=True), to_x, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(into, to_params, rtol=1e-3, atol=1e-4)
+    assert pullback(to_out, into) is None
     leaves = params.clone().requires_grad_(), x.clone().requires_grad_()
     for got, wanted in zip(torch.autograd.grad(net(*leaves), leaves, to_out), (to_params, to_x), strict=True):
         torch.testing.assert_close(got, wanted, rtol=1e-3, atol=1e-4)
@@ -175,9 +176,20 @@ def test_passes_of_one_network_can_be_joined():
     layers = net.layers(params)
     passes = [net.forward(layers, part)[1] for part in x.split([1, 19, 20], dim=1)]
     joined = [torch.cat(tensors, dim=-1) for tensors in zip(*passes, strict=True)]
-    into = torch.zeros_like(params)
+    into, at_once = torch.zeros_like(params), torch.zeros_like(params)
     net.backward(layers, joined, to_out, net.layers(into))
-    torch.testing.assert_close(into, net.vjp(params, x)[1](to_out)[0], rtol=1e-4, atol=1e-5)
+    net.vjp(params, x)[1](to_out, at_once)
+    torch.testing.assert_close(into, at_once, rtol=1e-4, atol=1e-5)
+
+
+def test_views_are_kept_of_the_right_block():
+    """However many blocks come and go, and wherever they lie."""
+    net = MemberMLP(1, (), 1)
+    for number in range(100):
+        params = torch.full((1 + number % 2, net.size), float(number))
+        for change in (0, 1):
+            params += change
+            assert net(params, torch.ones(len(params), 1, 1)).flatten().tolist() == [2.0 * (number + change)] * len(params)
 
 
 def test_truncated_normal_weights_and_biases_of_zero():
@@ -197,7 +209,9 @@ def test_the_pullback_of_a_dueling_network_is_that_of_autograd(combine):
     out, pullback = net.vjp(params, x)
     expected = net(*leaves)
     torch.testing.assert_close(out, expected.detach())
-    for got, wanted in zip(pullback(to_q, want_x=True), torch.autograd.grad(expected, leaves, to_q), strict=True):
+    into = torch.full_like(params, torch.nan)
+    to_x = pullback(to_q, into, want_x=True)
+    for got, wanted in zip((into, to_x), torch.autograd.grad(expected, leaves, to_q), strict=True):
         torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-6)
 
 
