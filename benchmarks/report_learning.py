@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lightning_rl.lab.figures.style import big_numbers, caption, colour, panels
+from lightning_rl.lab.figures.style import big_numbers, colour, describe, panels
 
 FOLDER = Path(__file__).resolve().parent.parent / "results" / "members"
 NAMES = {"ours": "ours, stacked", "sb3": "Stable-Baselines3"}
@@ -66,7 +66,7 @@ def draw(found: dict[str, dict[str, Curves]]) -> None:
         axis.set(title=task, xlabel="decisions", ylabel="mean return of greedy tests")
         big_numbers(axis.xaxis)
         axis.legend()
-    caption(figure, "Thin: seeds; thick: their mean. Equal hyper-parameters and budgets.")
+    describe(figure, "", "Thin: seeds; thick: their mean. Equal hyper-parameters and budgets.")
     figure.savefig(FOLDER / "learning.png")
     figure.savefig(FOLDER / "learning.svg")
 

@@ -1,4 +1,4 @@
-"""What ``lightning-rl NAME ...`` does besides training, searching and evaluating: one line per command.
+"""What ``lightning-rl NAME ...`` does besides training, searching and evaluating.
 
 Nothing is imported for a command before it is used.
 """
@@ -8,37 +8,30 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from lightning_rl.core.arguments import Group, Tool
+from lightning_rl.core.arguments import Group, Tool, argument, checked_path
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import unknown
 from lightning_rl.flags import SUMMARIES
 from lightning_rl.lab.figures.registry import FIGURES
 from lightning_rl.lab.protocols.registry import PROTOCOLS
+from lightning_rl.lab.reports.registry import REPORTS
 
-_REPORTS = "lightning_rl.lab.reports"
 
-
-def _refresh(arguments: argparse.Namespace) -> None:
+def _refresh(given: argparse.Namespace) -> None:
     from lightning_rl.lab.reports.docs import refresh
 
-    refresh(arguments.files, use)
+    refresh(given.files, use)
 
 
 TOOLS: dict[str, Tool | Group] = {
     "proxies": Group("judge trained proxies, into a results CSV", PROTOCOLS),
     "figures": Group("draw a figure from run directories or results CSVs", FIGURES),
-    "report": Tool("one self-contained HTML page about runs", f"{_REPORTS}.page", "show"),
-    "runs": Tool(
-        "a table of all runs: method, environment, seed, steps, last and best return, state", f"{_REPORTS}.listing", "show"
+    **REPORTS,
+    "docs": Tool(
+        "refresh the tables in Markdown files that commands have made", _refresh,
+        (argument("files", "Markdown file", type=checked_path, nargs="+", metavar="FILE"),),
     ),
-    "compare": Tool(
-        "difference of two methods with its interval, and probability of improvement", f"{_REPORTS}.compare", "show"
-    ),
-    "config": Tool(
-        "the keys of a method's config with their values and sources, as Markdown", f"{_REPORTS}.config_table", "show"
-    ),
-    "docs": Tool("refresh the tables in Markdown files that commands have made", f"{_REPORTS}.docs", _refresh),
-}
+}  # fmt: skip
 OLD_NAMES = {"evaluate": "proxies"}
 
 

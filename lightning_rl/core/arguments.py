@@ -70,6 +70,13 @@ def number(text: str) -> float:
     return value
 
 
+def positive(text: str) -> float:
+    """The type of a number above 0."""
+    if not (value := number(text)) > 0:
+        raise argparse.ArgumentTypeError(f"{text} must be a number above 0")
+    return value
+
+
 count = whole(1, WHOLE)
 non_negative = whole(0, WHOLE)
 
@@ -92,35 +99,49 @@ def check_folder_name(flag: str, name: str) -> None:
         )
 
 
-def add_force(parser: argparse._ActionsContainer, out: str = "OUT") -> None:
+@dataclass(frozen=True)
+class Argument:
+    """A flag, or without dashes a word, of a command, and what argparse is told of it."""
+
+    names: tuple[str, ...]
+    options: Mapping[str, Any]
+
+
+def argument(names: str, help: str, **options: Any) -> Argument:
+    """An ``Argument`` with one line about it. names: one, or several with spaces between."""
+    return Argument(tuple(names.split()), {**options, "help": help})
+
+
+def force(out: str = "OUT") -> Argument:
     """``--force``."""
-    parser.add_argument("--force", action="store_true", help=f"overwrite {out} even if another program wrote it")
+    return argument("--force", f"overwrite {out} even if another program wrote it", action="store_true")
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A command of its own: one line about it, and where it is.
+    """A command of its own.
 
-    module: imported when the command is used; ``add_arguments(parser)`` in it adds the flags.
-    run: the function in it that takes the arguments, or another one that does.
+    summary: one line about it; run: a function that takes the arguments, as ``module:name`` imported when it is used.
     """
 
     summary: str
-    module: str
-    run: str | Callable[[argparse.Namespace], None] = "run"
-    add_arguments: str = "add_arguments"
+    run: str | Callable[[argparse.Namespace], None]
+    arguments: Sequence[Argument]
 
     def use(self, prog: str, words: Sequence[str]) -> None:
         """Runs the command, which is called ``prog``, with the words after it; UserError for what cannot be done."""
         parser = Parser(prog=prog, description=self.summary)
-        run = self.prepare(parser)
-        run(parser.parse_args(words))
+        for each in self.arguments:
+            parser.add_argument(*each.names, **each.options)
+        self.call(parser.parse_args(words))
 
-    def prepare(self, parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], None]:
-        """Adds the flags of the command; what is to be done with the arguments."""
-        module = importlib.import_module(self.module)
-        getattr(module, self.add_arguments)(parser)
-        return getattr(module, self.run) if isinstance(self.run, str) else self.run
+    def call(self, given: argparse.Namespace) -> None:
+        """Does what the arguments ask for."""
+        if isinstance(self.run, str):
+            module, _, name = self.run.partition(":")
+            getattr(importlib.import_module(module), name)(given)
+        else:
+            self.run(given)
 
 
 @dataclass(frozen=True)

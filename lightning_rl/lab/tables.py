@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import math
 from collections.abc import Sequence
@@ -73,8 +72,3 @@ def save_table(out: Out, table: pd.DataFrame, name: str) -> Path:
     path = out.path if out.path.suffix == ".csv" else out.path.with_name(f"{out.path.name}-{name}.csv")
     out.write(File(path, csv_text(table), owned_table(table.columns)))
     return path
-
-
-def add_markdown(parser: argparse.ArgumentParser) -> None:
-    """``--markdown``."""
-    parser.add_argument("--markdown", action="store_true", help="print a table for a README instead of writing OUT")

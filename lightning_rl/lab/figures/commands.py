@@ -12,16 +12,10 @@ import pandas as pd
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.outputs import Out
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.csv_files import read_csv
+from lightning_rl.lab.figures.csv_files import read_csv, require
 from lightning_rl.lab.figures.runs import read_sources
 
 COLUMNS = ["run", "command", "commanded", "obtained_mean", "obtained_sd"]
-
-
-def sweep_table(report: Mapping[str, Any]) -> pd.DataFrame:
-    """The rows of one ``--eval_command sweep``."""
-    label = f"{Path(report['checkpoint']).parent.name}, {report['env_steps']:,} steps"
-    return pd.DataFrame(report["rows"]).assign(run=label, command=report["command_name"])[COLUMNS]
 
 
 def draw_sweeps(out: Out, table: pd.DataFrame, title: str) -> None:
@@ -31,33 +25,31 @@ def draw_sweeps(out: Out, table: pd.DataFrame, title: str) -> None:
     runs = table.groupby("run", sort=False)
     for index, (label, rows) in enumerate(runs):
         x, mean, sd = (rows[column].to_numpy(float) for column in COLUMNS[2:])
-        colour = style.colour(index)
-        axes.plot(x, mean, marker="o", markersize=4, color=colour, label=label)
-        axes.fill_between(x, mean - sd, mean + sd, color=colour, alpha=0.5 / (len(runs) + 1), linewidth=0)
+        band, alpha = (mean - sd, mean + sd), 0.5 / (len(runs) + 1)
+        style.banded_line(axes, x, mean, *band, style.colour(index), alpha, marker="o", markersize=4, label=label)
     if name == "return":
         start = float(table["commanded"].iloc[0])
         axes.axline((start, start), slope=1, color="grey", linestyle=":", label="obtained = commanded")
     units = "return" if name == "return" else f"{name} (standard deviations)"
     axes.set(xlabel=f"commanded {units}", ylabel="obtained return")
     axes.legend(loc="best")
-    style.heading(figure, title)
     count = f"{len(runs)} runs" if len(runs) > 1 else "one run"
-    style.caption(figure, f"{count}; mean and standard deviation of the episodes of each command")
+    style.describe(figure, title, f"{count}; mean and standard deviation of the episodes of each command")
     style.save(figure, out, table)
 
 
 def draw_sweep(out: Out, report: Mapping[str, Any]) -> None:
     """OUT.png, OUT.svg and OUT.csv of one sweep."""
     title = f"{report['implementation']} on {report['gamename']}: {report['episodes']} episodes per command, actions sampled"
-    draw_sweeps(out, sweep_table(report), title)
+    run = f"{Path(report['checkpoint']).parent.name}, {report['env_steps']:,} steps"
+    draw_sweeps(out, pd.DataFrame(report["rows"]).assign(run=run, command=report["command_name"])[COLUMNS], title)
 
 
 def read_sweep(path: Path, label: str | None) -> pd.DataFrame:
     """A ``sweep.csv``, or that of a run directory; the label names its runs."""
     table = read_csv(path / "sweep.csv" if path.is_dir() else path, COLUMNS[2:])
-    table = table.assign(**{name: value for name, value in (("command", "return"), ("run", path.stem)) if name not in table})
-    if missing := [name for name in COLUMNS if name not in table]:
-        raise UserError(f"it lacks the column {', '.join(missing)}")
+    table = pd.DataFrame({"command": "return", "run": path.stem}, table.index).assign(**table)
+    require(table, COLUMNS)
     names = table["run"].astype(str)
     if label is not None:
         names = pd.Series(label, table.index) if names.nunique() == 1 else f"{label} " + names
@@ -68,17 +60,12 @@ def read_sweeps(sources: Sequence[str]) -> pd.DataFrame:
     """The sweeps of all sources that have one; UserError if none has, or their commands differ."""
     nothing = "no source has a sweep.csv; make one with --eval_agent CKPT --eval_command sweep"
     table = read_sources(sources, read_sweep, None, nothing)
-    names = list(dict.fromkeys(table["command"]))
+    names = table["command"].unique()
     if len(names) > 1:
         raise UserError(f"sweeps of different commands ({' and '.join(names)}) do not share an axis; draw them apart")
     return table
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of ``commands``."""
-    style.add_sources(parser)
-
-
-def draw(arguments: argparse.Namespace) -> None:
+def draw(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
-    draw_sweeps(arguments.out, read_sweeps(arguments.sources), arguments.title)
+    draw_sweeps(given.out, read_sweeps(given.sources), given.title)

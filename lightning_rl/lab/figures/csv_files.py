@@ -33,6 +33,13 @@ def read_csv(path: Path, numbers: Sequence[str] = (), lists: Sequence[str] = (),
     return table
 
 
+def require(table: pd.DataFrame, columns: Sequence[str], remedy: str = "") -> None:
+    """UserError where a table lacks one of the columns. remedy: what to do; without one its columns are named."""
+    if missing := [name for name in columns if name not in table]:
+        known = ", ".join(map(str, table))
+        raise UserError(f"it lacks the column {', '.join(missing)}; {remedy or f'its columns: {known}'}")
+
+
 def _text(content: bytes) -> str:
     before, nul, _ = content.partition(b"\0")
     if nul:

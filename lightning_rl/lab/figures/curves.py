@@ -1,4 +1,8 @@
-"""Learning curves: every seed thin, mean, interquartile mean and 95 % band over seeds, beside published curves."""
+"""Learning curves: every seed thin, mean, interquartile mean and 95 % band over seeds, beside published curves.
+
+Beside them, where asked for, the area under each: the mean of the curve over the steps that all runs of an environment have, in
+the unit of the curve, with its interval over seeds.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +17,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.csv_files import read_csv
-from lightning_rl.lab.figures.groups import LABELS, Group, add_bin, add_group_arguments, read_groups
-from lightning_rl.lab.figures.runs import AXES, split_label
+from lightning_rl.lab.figures.csv_files import read_csv, require
+from lightning_rl.lab.figures.groups import LABELS, Group, read_groups
+from lightning_rl.lab.figures.registry import AXES
+from lightning_rl.lab.figures.runs import split_label
 from lightning_rl.lab.scalars import Floats
+from lightning_rl.lab.tables import put_rows, save_table
 
-Row = tuple[str, str, str, float, float]
-"""gamename, group, run, x, value."""
+LINES = (
+    "thin: single seeds; thick: their mean; dotted: interquartile mean (from ten seeds on); "
+    "band (from three): 95 % interval of the mean"
+)
+AREA_COLUMNS = ("gamename", "group", "seeds", "steps", "mean", "low", "high")
 
 
 @dataclass(frozen=True)
@@ -36,46 +46,8 @@ def read_reference(source: str, axis: str) -> Reference:
     """``CSV:LABEL`` with columns ``axis`` and value."""
     path, label = split_label(source)
     table = read_csv(path, (axis, "value"))
-    if missing := [name for name in (axis, "value") if name not in table]:
-        raise UserError(f"--reference '{path}' lacks the column {', '.join(missing)}; it has: {', '.join(table.columns)}")
+    require(table, (axis, "value"), f"--reference '{path}' has: {', '.join(map(str, table))}")
     return Reference(label or path.stem, table[axis].to_numpy(float), table["value"].to_numpy(float))
-
-
-def draw_group(axes: Axes, game: str, group: Group, colour: str) -> list[Row]:
-    """One group: thin lines of its runs, and over several seeds its statistics; the rows of the CSV."""
-    several = len(group.seeds) > 1
-    lines = {f"seed_{seed}": (group.x, values) for seed, values in zip(group.seeds, group.values, strict=True)}
-    for values in group.values:
-        mark, alpha, width = style.marker(values), 0.3 if several else 1, 0.7 if several else 1.5
-        axes.plot(group.x, values, color=colour, alpha=alpha, linewidth=width, marker=mark)
-    axes.plot([], [], color=colour, linewidth=2.0, label=f"{group.label}, {style.seeds_text([len(group.seeds)])}")
-    if several and (statistics := group.statistics()):
-        band = (statistics["low"][0], statistics["low"][1], statistics["high"][1])
-        mark = style.marker(statistics["mean"][1])
-        if len(group.seeds) > 2:  # the interval of two is so wide that nothing else would be seen
-            axes.fill_between(*band, color=colour, alpha=0.18, linewidth=0)
-            if mark:
-                axes.vlines(*band, color=colour, alpha=0.5, linewidth=4)
-        axes.plot(*statistics["mean"], color=colour, linewidth=2.0, marker=mark)
-        if "iqm" in statistics:
-            axes.plot(*statistics["iqm"], color=colour, linewidth=1.2, linestyle=":")
-        lines |= statistics
-    return [row for run, points in lines.items() for row in _rows(game, group.label, run, *points)]
-
-
-def draw_references(axes: Axes, game: str, references: Sequence[Reference], end: float) -> list[Row]:
-    """Published curves up to ``end``, dashed; the rows of the CSV."""
-    rows = []
-    for reference, colour in zip(references, style.REFERENCE_COLOURS * len(references), strict=False):
-        inside = reference.x <= end
-        x, value = reference.x[inside], reference.value[inside]
-        axes.plot(x, value, color=colour, linestyle="--", linewidth=1.4, label=reference.label)
-        rows += _rows(game, reference.label, "reference", x, value)
-    return rows
-
-
-def _rows(game: str, label: str, run: str, x: Floats, value: Floats) -> list[Row]:
-    return [(game, label, run, float(a), float(b)) for a, b in zip(x, value, strict=True) if np.isfinite(b)]
 
 
 @dataclass(frozen=True)
@@ -89,57 +61,122 @@ class Look:
     legend: Any = "best"
 
 
+def draw_group(axes: Axes, group: Group, colour: str) -> dict[str, tuple[Floats, Floats]]:
+    """One group: thin lines of its runs, and over several seeds its statistics; (x, value) of all lines."""
+    several = len(group.seeds) > 1
+    lines = {f"seed_{seed}": (group.x, values) for seed, values in zip(group.seeds, group.values, strict=True)}
+    for values in group.values:
+        mark, alpha, width = style.marker(values), 0.3 if several else 1, 0.7 if several else 1.5
+        axes.plot(group.x, values, color=colour, alpha=alpha, linewidth=width, marker=mark)
+    axes.plot([], [], color=colour, linewidth=2.0, label=f"{group.label}, {style.counted([len(group.seeds)])}")
+    if several and (statistics := group.statistics()):
+        band = (statistics["low"][0], statistics["low"][1], statistics["high"][1])
+        mark = style.marker(statistics["mean"][1])
+        if len(group.seeds) > 2:  # the interval of two is so wide that nothing else would be seen
+            axes.fill_between(*band, color=colour, alpha=0.18, linewidth=0)
+            if mark:
+                axes.vlines(*band, color=colour, alpha=0.5, linewidth=4)
+        axes.plot(*statistics["mean"], color=colour, linewidth=2.0, marker=mark)
+        if "iqm" in statistics:
+            axes.plot(*statistics["iqm"], color=colour, linewidth=1.2, linestyle=":")
+        lines |= statistics
+    return lines
+
+
+def draw_panel(axes: Axes, game: str, groups: Sequence[Group], look: Look, references: Sequence[Reference] = ()) -> pd.DataFrame:
+    """The groups of an environment, and published curves up to their end, dashed; the rows of the CSV."""
+    lines = {(group.label, run): line for index, group in enumerate(groups)
+             for run, line in draw_group(axes, group, style.colour(index)).items()}  # fmt: skip
+    for reference, colour in zip(references, style.REFERENCE_COLOURS * len(references), strict=False):
+        inside = reference.x <= groups[0].x[-1]
+        line = (reference.x[inside], reference.value[inside])
+        axes.plot(*line, color=colour, linestyle="--", linewidth=1.4, label=reference.label)
+        lines[reference.label, "reference"] = line
+    axes.set(xlabel=AXES[look.axis], ylabel=look.ylabel or LABELS.get(look.tag, look.tag), title=game)
+    style.big_numbers(axes.xaxis)
+    parts = [pd.DataFrame({"gamename": game, "group": label, "run": run, look.axis: x, "value": value})
+             for (label, run), (x, value) in lines.items()]  # fmt: skip
+    return pd.concat(parts).dropna()
+
+
 def curves_figure(
     games: Mapping[str, Sequence[Group]], width: float, look: Look, references: Sequence[Reference] = ()
 ) -> tuple[Figure, pd.DataFrame]:
     """One panel per environment, and the numbers of all its lines."""
     figure, panels = style.panels(len(games))
-    rows: list[Row] = []
+    parts = []
     for axes, (game, groups) in zip(panels, games.items(), strict=True):
-        for index, group in enumerate(groups):
-            rows += draw_group(axes, game, group, style.colour(index))
-        rows += draw_references(axes, game, references, groups[0].x[-1])
-        axes.set(xlabel=AXES[look.axis].label, ylabel=look.ylabel or LABELS.get(look.tag, look.tag))
+        parts.append(draw_panel(axes, game, groups, look, references))
         axes.set_title(game if len(games) > 1 or not look.title else "")
-        style.big_numbers(axes.xaxis)
         axes.legend(loc=look.legend)
-    if look.title:
-        style.heading(figure, look.title)
     counts = [len(group.seeds) for groups in games.values() for group in groups]
-    lines = "; thin: single seeds; thick: their mean; dotted: interquartile mean (from ten seeds on)"
-    lines += "; band (from three): 95 % interval of the mean"
-    seeds = style.seeds_text(counts) + (lines if max(counts) > 1 else "")
-    style.caption(figure, f"{seeds}; averaged over bins of {width:,.6g}.")
-    return figure, rows_table(rows, look.axis)
+    seeds = style.counted(counts) + (f"; {LINES}" if max(counts) > 1 else "")
+    style.describe(figure, look.title, f"{seeds}; averaged over bins of {width:,.6g}.")
+    return figure, pd.concat(parts, ignore_index=True)
 
 
-def rows_table(rows: Sequence[Row], axis: str) -> pd.DataFrame:
-    """The CSV of a figure of curves."""
-    return pd.DataFrame(rows, columns=["gamename", "group", "run", axis, "value"])
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of ``curves``."""
-    style.add_sources(parser)
-    add_group_arguments(parser)
-    add_bin(parser)
-    add_reference(parser)
-    parser.add_argument("--ylabel", default="", help="of the vertical axis, with its unit (default: that of the scalar)")
-    parser.add_argument("--legend", default="best", metavar="PLACE", help="e.g. 'lower right' (default: best)")
-
-
-def add_reference(parser: argparse.ArgumentParser) -> None:
-    """``--reference``."""
-    parser.add_argument(
-        "--reference", action="append", default=[], metavar="CSV[:LABEL]",
-        help="published curve with columns of the axis and value; repeatable",
-    )  # fmt: skip
-
-
-def draw(arguments: argparse.Namespace) -> None:
+def draw(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
-    references = [read_reference(source, arguments.x) for source in arguments.reference]
-    games, width = read_groups(arguments)
-    look = Look(arguments.tag, arguments.x, arguments.title, arguments.ylabel, arguments.legend)
+    references = [read_reference(source, given.x) for source in given.reference]
+    games, width = read_groups(given)
+    look = Look(given.tag, given.x, given.title, given.ylabel, given.legend)
     figure, table = curves_figure(games, width, look, references)
-    style.save(figure, arguments.out, table)
+    style.save(figure, given.out, table)
+
+
+def areas(groups: Sequence[Group]) -> list[tuple[str, int, float, float, float, float]]:
+    """(label, seeds, end, mean, low, high) of each group: the mean over the bins that every run of all groups has.
+
+    low, high: 95 % interval over seeds, nan for a single one.
+    """
+    whole = np.logical_and.reduce([np.isfinite(group.values).all(axis=0) for group in groups])
+    if not whole.any():
+        raise UserError("the runs have no part of the axis in common; compare runs that overlap")
+    end = float(groups[0].x[whole][-1])
+    rows = []
+    for group in groups:
+        mean, low, high = mean_interval(group.values[:, whole].mean(axis=1))
+        rows.append((group.label, len(group.seeds), end, float(mean), float(low), float(high)))
+    return rows
+
+
+def draw_areas(axes: Axes, rows: Sequence[tuple[str, int, float, float, float, float]]) -> None:
+    """One bar for each group, from nothing to its area, and the interval. They are the legend of the curves as well."""
+    for index, (_, _, _, mean, low, high) in enumerate(rows):
+        error = np.nan_to_num([[mean - low], [high - mean]])
+        axes.barh(index, mean, xerr=error, color=style.colour(index), alpha=0.8, capsize=4)
+    labels = [f"{label}, {style.counted([seeds])}" for label, seeds, *_ in rows]
+    axes.set(yticks=range(len(rows)), yticklabels=labels, xlabel="mean over the steps (area under the curve)")
+    axes.invert_yaxis()
+
+
+def read_line(text: str) -> tuple[float, str]:
+    """``VALUE:LABEL``, e.g. ``1.6:random policy``."""
+    value, _, label = text.partition(":")
+    try:
+        return float(value), label
+    except ValueError as error:
+        raise UserError(f"--line '{text}': '{value}' is not a number; write VALUE:LABEL") from error
+
+
+def draw_with_areas(given: argparse.Namespace) -> None:
+    """OUT.png, OUT.svg and OUT.csv of the curves, and OUT-areas.csv."""
+    lines = [read_line(text) for text in given.line]
+    games, width = read_groups(given)
+    figure, panels = style.panels(2 * len(games))
+    parts, table = [], []
+    for (game, groups), left, right in zip(games.items(), panels[::2], panels[1::2], strict=True):
+        parts.append(draw_panel(left, game, groups, Look(given.tag, given.x)))
+        for value, label in lines:
+            left.axhline(value, color="black", linestyle=":", linewidth=1)
+            left.annotate(label, (0.01, value), xycoords=("axes fraction", "data"), fontsize=8, va="bottom")
+        bars = areas(groups)
+        draw_areas(right, bars)
+        table += [(game, *bar) for bar in bars]
+    seeds = style.counted(len(group.seeds) for groups in games.values() for group in groups)
+    style.describe(figure, given.title, f"{seeds}; {LINES}; bars: the same interval; averaged over bins of {width:,.6g}.")
+    style.save(figure, given.out, pd.concat(parts, ignore_index=True))
+    beside = given.out.at(style.stem(given.out.path))
+    path = save_table(beside, pd.DataFrame(table, columns=list(AREA_COLUMNS)), "areas")
+    shown = [[f"{cell:,.3f}" if isinstance(cell, float) else str(cell) for cell in row] for row in table]
+    put_rows([AREA_COLUMNS, *shown], f"area under {given.tag}: {path}")

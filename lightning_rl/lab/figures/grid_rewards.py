@@ -85,15 +85,10 @@ def draw_visits(axes: Axes, cells: pd.DataFrame, title: str) -> PolyCollection:
     return shades
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of ``grid-rewards``."""
-    style.add_sources(parser)
-
-
-def draw(arguments: argparse.Namespace) -> None:
+def draw(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
-    table = read_protocol(arguments.sources, COLUMNS, "grid-rewards")
-    kinds, agent = ordered(table["trained_on"], FIRST), str(table["agent"].iloc[0])
+    table = read_protocol(given.sources, COLUMNS, "grid-rewards")
+    kinds, first = ordered(table["trained_on"], FIRST), table.iloc[0]
     means = mean_values(table)
     height, width = int(table["row"].max()) + 1, int(table["column"].max()) + 1
     each = min(0.62 * width + 1.6, 9.0)
@@ -103,12 +98,12 @@ def draw(arguments: argparse.Namespace) -> None:
         cells = means[means["trained_on"] == kind]
         paid = draw_rewards(left, cells[cells["quantity"] == "reward"], f"{kind}: reward")
         figure.colorbar(paid, ax=left, label="reward of the action", extend="min", shrink=0.75)
-        visits = draw_visits(right, cells[cells["quantity"] == "visits"], f"{kind}: where {agent} agents are")
+        visits = draw_visits(right, cells[cells["quantity"] == "visits"], f"{kind}: where {first['agent']} agents are")
         figure.colorbar(visits, ax=right, label="share of visits", shrink=0.75)
-    style.heading(figure, arguments.title or f"Learned rewards on {table['gamename'].iloc[0]}")
     proxies = "; ".join(f"{kind}: {table[table['trained_on'] == kind]['proxy'].nunique()}" for kind in kinds if kind != "real")
-    agents = int(table["agents"].iloc[0])
-    text = f"Mean over reward networks ({proxies}). A triangle is the action towards its side; steps into a hole (O) may lie "
-    style.caption(figure, text + f"below the colours' range. Visits: one greedy episode of each of {agents} agents per network.")
-    style.save(figure, arguments.out, means.assign(gamename=table["gamename"].iloc[0]))
-
+    style.describe(
+        figure, given.title or f"Learned rewards on {first['gamename']}",
+        f"Mean over reward networks ({proxies}). A triangle is the action towards its side; steps into a hole (O) may lie below "
+        f"the colours' range. Visits: one greedy episode of each of {int(first['agents'])} agents per network.",
+    )  # fmt: skip
+    style.save(figure, given.out, means.assign(gamename=first["gamename"]))

@@ -11,7 +11,7 @@ import pandas as pd
 
 from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.functional.statistics import IQM_RUNS, interquartile_mean
-from lightning_rl.lab.figures.runs import AXES, read_table, require_one_run_per_seed
+from lightning_rl.lab.figures.runs import read_table, require_one_run_per_seed
 from lightning_rl.lab.scalars import Floats, Skip, print_skipped
 
 LABELS = {
@@ -98,34 +98,6 @@ def make_groups(table: pd.DataFrame, axis: str, width: float | None) -> tuple[di
     return games, width
 
 
-def add_group_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which scalar, over what, of which groups."""
-    parser.add_argument("--tag", default="rollout/return_mean", help="scalar (default rollout/return_mean)")
-    parser.add_argument("--x", choices=tuple(AXES), default="env_steps", help="horizontal axis (default env_steps)")
-    parser.add_argument(
-        "--group", action="append", metavar="KEY", help="runs of one group differ in their seed only: implementation, "
-        "gamename, exp_name, preset or any key of the config; repeatable (default: implementation, and exp_name if several)",
-    )  # fmt: skip
-
-
-def add_bin(parser: argparse.ArgumentParser) -> None:
-    """``--bin``."""
-    parser.add_argument("--bin", type=positive, metavar="X", help="average over this much of the axis (default: a hundredth)")
-
-
-def positive(text: str) -> float:
-    """A number above 0."""
-    value = float(text)
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} must be a number above 0")
-    return value
-
-
-def read_runs(arguments: argparse.Namespace) -> pd.DataFrame:
-    """The table of the runs that the arguments name, with a column ``group``."""
-    return labelled_runs(arguments.sources, arguments.tag, arguments.x, arguments.group)
-
-
 def labelled_runs(
     sources: Sequence[str], tag: str, axis: str = "env_steps", keys: Sequence[str] | None = None, skip: Skip = print_skipped
 ) -> pd.DataFrame:
@@ -135,6 +107,11 @@ def labelled_runs(
     return table
 
 
-def read_groups(arguments: argparse.Namespace) -> tuple[dict[str, list[Group]], float]:
+def read_runs(given: argparse.Namespace) -> pd.DataFrame:
+    """``labelled_runs`` as the arguments of a figure say."""
+    return labelled_runs(given.sources, given.tag, given.x, given.group)
+
+
+def read_groups(given: argparse.Namespace) -> tuple[dict[str, list[Group]], float]:
     """The groups that the arguments name, by environment, and the bins' width."""
-    return make_groups(read_runs(arguments), arguments.x, arguments.bin)
+    return make_groups(read_runs(given), given.x, given.bin)

@@ -32,23 +32,16 @@ def draw_histogram(axes: Axes, table: pd.DataFrame, colour: str, label: str) -> 
         axes.stairs(share[piece], edges, color=colour, linewidth=1.2, baseline=1e-12, label=label if piece[0] == 0 else None)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of ``proxy-histograms``."""
-    style.add_sources(parser)
-    parser.add_argument("--proxy", metavar="NAME", help="of this one alone (default: all in the sources together)")
-
-
-def draw(arguments: argparse.Namespace) -> None:
+def draw(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
-    table = read_protocol(arguments.sources, COLUMNS, "transitions", kind="proxy")
-    proxies = list(dict.fromkeys(table["proxy"]))
-    if arguments.proxy is not None:
-        if arguments.proxy not in proxies:
-            raise UserError(f"--proxy '{arguments.proxy}' is not in the sources; they have: {', '.join(proxies)}")
-        table, proxies = table[table["proxy"] == arguments.proxy], [arguments.proxy]
-    if table[["agent", "protocol"]].drop_duplicates().shape[0] > 1:
+    table = read_protocol(given.sources, COLUMNS, "transitions", kind="proxy")
+    if given.proxy is not None:
+        if given.proxy not in set(table["proxy"]):
+            raise UserError(f"--proxy '{given.proxy}' is not in the sources; they have: {', '.join(table['proxy'].unique())}")
+        table = table[table["proxy"] == given.proxy]
+    if len(table[["agent", "protocol"]].drop_duplicates()) > 1:
         raise UserError("the sources hold several agents or protocols; a histogram is of one: name CSVs of one")
-    names, samples = list(dict.fromkeys(table["component"])), list(dict.fromkeys(table["sample"]))
+    names, samples, proxies = (table[name].unique() for name in ("component", "sample", "proxy"))
     bins = shares(table)
     figure, panels = style.panels(len(names), (6.6, 4.4))
     for axes, name in zip(panels, names, strict=True):
@@ -64,11 +57,12 @@ def draw(arguments: argparse.Namespace) -> None:
     panels[0].legend(loc="best")
     first = table.iloc[0]
     what = f"'{proxies[0]}'" if len(proxies) == 1 else f"{len(proxies)} synthetic environments"
-    style.heading(figure, arguments.title or f"Transitions of {what} beside those of {first['gamename']}")
     totals = table[table["component"] == "reward"].groupby("sample", sort=False)["count"].sum()
-    counted = ", ".join(f"{int(total):,} ({sample})" for sample, total in totals.items())
+    transitions = ", ".join(f"{int(total):,} ({sample})" for sample, total in totals.items())
     agents = f"{first['agents']} {first['agent']} agents" + (" on each" if len(proxies) > 1 else "")
-    style.caption(figure, f"{agents}: {first['protocol']}; transitions: {counted}. "
-                  "done: 1 less the discount that the agent sees; above 0.5 it ends the episode.")  # fmt: skip
-    style.save(figure, arguments.out, bins)
-
+    style.describe(
+        figure, given.title or f"Transitions of {what} beside those of {first['gamename']}",
+        f"{agents}: {first['protocol']}; transitions: {transitions}. done: 1 less the discount that the agent sees; above 0.5 it "
+        "ends the episode.",
+    )  # fmt: skip
+    style.save(figure, given.out, bins)

@@ -27,10 +27,7 @@ def draw_imagination(
     for row, (name, frames) in enumerate((("real", seen), ("imagined", dreamt))):
         for k, obs in enumerate(frames[:shown]):
             axes = above.add_subplot(grid[row, k])
-            if draw:
-                axes.imshow(draw(obs))
-            else:
-                axes.imshow(obs.unsqueeze(0), vmin=0, vmax=1, aspect="auto")
+            axes.imshow(draw(obs) if draw else obs.unsqueeze(0), vmin=0, vmax=1, aspect=None if draw else "auto")
             axes.set(xticks=[], yticks=[], title=("start" if k == 0 else f"step {k}") if row == 0 else "")
             axes.set_ylabel(name if k == 0 else "")
             axes.grid(visible=False)
@@ -46,8 +43,7 @@ def draw_imagination(
             axes.plot(table["step"], table[name], marker="o", color=style.colour(index), label=name.replace("_", " "))
         axes.set(xlabel="imagined step", ylabel=label, ylim=(0, None))
         axes.legend()
-    figure.suptitle(f"{report['implementation']} on {report['gamename']} after {report['env_steps']:,} steps")
     text = "Above: one roll-out; below each imagined picture the mean absolute error of its bits. "
     text += f"Curves: mean absolute errors of {report['episodes']} roll-outs; unchanged: of a model in which nothing happens."
-    style.caption(figure, text)
+    style.describe(figure, f"{report['implementation']} on {report['gamename']} after {report['env_steps']:,} steps", text)
     style.save(figure, out, table)

@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from lightning_rl.core.arguments import checked_path, count
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures import csv_files, style
 from lightning_rl.lab.figures.runs import Run, read_sources
@@ -104,28 +103,20 @@ def draw_panel(axes: Axes, name: str, table: pd.DataFrame, line: str) -> None:
         axes.plot(x, y, color=colour, linewidth=1.6, linestyle=line, label=f"{label}{seeds}", marker=style.marker(y))
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of ``policy-gradient``."""
-    style.add_sources(parser)
-    parser.add_argument("--reference", type=checked_path, action="append", default=[], metavar="CSV", help="dashed; repeatable")
-    parser.add_argument("--every", type=count, default=1, metavar="EPISODES", help="thin out to one point per so many (1: all)")
-
-
-def draw(arguments: argparse.Namespace) -> None:
+def draw(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv; prints a line per run."""
-    table = read_runs(arguments.sources)
-    published = pd.concat([table.iloc[:0], *map(read_csv, arguments.reference)])
+    table = read_runs(given.sources)
+    published = pd.concat([table.iloc[:0], *map(read_csv, given.reference)])
     for _, run in table.groupby("run", sort=False):
         print(summary(run))
-    table = thinned(table, arguments.every)
+    table = thinned(table, given.every)
     figure, panels = style.panels(4, (9.6, 5.2))
     for axes, (name, (_, heading)) in zip(panels, PANELS.items(), strict=True):
         draw_panel(axes, name, table, "-")
         draw_panel(axes, name, published, "--")
         axes.set(title=heading, xlabel="training episodes")
     style.shared_legend(figure, panels, loc="outside right center", fontsize=8)
-    style.heading(figure, arguments.title)
-    dashed = "; dashed: published" if arguments.reference else ""
-    seeds = style.seeds_text(table.groupby("method")["run"].nunique())
-    style.caption(figure, f"{seeds} per method; thick: mean over seeds, thin: single seeds{dashed}.")
-    style.save(figure, arguments.out, table[COLUMNS])
+    dashed = "; dashed: published" if given.reference else ""
+    seeds = style.counted(table.groupby("method")["run"].nunique())
+    style.describe(figure, given.title, f"{seeds} per method; thick: mean over seeds, thin: single seeds{dashed}.")
+    style.save(figure, given.out, table[COLUMNS])

@@ -10,8 +10,9 @@ import pandas as pd
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_bytes
 from lightning_rl.core.limits import TABLE_BYTES
-from lightning_rl.lab.figures.csv_files import read_csv
+from lightning_rl.lab.figures.csv_files import read_csv, require
 from lightning_rl.lab.figures.runs import read_sources
+from lightning_rl.lab.figures.style import counted
 from lightning_rl.lab.scalars import print_skipped
 
 _NUMBERS = (
@@ -30,7 +31,7 @@ def read_protocol(sources: Sequence[str], columns: Sequence[str], protocol: str,
         return _read(path, label, columns, protocol, kind)
 
     table = read_sources(sources, read, None, f"no source is a CSV of lightning-rl proxies {protocol}")
-    games = list(dict.fromkeys(table["gamename"]))
+    games = table["gamename"].unique()
     if len(games) > 1:
         raise UserError(f"results of {' and '.join(games)} do not share an axis; draw them apart")
     return table
@@ -38,8 +39,7 @@ def read_protocol(sources: Sequence[str], columns: Sequence[str], protocol: str,
 
 def _read(path: Path, label: str | None, columns: Sequence[str], protocol: str, kind: str) -> pd.DataFrame:
     table = read_csv(path, [name for name in columns if name in _NUMBERS], [name for name in columns if name in _LISTS], True)
-    if missing := [name for name in columns if name not in table]:
-        raise UserError(f"it lacks the column {', '.join(missing)}; make one with lightning-rl proxies {protocol}")
+    require(table, columns, f"make one with lightning-rl proxies {protocol}")
     if table.empty:
         raise UserError("it has no whole row")
     if not read_bytes(path, "CSV", TABLE_BYTES).endswith(b"\n"):
@@ -69,6 +69,5 @@ def ordered(values: Sequence[str], first: Mapping[str, int]) -> list[str]:
 def counts_text(table: pd.DataFrame) -> str:
     """``10 agents on each of 5 proxies``, or the range where they differ."""
     each = table.groupby("proxy")["number"].nunique()
-    low, high = int(each.min()), int(each.max())
-    agents = f"{low} agent{'s' * (low != 1)}" if low == high else f"{low} - {high} agents"
+    agents = counted(each, "agent")
     return agents if len(each) == 1 else f"{agents} on each of {len(each)} proxies"

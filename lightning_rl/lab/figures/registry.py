@@ -1,68 +1,161 @@
 """Figures by name: ``lightning-rl figures NAME ...`` and ``trainer.py --figure NAME ...``.
 
-A figure is a module with its flags (``style.add_sources`` gives the usual ones) and a function ``draw``, which ends with
-``style.save``, so that every picture comes with its numbers. A new one is one line here. They are imported when they are drawn.
+A figure is an entry of ``FIGURES``: one line about it, the function that draws it, and its flags. The function ends with
+``style.save``, so that every picture comes with its numbers. Its module is imported when it is drawn, not for ``--help``.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
-from lightning_rl.core.arguments import Tool, add_force
+from lightning_rl.core.arguments import Argument, Tool, argument, checked_path, count, force, number, positive
 from lightning_rl.core.outputs import Out
 
+AXES = {
+    "env_steps": "environment steps",
+    "episodes": "training episodes",
+    "updates": "gradient updates",
+    "wall_time": "wall time (hours)",
+}
+"""Horizontal axes and their labels."""
 
-@dataclass(frozen=True)
+SCORES = ("final", "best", "area")
+"""Numbers of a run."""
+
+
 class Figure(Tool):
     """Overwrites nothing that it reads, nor, without ``--force``, what no figure has written."""
 
-    run: str = "draw"
+    def call(self, given: argparse.Namespace) -> None:
+        from lightning_rl.lab.figures.runs import split_label
 
-    def prepare(self, parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], None]:
-        draw = super().prepare(parser)
-        add_force(parser)
-
-        def draw_protected(arguments: argparse.Namespace) -> None:
-            arguments.out = Out(arguments.out, _inputs(arguments), arguments.force)
-            draw(arguments)
-
-        return draw_protected
-
-
-def _inputs(arguments: argparse.Namespace) -> list[Path]:
-    """The files that the arguments name, other than OUT."""
-    from lightning_rl.lab.figures.runs import split_label
-
-    inputs = []
-    for name, value in vars(arguments).items():
-        words = value if isinstance(value, list) else [value]
-        if name != "out":
-            inputs += [split_label(str(word))[0] for word in words if isinstance(word, str | Path)]
-    return inputs
+        inputs = []
+        for name, value in vars(given).items():
+            words = value if isinstance(value, list) else [value]
+            if name != "out":
+                inputs += [split_label(str(word))[0] for word in words if isinstance(word, str | Path)]
+        given.out = Out(given.out, inputs, given.force)
+        super().call(given)
 
 
-def _figure(module: str, summary: str) -> Figure:
-    return Figure(summary, f"lightning_rl.lab.figures.{module}")
+def _figure(draw: str, summary: str, *arguments: Argument) -> Figure:
+    return Figure(summary, f"lightning_rl.lab.figures.{draw}", (*arguments, force()))
+
+
+def _out(written: str) -> Argument:
+    return argument("out", f"written as {written}", type=checked_path, metavar="OUT")
+
+
+def _table(name: str) -> Argument:
+    return _out(f"OUT-{name}.csv; OUT.csv with the ending stays as it is")
+
+
+_PICTURE = _out("OUT.png, OUT.svg and OUT.csv")
+_SOURCES = (
+    argument("sources", "run directory, folder above run directories, or results CSV[:LABEL]", nargs="+", metavar="SOURCE"),
+    argument("--title", "above the figure", default=""),
+)
+_BASICS = (_PICTURE, *_SOURCES)
+_TAG = argument("--tag", "scalar (default rollout/return_mean)", default="rollout/return_mean")
+_GREEDY = argument("--tag", "scalar (default eval_greedy/return_mean)", default="eval_greedy/return_mean")
+_AXIS_AND_GROUPS = (
+    argument("--x", "horizontal axis (default env_steps)", choices=tuple(AXES), default="env_steps"),
+    argument(
+        "--group", "runs of one group differ in their seed only: implementation, gamename, exp_name, preset or any key of the "
+        "config; repeatable (default: implementation, and exp_name if several)", action="append", metavar="KEY",
+    ),
+)  # fmt: skip
+_BIN = argument("--bin", "average over this much of the axis (default: a hundredth)", type=positive, metavar="X")
+BINNED = (_TAG, *_AXIS_AND_GROUPS, _BIN)
+"""Which scalar, over what, of which groups."""
+
+SCORE = argument("--score", "which number of a run (default final)", choices=SCORES, default="final")
+_MARKDOWN = argument("--markdown", "print a table for a README instead of writing OUT", action="store_true")
+_REFERENCE = argument(
+    "--reference", "published curve with columns of the axis and value; repeatable",
+    action="append", default=[], metavar="CSV[:LABEL]",
+)  # fmt: skip
+_SOLVED = argument("--threshold", "solved above it (default: what solves the task)", type=number, metavar="FITNESS")
+
+
+def _threshold(meaning: str) -> Argument:
+    return argument("--threshold", meaning, type=number, metavar="RETURN")
 
 
 FIGURES: dict[str, Tool] = {
-    "curves": _figure("curves", "learning curves over steps, episodes, updates or wall time, one panel per environment"),
-    "profile": _figure("profile", "performance profile: share of runs above every score"),
-    "scores": _figure("scores", "final, best, area under curve and steps to a threshold, with intervals"),
-    "marks": _figure("marks", "what the curves say at chosen points, beside published ones"),
-    "table": _figure("table", "the last values of several scalars, of every run and every experiment"),
-    "commands": _figure("commands", "commanded against obtained return or advantage, from sweeps of --eval_command sweep"),
-    "generalisation": _figure("generalisation", "learning curves and the area under each, with intervals over seeds"),
-    "policy-gradient": _figure("policy_gradient", "policy loss, baseline, entropy loss and mean return over episodes, 2 x 2"),
-    "proxy-success": _figure("success", "searches for proxies: fitness, and share of runs solved, over generations"),
-    "proxy-transfer": _figure("transfer", "agents trained on proxies: densities of real test returns, training steps"),
-    "proxy-histograms": _figure("histograms", "synthetic beside real transitions: next observations, rewards, ends"),
-    "reward-curves": _figure("reward_curves", "learning curves of agents with learned rewards, a panel for each agent"),
-    "grid-rewards": _figure("grid_rewards", "reward networks in a grid world: rewards as triangles per action, visits of agents"),
-    "step-sizes": _figure("step_sizes", "searches for proxies: step size and score transform against success"),
-    "supervised-model": _figure("supervised", "the supervised baseline: loss of the model, returns and steps of agents on it"),
-    "tune": _figure("tuning", "a hyper-parameter search: score over budget, and against each searched key"),
+    "curves": _figure(
+        "curves:draw", "learning curves over steps, episodes, updates or wall time, one panel per environment",
+        *_BASICS, *BINNED, _REFERENCE,
+        argument("--ylabel", "of the vertical axis, with its unit (default: that of the scalar)", default=""),
+        argument("--legend", "e.g. 'lower right' (default: best)", default="best", metavar="PLACE"),
+    ),
+    "profile": _figure("scores:draw_profile", "performance profile: share of runs above every score", *_BASICS, *BINNED, SCORE),
+    "scores": _figure(
+        "scores:show_scores", "final, best, area under curve and steps to a threshold, with intervals",
+        _table("scores"), *_SOURCES, *BINNED, _threshold("default: what solves the environment, if known"), _MARKDOWN,
+    ),
+    "marks": _figure(
+        "scores:show_marks", "what the curves say at chosen points, beside published ones",
+        _table("marks"), *_SOURCES,
+        argument("--at", "points of the axis", type=number, nargs="+", required=True, metavar="X"),
+        argument("--window", "average over so much around each", type=positive, required=True, metavar="WIDTH"),
+        _TAG, *_AXIS_AND_GROUPS, _REFERENCE, _MARKDOWN,
+    ),
+    "table": _figure(
+        "table:show", "the last values of several scalars, of every run and every experiment",
+        _table("table"),
+        argument("sources", "run directory, or folder above some", type=checked_path, nargs="+", metavar="SOURCE"),
+        argument("--tag", "scalar; repeatable (default eval/return_mean, eval_greedy/return_mean)", action="append"),
+        argument("--last", "how many values (20)", type=count, default=20, metavar="N"),
+        argument("--until", "only up to here", type=number, default=float("inf"), metavar="STEPS"),
+    ),
+    "commands": _figure(
+        "commands:draw", "commanded against obtained return or advantage, from sweeps of --eval_command sweep", *_BASICS
+    ),
+    "generalisation": _figure(
+        "curves:draw_with_areas", "learning curves and the area under each, with intervals over seeds",
+        *_BASICS, _GREEDY, *_AXIS_AND_GROUPS, _BIN,
+        argument(
+            "--line", "return to draw across, e.g. 1.6:random; repeatable", action="append", default=[], metavar="VALUE:LABEL"
+        ),
+    ),
+    "policy-gradient": _figure(
+        "policy_gradient:draw", "policy loss, baseline, entropy loss and mean return over episodes, 2 x 2",
+        *_BASICS,
+        argument("--reference", "dashed; repeatable", type=checked_path, action="append", default=[], metavar="CSV"),
+        argument("--every", "thin out to one point per so many (1: all)", type=count, default=1, metavar="EPISODES"),
+    ),
+    "proxy-success": _figure(
+        "searches:draw_success", "searches for proxies: fitness, and share of runs solved, over generations",
+        *_BASICS,
+        argument("--group", "as of curves, e.g. score_transform; repeatable", action="append", metavar="KEY"),
+        _SOLVED,
+        argument("--until", "generations to show (default: all)", type=count, metavar="N"),
+    ),
+    "proxy-transfer": _figure(
+        "transfer:draw", "agents trained on proxies: densities of real test returns, training steps", *_BASICS, _MARKDOWN
+    ),
+    "proxy-histograms": _figure(
+        "histograms:draw", "synthetic beside real transitions: next observations, rewards, ends",
+        *_BASICS, argument("--proxy", "of this one alone (default: all in the sources together)", metavar="NAME"),
+    ),
+    "reward-curves": _figure(
+        "reward_curves:draw", "learning curves of agents with learned rewards, a panel for each agent",
+        *_BASICS, _threshold("drawn across (default: what solves the task)"),
+        argument("--low", "lower end of the vertical axis", type=number, metavar="RETURN"), _MARKDOWN,
+    ),
+    "grid-rewards": _figure(
+        "grid_rewards:draw", "reward networks in a grid world: rewards as triangles per action, visits of agents", *_BASICS
+    ),
+    "step-sizes": _figure(
+        "searches:draw_step_sizes", "searches for proxies: step size and score transform against success", *_BASICS, _SOLVED
+    ),
+    "supervised-model": _figure(
+        "transfer:draw_supervised", "the supervised baseline: loss of the model, returns and steps of agents on it", *_BASICS
+    ),
+    "tune": _figure(
+        "tuning:draw", "a hyper-parameter search: score over budget, and against each searched key",
+        _PICTURE, argument("folder", "the tune/ folder of a search, running or done", type=checked_path, metavar="TUNE_DIR"),
+    ),
 }  # fmt: skip

@@ -9,14 +9,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from lightning_rl.core.arguments import number
 from lightning_rl.core.errors import UserError
 from lightning_rl.envs.spec import solved_return
 from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.protocol_csv import numbers, ordered, read_protocol
 from lightning_rl.lab.scalars import Floats
-from lightning_rl.lab.tables import add_markdown, markdown
+from lightning_rl.lab.tables import markdown
 
 COLUMNS = ("gamename", "trained_on", "proxy", "agent", "protocol", "number", "every", "returns")
 FIRST = {"exclusive_potential": 0, "additive_potential": 1, "exclusive": 2, "additive": 3, "real": 9}
@@ -44,8 +43,7 @@ def draw_curve(axes: Axes, agents: pd.DataFrame, colour: str, label: str) -> pd.
     steps, curves, units = curve_table(agents)
     (_, low, high), mean = mean_interval(units), curves.mean(axis=0)
     line = _LINES.get(str(agents["trained_on"].iloc[0]), "-")
-    axes.plot(steps, mean, color=colour, linewidth=1.8, linestyle=line, label=label)
-    axes.fill_between(steps, low, high, color=colour, alpha=0.15, linewidth=0)
+    style.banded_line(axes, steps, mean, low, high, colour, linewidth=1.8, linestyle=line, label=label)
     return pd.DataFrame({"env_steps": steps, "mean": mean, "low": low, "high": high})
 
 
@@ -81,20 +79,12 @@ def lines_text(table: pd.DataFrame, rewards: Sequence[str]) -> str:
     return "; ".join(parts)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of ``reward-curves``."""
-    style.add_sources(parser)
-    parser.add_argument("--threshold", type=number, metavar="RETURN", help="drawn across (default: what solves the task)")
-    parser.add_argument("--low", type=number, metavar="RETURN", help="lower end of the vertical axis")
-    add_markdown(parser)
-
-
-def draw(arguments: argparse.Namespace) -> None:
+def draw(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv, or the table of ``--markdown``."""
-    table = read_protocol(arguments.sources, COLUMNS, "reward-curves")
+    table = read_protocol(given.sources, COLUMNS, "reward-curves")
     game = str(table["gamename"].iloc[0])
-    limit = solved_return(game) if arguments.threshold is None else arguments.threshold
-    if arguments.markdown:
+    limit = solved_return(game) if given.threshold is None else given.threshold
+    if given.markdown:
         print(markdown(summary_rows(table, limit)))
         return
     rewards = ordered(table["trained_on"], FIRST)
@@ -110,12 +100,12 @@ def draw(arguments: argparse.Namespace) -> None:
         if limit is not None:
             axes.axhline(limit, color="grey", linewidth=1, linestyle="-.", label=f"solved: {limit:g}")
         axes.set(xlabel="training steps", ylabel="return of a greedy real episode", title=f"{agent} ({protocol})")
-        if arguments.low is not None:
-            axes.set_ylim(bottom=arguments.low)
+        axes.set_ylim(bottom=given.low)
         style.big_numbers(axes.xaxis)
     style.shared_legend(figure, panels, loc="outside right upper", title="reward")
-    style.heading(figure, arguments.title or f"Agents with learned rewards on {game}")
-    style.caption(figure, f"Mean over agents; band: 95 % interval over proxies, over agents where there is one. "
-                  f"{lines_text(table, rewards)}.")  # fmt: skip
-    style.save(figure, arguments.out, pd.concat(rows, ignore_index=True).assign(gamename=game))
-
+    style.describe(
+        figure, given.title or f"Agents with learned rewards on {game}",
+        f"Mean over agents; band: 95 % interval over proxies, over agents where there is one. "
+        f"{lines_text(table, rewards)}.",
+    )  # fmt: skip
+    style.save(figure, given.out, pd.concat(rows, ignore_index=True).assign(gamename=game))

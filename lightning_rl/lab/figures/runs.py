@@ -32,20 +32,8 @@ AGGREGATES = ("mean", "iqm", "low", "high", "reference")
 """``run`` of those rows of a figure's CSV that are no single run."""
 
 
-@dataclass(frozen=True)
-class Axis:
-    """A horizontal axis. tag: the scalar that counts it; None where every event carries it."""
-
-    tag: str | None
-    label: str
-
-
-AXES = {
-    "env_steps": Axis(None, "environment steps"),
-    "episodes": Axis("time/episodes", "training episodes"),
-    "updates": Axis("time/num_updates", "gradient updates"),
-    "wall_time": Axis(None, "wall time (hours)"),
-}
+COUNTED_BY = {"episodes": "time/episodes", "updates": "time/num_updates"}
+"""The scalar that counts an axis, where not every event carries it."""
 
 
 @dataclass(frozen=True)
@@ -111,10 +99,9 @@ def on_axis(run_dir: Path, curve: Curve, axis: str) -> Floats:
     """Where the values of ``curve`` lie on another axis; UserError if the run does not count it."""
     if axis == "wall_time":
         return np.asarray(curve.seconds) / 3600
-    tag = AXES[axis].tag
-    if tag is None:
+    if axis not in COUNTED_BY:
         return curve.env_steps
-    counted = read_scalar(run_dir, tag)
+    counted = read_scalar(run_dir, COUNTED_BY[axis])
     return np.asarray(np.interp(curve.env_steps, counted.env_steps, counted.value))
 
 

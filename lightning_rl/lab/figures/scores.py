@@ -1,4 +1,8 @@
-"""One number per run, four ways: final, best, area under the curve, steps to a threshold; a table of them."""
+"""One number per run, four ways: final, best, area under the curve, steps to a threshold; a table of them.
+
+Beside that table, the performance profile (Agarwal et al. 2021, arXiv 2108.13264): for every score, the share of runs above it;
+and what the curves say at chosen points.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,17 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from lightning_rl.core.arguments import number
-from lightning_rl.functional.intervals import mean_interval
+from lightning_rl.functional.intervals import above, mean_interval, share_interval
 from lightning_rl.functional.statistics import IQM_RUNS, interquartile_mean
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.groups import LABELS, Group, add_bin, add_group_arguments, read_groups
-from lightning_rl.lab.figures.runs import AXES
-from lightning_rl.lab.tables import add_markdown, interval, markdown, put_rows, save_table
+from lightning_rl.lab.figures.curves import Reference, read_reference
+from lightning_rl.lab.figures.groups import LABELS, Group, read_groups, read_runs
+from lightning_rl.lab.figures.registry import AXES, SCORES
+from lightning_rl.lab.scalars import Floats
+from lightning_rl.lab.tables import interval, markdown, put_rows, save_table
 
 FINAL_SHARE = 0.1
 """What counts as the end of a run: the last tenth of its curve."""
-
-SCORES = ("final", "best", "area")
 
 
 def run_scores(group: Group, threshold: float | None) -> pd.DataFrame:
@@ -32,20 +35,18 @@ def run_scores(group: Group, threshold: float | None) -> pd.DataFrame:
     for seed, values in zip(group.seeds, group.values, strict=True):
         present = np.isfinite(values)
         x, y = group.x[present], values[present]
-        if not y.size:
-            continue
-        above = np.flatnonzero(y >= threshold) if threshold is not None else np.array([], dtype=int)
-        rows.append(
-            {
-                "run": f"seed_{seed}",
-                "final": float(y[-max(1, round(FINAL_SHARE * y.size)) :].mean()),
-                "best": float(y.max()),
-                "area": float(y.mean()),
-                "to_threshold": float(x[above[0]]) if above.size else float("nan"),
-                "reached": float(bool(above.size)) if threshold is not None else float("nan"),
-            }
-        )
+        if y.size:
+            last = max(1, round(FINAL_SHARE * y.size))
+            row = {"run": f"seed_{seed}", "final": y[-last:].mean(), "best": y.max(), "area": y.mean()}
+            rows.append({**row, **_reaching(x, y, threshold)})
     return pd.DataFrame(rows)
+
+
+def _reaching(x: Floats, y: Floats, threshold: float | None) -> dict[str, float]:
+    if threshold is None:
+        return {"to_threshold": np.nan, "reached": np.nan}
+    above = x[y >= threshold]
+    return {"to_threshold": above[0] if above.size else np.nan, "reached": float(above.size > 0)}
 
 
 def group_scores(runs: pd.DataFrame) -> pd.DataFrame:
@@ -78,26 +79,22 @@ def score_table(games: dict[str, list[Group]], threshold: float | None) -> pd.Da
         for group in groups:
             runs = run_scores(group, limit)
             part = pd.concat([runs, group_scores(runs)], ignore_index=True)
-            for place, (name, value) in enumerate((("gamename", game), ("group", group.label), ("threshold", limit))):
-                part.insert(place, name, np.nan if value is None else value)
-            parts.append(part)
-    return pd.concat(parts, ignore_index=True)
+            parts.append(part.assign(gamename=game, group=group.label, threshold=np.nan if limit is None else limit))
+    table = pd.concat(parts, ignore_index=True)
+    first = ["gamename", "group", "threshold"]
+    return table[[*first, *table.columns.drop(first)]]
 
 
 def summary_rows(table: pd.DataFrame, axis: str) -> list[tuple[str, ...]]:
     """Header and one row per group, for people: mean and its 95 % interval. Columns without any value are left out."""
-    header = ("environment", "group", "seeds", "final", "best", "area under curve", f"{AXES[axis].label} to threshold")
-    rows: list[tuple[str, ...]] = [header]
+    rows = [("environment", "group", "seeds", "final", "best", "area under curve", f"{AXES[axis]} to threshold")]
     for (game, label), group in table.groupby(["gamename", "group"], sort=False):
         at = group.set_index("run")
-        seeds = sum(str(run).startswith("seed_") for run in group["run"])
-        cells = []
-        for score in SCORES:
-            mean, low, high = at.loc[["mean", "low", "high"], score]
-            cells.append(interval(mean, low, high))
-        rows.append((str(game), str(label), str(seeds), *cells, _to_threshold(at)))
-    filled = [index for index in range(len(header)) if any(row[index] for row in rows[1:])]
-    return [tuple(row[index] for index in filled) for row in rows]
+        seeds = str(at.index.str.startswith("seed_").sum())
+        final, best, area = (interval(*at.loc[["mean", "low", "high"], score]) for score in SCORES)
+        rows.append((str(game), str(label), seeds, final, best, area, _to_threshold(at)))
+    filled = [column for column in zip(*rows, strict=True) if any(column[1:])]
+    return list(zip(*filled, strict=True))
 
 
 def _to_threshold(at: pd.DataFrame) -> str:
@@ -109,24 +106,96 @@ def _to_threshold(at: pd.DataFrame) -> str:
     return f"{when:{exact}} to {limit:g}" if not np.isnan(when) else f"{share:.0%} of seeds reach {limit:g}"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of ``scores``."""
-    style.add_sources(parser, "written as OUT-scores.csv; OUT.csv with the ending stays as it is")
-    add_group_arguments(parser)
-    add_bin(parser)
-    parser.add_argument("--threshold", type=number, metavar="RETURN", help="default: what solves the environment, if known")
-    add_markdown(parser)
-
-
-def draw(arguments: argparse.Namespace) -> None:
+def show_scores(given: argparse.Namespace) -> None:
     """Prints the table, and writes OUT-scores.csv without ``--markdown``."""
-    games, width = read_groups(arguments)
-    table = score_table(games, arguments.threshold)
-    rows: Sequence[Sequence[str]] = summary_rows(table, arguments.x)
-    if arguments.markdown:
+    games, width = read_groups(given)
+    table = score_table(games, given.threshold)
+    title = given.title or f"{LABELS.get(given.tag, given.tag)}: mean over seeds and its 95 % interval"
+    caption = f"bins of {width:,.6g}; final: mean of the last tenth of a run"
+    _show(given, "scores", table, summary_rows(table, given.x), title, caption)
+
+
+def _show(
+    given: argparse.Namespace, name: str, table: pd.DataFrame, rows: Sequence[Sequence[str]], title: str, caption: str
+) -> None:
+    """Prints ``rows``, and writes ``table`` as OUT-name.csv, or prints them as Markdown alone."""
+    if given.markdown:
         print(markdown(rows))
-        return
-    path = save_table(arguments.out, table, "scores")
-    title = arguments.title or f"{LABELS.get(arguments.tag, arguments.tag)}: mean over seeds and its 95 % interval"
-    put_rows(rows, title, f"bins of {width:,.6g}; final: mean of the last tenth of a run")
-    print(f"wrote {path}")
+    else:
+        path = save_table(given.out, table, name)
+        put_rows(rows, title, caption, end=f"wrote {path}")
+
+
+def profiles(game: str, groups: Sequence[Group], score: str) -> pd.DataFrame:
+    """gamename, group, threshold, share of runs above it, and the 95 % interval of that share (low, high)."""
+    scores = {group.label: run_scores(group, None)[score].to_numpy(float) for group in groups}
+    everything = np.concatenate(list(scores.values()))
+    margin = 0.05 * (np.ptp(everything) or 1.0)
+    thresholds = np.linspace(everything.min() - margin, everything.max() + margin, 101)
+    parts = []
+    for label, values in scores.items():
+        share, low, high = share_interval(above(values, thresholds))
+        columns = {"threshold": thresholds, "share": share, "low": low, "high": high}
+        parts.append(pd.DataFrame({"gamename": game, "group": label, **columns}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def draw_profile(given: argparse.Namespace) -> None:
+    """OUT.png, OUT.svg and OUT.csv."""
+    games, _ = read_groups(given)
+    figure, panels = style.panels(len(games))
+    table = pd.concat([profiles(game, groups, given.score) for game, groups in games.items()], ignore_index=True)
+    for axes, (game, groups) in zip(panels, games.items(), strict=True):
+        for index, group in enumerate(groups):
+            line = table[(table["gamename"] == game) & (table["group"] == group.label)]
+            x, share, low, high = (line[name] for name in ("threshold", "share", "low", "high"))
+            label = f"{group.label}, {style.counted([len(group.seeds)])}"
+            style.banded_line(axes, x, share, low, high, style.colour(index), step="post", linewidth=1.8, label=label)
+        axes.set(xlabel=f"{given.score}: {LABELS.get(given.tag, given.tag)}", ylabel="share of runs above", ylim=(-0.03, 1.03))
+        axes.set_title(game if len(games) > 1 or not given.title else "")
+        axes.legend(loc="best")
+    seeds = style.counted(len(group.seeds) for groups in games.values() for group in groups)
+    style.describe(figure, given.title, f"{seeds} per group; band: 95 % interval over seeds.")
+    style.save(figure, given.out, table)
+
+
+def near(x: Floats, value: Floats, mark: float, window: float) -> float:
+    """Mean of the values within half a window of ``mark``; nan where there is none."""
+    inside = np.abs(x - mark) <= window / 2 * (1 + 1e-9)
+    return float(value[inside].mean()) if inside.any() else float("nan")
+
+
+def mark_table(table: pd.DataFrame, axis: str, marks: Sequence[float], window: float) -> pd.DataFrame:
+    """gamename, group, seeds, ``axis``, value, low, high: mean over runs at each mark; nan where a run does not reach it."""
+    rows = []
+    for (game, label), group in table.groupby(["gamename", "group"], sort=False):
+        runs = [(run[axis].to_numpy(), run["value"].to_numpy()) for _, run in group.groupby("run", sort=False)]
+        values = np.array([[near(*run, mark, window) for mark in marks] for run in runs])
+        for mark, *numbers in zip(marks, *mean_interval(values), strict=True):
+            rows.append((game, label, len(runs), mark, *map(float, numbers)))
+    return pd.DataFrame(rows, columns=["gamename", "group", "seeds", axis, "value", "low", "high"])
+
+
+def mark_rows(
+    table: pd.DataFrame, references: Sequence[Reference], axis: str, marks: Sequence[float], window: float
+) -> list[list[str]]:
+    """Header, a row per group, a row per published curve."""
+    rows = [[AXES[axis], *(f"{mark / 1e6:g}M" if mark >= 1e6 else f"{mark:,.6g}" for mark in marks)]]
+    for (game, label), group in table.groupby(["gamename", "group"], sort=False):
+        name = ", ".join(filter(None, (str(label), str(game), style.counted(group["seeds"]))))
+        rows.append([name, *(_cell(*row) for row in group[["value", "low", "high"]].itertuples(index=False))])
+    for reference in references:
+        rows.append([reference.label, *(_cell(near(reference.x, reference.value, mark, window)) for mark in marks)])
+    return rows
+
+
+def _cell(value: float, low: float = float("nan"), high: float = float("nan")) -> str:
+    return "" if np.isnan(value) else interval(value, low, high)
+
+
+def show_marks(given: argparse.Namespace) -> None:
+    """Prints the table, and writes it without ``--markdown``."""
+    references = [read_reference(source, given.x) for source in given.reference]
+    table = mark_table(read_runs(given), given.x, given.at, given.window)
+    rows = mark_rows(table, references, given.x, given.at, given.window)
+    _show(given, "marks", table, rows, given.title, "mean over seeds and its 95 % interval")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, NullFormatter
 
-from lightning_rl.core.arguments import checked_path
 from lightning_rl.core.outputs import File, Out, owned_numbers, owned_picture, picture_metadata
 from lightning_rl.lab.tables import csv_text
 
@@ -62,6 +60,14 @@ def marker(values: Any) -> str | None:
     return "o" if np.isfinite(values).sum() == 1 else None
 
 
+def banded_line(
+    axes: Axes, x: Any, middle: Any, low: Any, high: Any, colour: str, alpha: float = 0.15, step: Any = None, **line: Any
+) -> None:
+    """A line and the band around it. step: ``post`` for steps that hold up to the next x."""
+    axes.plot(x, middle, color=colour, drawstyle=f"steps-{step}" if step else None, **line)
+    axes.fill_between(x, low, high, color=colour, alpha=alpha, step=step, linewidth=0)
+
+
 def big_numbers(axis: Axis) -> None:
     """The numbers of an axis as 10k, 2M and so on."""
     axis.set_major_formatter(EngFormatter(sep=""))
@@ -79,20 +85,19 @@ def shared_legend(figure: Figure, panels: Sequence[Axes], **how: Any) -> None:
     figure.legend(entries.values(), entries.keys(), **how)
 
 
-def heading(figure: Figure, text: str) -> None:
-    """The title of the whole figure, in as many lines as it takes."""
-    figure.suptitle(textwrap.fill(text, int(figure.get_figwidth() * 9.5)), fontsize=12)
+def describe(figure: Figure, title: str, caption: str) -> None:
+    """The title of the whole figure, and what its lines mean below the panels, in as many lines as they take."""
+    width = figure.get_figwidth()
+    if title:
+        figure.suptitle(textwrap.fill(title, int(width * 9.5)), fontsize=12)
+    figure.supxlabel(textwrap.fill(caption, int(width * 17)), fontsize=8, color="#444444")
 
 
-def caption(figure: Figure, text: str) -> None:
-    """What the lines mean, below the panels."""
-    figure.supxlabel(textwrap.fill(text, int(figure.get_figwidth() * 17)), fontsize=8, color="#444444")
-
-
-def seeds_text(counts: Sequence[int]) -> str:
+def counted(counts: Iterable[int], what: str = "seed") -> str:
     """``5 seeds``, ``1 seed`` or ``3 - 5 seeds``."""
+    counts = list(counts)
     low, high = min(counts), max(counts)
-    return f"{low} seed{'s' * (low != 1)}" if low == high else f"{low} - {high} seeds"
+    return f"{low} {what}{'s' * (low != 1)}" if low == high else f"{low} - {high} {what}s"
 
 
 def stem(out: Path) -> Path:
@@ -118,27 +123,13 @@ def save(figure: Figure, out: Out, table: pd.DataFrame) -> None:
 
 def png(figure: Figure) -> bytes:
     """The bytes of a PNG of the figure, which is closed."""
-    content = rendered(figure, "png", None)
+    content = rendered(figure, "png")
     plt.close(figure)
     return content
 
 
-def rendered(figure: Figure, form: str, metadata: Mapping[str, str | None] | None) -> bytes:
+def rendered(figure: Figure, form: str, metadata: Mapping[str, str | None] | None = None) -> bytes:
     """The figure as the bytes of a PNG or SVG."""
     content = io.BytesIO()
     figure.savefig(content, format=form, metadata=metadata)
     return content.getvalue()
-
-
-def add_out(parser: argparse.ArgumentParser, written: str = "written as OUT.png, OUT.svg and OUT.csv") -> None:
-    """The argument OUT."""
-    parser.add_argument("out", type=checked_path, metavar="OUT", help=written)
-
-
-def add_sources(parser: argparse.ArgumentParser, written: str = "written as OUT.png, OUT.svg and OUT.csv") -> None:
-    """OUT and what is drawn."""
-    add_out(parser, written)
-    parser.add_argument(
-        "sources", nargs="+", metavar="SOURCE", help="run directory, folder above run directories, or results CSV[:LABEL]"
-    )
-    parser.add_argument("--title", default="", help="above the figure")

@@ -1,9 +1,14 @@
-"""What fresh agents that were trained on proxies reach on the real task: densities of test returns, bars of training steps."""
+"""What fresh agents that were trained on proxies reach on the real task: densities of test returns, bars of training steps.
+
+Of the supervised baseline of synthetic environments also the model's loss.
+"""
 
 from __future__ import annotations
 
 import argparse
+import functools
 from collections.abc import Sequence
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,15 +17,19 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy import stats
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.protocol_csv import counts_text, numbers, ordered, read_protocol
-from lightning_rl.lab.tables import add_markdown, interval, markdown
+from lightning_rl.lab.figures.runs import Run, find_runs
+from lightning_rl.lab.scalars import attempt, read_scalar
+from lightning_rl.lab.tables import interval, markdown
 
 COLUMNS = (
     "gamename", "trained_on", "proxy", "agent", "protocol", "number", "return_mean", "train_steps", "episodes", "test_returns",
 )  # fmt: skip
 FIRST = {"real": 0, "SE, varied": 1, "SE": 2, "MBRL": 3}
+LOSSES = {"state": "next observation, squared error", "reward": "reward, squared error", "done": "end, log loss"}
 _POINTS = 200
 _NARROWEST = 0.01
 """Least bandwidth of a density, as a share of the range of all returns."""
@@ -79,15 +88,13 @@ def draw_density(axes: Axes, table: pd.DataFrame, groups: Sequence[str]) -> None
     for index, group in enumerate(groups):
         line = table[table["group"] == group]
         if len(line):
-            axes.plot(line["x"], line["value"], color=style.colour(index), label=group, linewidth=1.8)
-            axes.fill_between(line["x"], 0, line["value"], color=style.colour(index), alpha=0.12, linewidth=0)
+            style.banded_line(axes, line["x"], line["value"], 0, line["value"], style.colour(index), label=group, linewidth=1.8)
     axes.set(xlabel="return of a real test episode", ylabel="density", ylim=(0, None))
 
 
 def draw_bars(axes: Axes, table: pd.DataFrame, groups: Sequence[str]) -> None:
     """Training steps (left axis, full) and episodes (right axis, hatched) of each group of one agent; below, the mean return."""
-    right = axes.twinx()
-    labels = [""] * len(groups)
+    right, labels = axes.twinx(), [""] * len(groups)
     for index, group in enumerate(groups):
         value = table[table["group"] == group].set_index("quantity")["value"]
         if value.empty:
@@ -118,34 +125,87 @@ def summary_rows(table: pd.DataFrame) -> list[tuple[str, ...]]:
     return rows
 
 
-def groups_text(table: pd.DataFrame, groups: Sequence[str]) -> str:
+def groups_text(table: pd.DataFrame) -> str:
     """Of how many agents and proxies each group is."""
+    groups = ordered(table["group"], FIRST)
     return "; ".join(f"{group}: {counts_text(table[table['group'] == group])}" for group in groups)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of ``proxy-transfer``."""
-    style.add_sources(parser)
-    add_markdown(parser)
+def draw_agents(above: Sequence[Axes], below: Sequence[Axes], table: pd.DataFrame) -> pd.DataFrame:
+    """A panel of densities and one of bars for each agent; the rows of the CSV."""
+    groups, shapes, steps = ordered(table["group"], FIRST), densities(table), bars(table)
+    for upper, lower, agent in zip(above, below, table["agent"].unique(), strict=True):
+        draw_density(upper, shapes[shapes["agent"] == agent], groups)
+        draw_bars(lower, steps[steps["agent"] == agent], groups)
+        upper.set_title(f"{agent}: test returns")
+        lower.set_title(f"{agent}: training")
+    above[0].legend(loc="best", title="trained on")
+    return pd.concat([shapes, steps], ignore_index=True)
 
 
-def draw(arguments: argparse.Namespace) -> None:
+def draw(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv, or the table of ``--markdown``."""
-    table = read_transfer(arguments.sources)
-    if arguments.markdown:
+    table = read_transfer(given.sources)
+    if given.markdown:
         print(markdown(summary_rows(table)))
         return
-    agents, groups = list(dict.fromkeys(table["agent"])), ordered(table["group"], FIRST)
-    shapes, steps = densities(table), bars(table)
-    figure, (above, below) = plt.subplots(2, len(agents), figsize=(max(4.6 * len(agents), 6.4), 7.4), squeeze=False)
-    for upper, lower, agent in zip(above, below, agents, strict=True):
-        draw_density(upper, shapes[shapes["agent"] == agent], groups)
-        upper.set_title(agent)
-        draw_bars(lower, steps[steps["agent"] == agent], groups)
-    above[0].legend(loc="best", title="trained on")
-    game = table["gamename"].iloc[0]
-    style.heading(figure, arguments.title or f"Agents trained on proxies of {game}, tested on the real task")
+    columns, game = table["agent"].nunique(), table["gamename"].iloc[0]
+    figure, (above, below) = plt.subplots(2, columns, figsize=(max(4.6 * columns, 6.4), 7.4), squeeze=False)
+    rows = draw_agents(above, below, table)
     tests = min(len(numbers(cell)) for cell in table["test_returns"])
-    text = f"{groups_text(table, groups)}; {tests} test episodes of each agent. "
-    style.caption(figure, text + "Below: mean and standard deviation over agents, and the mean return under each pair of bars.")
-    style.save(figure, arguments.out, pd.concat([shapes, steps], ignore_index=True).assign(gamename=game))
+    style.describe(
+        figure, given.title or f"Agents trained on proxies of {game}, tested on the real task",
+        f"{groups_text(table)}; {tests} test episodes of each agent. Below: mean and standard deviation over agents, and the "
+        "mean return under each pair of bars.",
+    )  # fmt: skip
+    style.save(figure, given.out, rows.assign(gamename=game))
+
+
+def read_losses(folders: Sequence[Path]) -> pd.DataFrame:
+    """run, loss, epoch (passes over the data, from 1), value of the held-out losses of MBRL runs."""
+    parts = []
+    for run in find_runs(folders):
+        for name in LOSSES:
+            parts += attempt(run.path, functools.partial(_read_loss, run, name))
+    if not parts:
+        raise UserError("no loss to draw: name run directories of MBRL beside the CSV of lightning-rl proxies transfer")
+    return pd.concat(parts, ignore_index=True)
+
+
+def _read_loss(run: Run, name: str) -> pd.DataFrame:
+    value = read_scalar(run.path, f"model/{name}_loss").value
+    table = pd.DataFrame({"epoch": range(1, len(value) + 1), "value": value})
+    return table.assign(run=f"{run.key('exp_name')}, seed {run.key('seed')}", loss=name)
+
+
+def draw_losses(axes: Axes, table: pd.DataFrame) -> None:
+    """Thin lines of the runs and their mean."""
+    for index, (name, label) in enumerate(LOSSES.items()):
+        curves = table[table["loss"] == name].pivot_table(index="epoch", columns="run", values="value")
+        axes.plot(curves.index, curves, color=style.colour(index), alpha=0.3, linewidth=0.8)
+        axes.plot(curves.index, curves.mean(axis=1), color=style.colour(index), linewidth=2.0, label=label)
+    axes.set(xlabel="passes over the data", ylabel="loss on held-out transitions", yscale="log", title="the model")
+    style.plain_ticks(axes.yaxis)
+    axes.legend(loc="best")
+
+
+def draw_supervised(given: argparse.Namespace) -> None:
+    """OUT.png, OUT.svg and OUT.csv."""
+    tables = [source for source in given.sources if not Path(source).is_dir()]
+    losses = read_losses([Path(source) for source in given.sources if source not in tables])
+    if not tables:
+        raise UserError("no agents to draw: name a CSV of lightning-rl proxies transfer beside the run directories")
+    table = read_transfer(tables)
+    rows, game = table["agent"].nunique(), table["gamename"].iloc[0]
+    figure, grid = plt.subplots(rows, 3, figsize=(15, 4.4 * rows), squeeze=False)
+    draw_losses(grid[0, 0], losses)
+    for extra in grid[1:, 0]:
+        extra.remove()
+    shown = draw_agents(list(grid[:, 1]), list(grid[:, 2]), table)
+    style.describe(
+        figure, given.title or f"A model of {game} learned from transitions, as a proxy",
+        f"Loss: {style.counted([losses['run'].nunique()])}, thin: single runs, thick: their mean. {groups_text(table)}. "
+        "Bars: mean and standard deviation over agents, with the mean return below.",
+    )  # fmt: skip
+    curves = losses.rename(columns={"loss": "group", "epoch": "x"}).assign(quantity="loss", agent="")
+    style.save(figure, given.out, pd.concat([shown, curves], ignore_index=True).assign(gamename=game))

@@ -11,7 +11,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
-from lightning_rl.core.arguments import checked_path
 from lightning_rl.core.outputs import Out
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.tuning.results import Trial, plain, ranked, read_search, read_trials
@@ -30,7 +29,6 @@ def draw_search(out: Out, order: Sequence[Trial], search: Mapping[str, Any]) -> 
         panels[0].plot(steps, score, color=style.colour(1 if best else 0), alpha=1 if best else 0.35, marker="o", markersize=3,
                        linewidth=2 if best else 0.9, label=f"best ({trial.name})" if best else None)  # fmt: skip
     panels[0].set(xlabel=budget, ylabel=metric, title=f"{len(scored)} trials ({tune['algorithm']})")
-    figure.suptitle(f"{search['implementation']} on {search['gamename']}")
     panels[0].legend()
     style.big_numbers(panels[0].xaxis)
     for axes, key in zip(panels[1:], keys, strict=True):
@@ -38,8 +36,9 @@ def draw_search(out: Out, order: Sequence[Trial], search: Mapping[str, Any]) -> 
         axes.set_ylabel(metric)
     failed = len(order) - len(scored)
     better = "higher" if tune["mode"] == "max" else "lower"
-    text = f"Mean over {style.seeds_text([tune['seeds']])} per trial, {better} is better. Large points came furthest."
-    style.caption(figure, text + (f" {failed} trials without a score are left out." if failed else ""))
+    text = f"Mean over {style.counted([tune['seeds']])} per trial, {better} is better. Large points came furthest."
+    text += f" {failed} trials without a score are left out." if failed else ""
+    style.describe(figure, f"{search['implementation']} on {search['gamename']}", text)
     rows = [
         {"trial": trial.name, "rank": rank, budget: steps, "score": score, **{k: plain(v) for k, v in trial.settings.items()}}
         for rank, trial in enumerate(scored, 1)
@@ -67,14 +66,7 @@ def _scatter(axes: Axes, key: str, scored: Sequence[Trial]) -> None:
         style.plain_ticks(axes.xaxis)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of ``tune``."""
-    style.add_out(parser)
-    parser.add_argument("folder", type=checked_path, metavar="TUNE_DIR", help="the tune/ folder of a search, running or done")
-
-
-def draw(arguments: argparse.Namespace) -> None:
+def draw(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
-    search = read_search(arguments.folder)
-    draw_search(arguments.out, ranked(read_trials(arguments.folder), search["tune"]["mode"]), search)
-
+    search = read_search(given.folder)
+    draw_search(given.out, ranked(read_trials(given.folder), search["tune"]["mode"]), search)

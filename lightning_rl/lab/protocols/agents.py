@@ -6,25 +6,28 @@ import argparse
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
 from lightning_rl.agents.base import NetConfig
 from lightning_rl.agents.registry import AGENTS
-from lightning_rl.core.arguments import add_force, count, non_negative
 from lightning_rl.core.config import has_key, parse_settings
-from lightning_rl.core.console import Advance, counting
+from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import derive_seed, generator
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
 from lightning_rl.lab.protocols.models import Model, best_of_each, find_models
-from lightning_rl.lab.protocols.results import Results
+from lightning_rl.lab.protocols.results import open_results, print_summary
 from lightning_rl.methods.inner_loop import InnerLoop, Trained
 from lightning_rl.methods.proxy_search import agent_configs
 
 STACK = 64
 """Agents that train together at most: after each stack its rows are written."""
+
+AGENT_KEY = ("trained_on", "proxy", "agent", "protocol", "number")
+"""The columns that say which agent a row is about."""
 
 
 class Job(NamedTuple):
@@ -33,9 +36,14 @@ class Job(NamedTuple):
     model: Model
     number: int
 
+    def about(self) -> dict[str, Any]:
+        """What a row says of the job."""
+        return {**self.model.about(), "number": self.number}
 
-Stacks = Iterator[tuple[list[Job], Sequence[Mapping[str, Any]]]]
-"""The jobs of each stack, and what its agents' rows hold besides the job."""
+
+def jobs_on(models: Sequence[Model], count: int) -> list[Job]:
+    """``count`` agents on each of the proxies."""
+    return [Job(model, number) for model in models for number in range(count)]
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,7 @@ class AgentKind:
         """The same with other values in its config."""
         return dataclasses.replace(self, config=dataclasses.replace(self.config, **changes))
 
-    def by_config(self, jobs: Sequence[Job], run_seed: int) -> list[tuple[AgentKind, list[Job]]]:
+    def by_config(self, jobs: Sequence[Job], run_seed: int) -> Variants:
         """The jobs with their config: one for all, as a stack draws the hyper-parameters of its networks itself.
 
         Tables that vary have one for each number: learning rate and discount are uniform in [0.1, 1], as in the paper.
@@ -70,12 +78,14 @@ class AgentKind:
             groups.append((kind, [job for job in jobs if job.number == number]))
         return groups
 
-    def loop(self, proxy: SyntheticProxy | RewardProxy, steps: int, tests: int, judged: bool) -> InnerLoop:
-        """Training for ``steps`` steps whatever comes. judged: a real test episode is played after each training episode."""
-        return InnerLoop(
-            proxy=proxy, agents=((self.name, self.config),), vary=self.varied, test_episodes=tests, judge_episodes=int(judged),
-            max_train_steps=steps,
-        )  # fmt: skip
+    def loop(self, proxy: SyntheticProxy | RewardProxy, steps: int, tests: int, **rule: Any) -> InnerLoop:
+        """Training for at most ``steps`` steps, and ``tests`` real episodes; rule: what may end it before, see ``InnerLoop``."""
+        agents = ((self.name, self.config),)
+        return InnerLoop(proxy=proxy, agents=agents, test_episodes=tests, max_train_steps=steps, vary=self.varied, **rule)
+
+
+Variants = list[tuple[AgentKind, list[Job]]]
+LoopFor = Callable[[AgentKind, SyntheticProxy | RewardProxy], InnerLoop]
 
 
 def make_kinds(names: Sequence[str], gamename: str, preset: str, varied: bool, settings: Mapping[str, Any]) -> list[AgentKind]:
@@ -95,109 +105,75 @@ def make_kinds(names: Sequence[str], gamename: str, preset: str, varied: bool, s
 
 
 def train_stacks(
-    jobs: Sequence[Job], loop_for: Callable[[SyntheticProxy | RewardProxy], InnerLoop], purpose: str, run_seed: int
+    variants: Variants, loop_for: LoopFor, purpose: str, run_seed: int
 ) -> Iterator[tuple[list[Job], InnerLoop, Trained]]:
     """Trains the jobs; those on proxies of one kind in stacks of up to ``STACK``.
 
     An agent is a function of (run_seed, purpose, name of the proxy, number).
     """
-    by_proxy: dict[SyntheticProxy | RewardProxy, list[Job]] = {}
-    for job in jobs:
-        by_proxy.setdefault(job.model.proxy, []).append(job)
-    for proxy, members in by_proxy.items():
-        loop = loop_for(proxy)
-        seeds = [derive_seed(run_seed, f"{purpose} {job.model.name}", job.number) for job in members]
-        for rows in loop.stacks(0, list(range(len(members))), seeds):
-            for first in range(0, len(rows), STACK):
-                stack = rows[first : first + STACK]
-                params = torch.stack([members[row].model.params for row in stack])
-                yield [members[row] for row in stack], loop, loop.train(0, params, [seeds[row] for row in stack])
+    for kind, jobs in variants:
+        by_proxy: dict[SyntheticProxy | RewardProxy, list[Job]] = {}
+        for job in jobs:
+            by_proxy.setdefault(job.model.proxy, []).append(job)
+        for proxy, members in by_proxy.items():
+            loop = loop_for(kind, proxy)
+            seeds = [derive_seed(run_seed, f"{purpose} {job.model.name}", job.number) for job in members]
+            for rows in loop.stacks(0, list(range(len(members))), seeds):
+                for first in range(0, len(rows), STACK):
+                    stack = rows[first : first + STACK]
+                    params = torch.stack([members[row].model.params for row in stack])
+                    yield [members[row] for row in stack], loop, loop.train(0, params, [seeds[row] for row in stack])
 
 
-def add_agent_rows(
-    results: Results, kind: AgentKind, protocol: str, jobs: Sequence[Job], train: Callable[[list[Job]], Stacks], advance: Advance
-) -> None:
-    """A row for each agent of one kind that ``results`` lacks; ``train`` trains them, stack by stack."""
-
-    def about(job: Job) -> dict[str, Any]:
-        where = {"gamename": job.model.proxy.gamename, "trained_on": job.model.trained_on, "proxy": job.model.name}
-        return {**where, "agent": kind.name, "protocol": protocol, "number": job.number}
-
-    left = [job for job in jobs if not results.has(**about(job))]
-    advance(len(jobs) - len(left), kind.name)
-    for stack, values in train(left):
-        results.add([{**about(job), **value} for job, value in zip(stack, values, strict=True)])
-        advance(len(stack), kind.name)
-
-
-def add_proxy_rows(
-    results: Results, models: Sequence[Model], kind: AgentKind, protocol: str, number: int,
-    rows_of: Callable[[Model], Sequence[Mapping[str, Any]]],
+def write_agents(
+    given: argparse.Namespace, columns: Sequence[str], kinds: Sequence[AgentKind], jobs: Sequence[Job], words: Sequence[str],
+    train: Callable[[AgentKind, list[Job]], Iterator[tuple[list[Job], Sequence[Mapping[str, Any]]]]], shown: Sequence[str],
 ) -> None:  # fmt: skip
-    """The rows of each proxy that ``results`` lacks, made with ``number`` agents of one kind."""
-    with counting(len(models), "proxies") as advance:
+    """Fills OUT.csv with a row for each agent of each kind, and prints a summary of the columns ``shown``.
+
+    words: of how they are trained, for the column ``protocol``; train: of a kind those that the file lacks, stack by stack: the
+    jobs, and what their rows hold besides.
+    """
+    with open_results(Path(given.out), columns, AGENT_KEY, given.force) as results:
+        with counting(len(jobs) * len(kinds), "agents") as advance:
+            for kind in kinds:
+                common = {"agent": kind.name, "protocol": kind.protocol(*words)}
+                left = [job for job in jobs if not results.has(**job.about(), **common)]
+                advance(len(jobs) - len(left), kind.name)
+                for stack, values in train(kind, left):
+                    results.add([{**job.about(), **common, **value} for job, value in zip(stack, values, strict=True)])
+                    advance(len(stack), kind.name)
+        print_summary(results.rows, shown)
+
+
+def write_proxies(
+    given: argparse.Namespace, columns: Sequence[str], key: Sequence[str], models: Sequence[Model], kind: AgentKind,
+    words: Sequence[str], rows_of: Callable[[Model], Sequence[Mapping[str, Any]]],
+) -> list[dict[str, str]]:  # fmt: skip
+    """Fills OUT.csv with the rows of each proxy, made with ``--count`` agents of one kind; all rows."""
+    with open_results(Path(given.out), columns, key, given.force) as results, counting(len(models), "proxies") as advance:
         for model in models:
-            about = {"trained_on": model.trained_on, "proxy": model.name, "agent": kind.name, "protocol": protocol}
+            about = {**model.about(), "agent": kind.name, "protocol": kind.protocol(*words)}
             if not results.has(**about):
-                more = {"gamename": model.proxy.gamename, "agents": number}
-                results.add([{**about, **more, **row} for row in rows_of(model)])
+                results.add([{**about, "agents": given.count, **row} for row in rows_of(model)])
             advance(1, model.name)
+        return results.rows
 
 
-def add_model_arguments(parser: argparse.ArgumentParser, written: str) -> None:
-    """The CSV, the proxies, and which of them."""
-    add_csv(parser, written)
-    parser.add_argument(
-        "sources", nargs="*", metavar="PROXY", help="proxy file, name of a shipped one, run directory, or folder above some"
-    )
-    parser.add_argument("--gamename", metavar="NAME", help="only proxies of this task (default: that of the first)")
-    parser.add_argument(
-        "--best", type=count, metavar="N", help="of each kind only the N that their own search scored highest (default: all)"
-    )
-
-
-def add_csv(parser: argparse.ArgumentParser, written: str) -> None:
-    """``OUT.csv`` and ``--seed``."""
-    parser.add_argument("out", metavar="OUT.csv", help=f"{written}; rows that are there already are not made again")
-    parser.add_argument("--seed", type=non_negative, default=0, metavar="N", help="of all randomness (default 0)")
-    add_force(parser, "OUT.csv")
-
-
-def add_settings(parser: argparse.ArgumentParser, help_text: str) -> None:
-    """``--set``."""
-    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=help_text)
-
-
-def add_agent_arguments(parser: argparse.ArgumentParser, hyperparameters: str, tests: int | None = None) -> None:
-    """Which agents, how many, and with which hyper-parameters."""
-    parser.add_argument("--count", type=count, default=10, metavar="N", help="agents of each kind on each proxy (default 10)")
-    parser.add_argument("--hyperparameters", choices=("varied", "fixed"), default=hyperparameters,
-                        help="varied: learning rate, batch size, width and depth are drawn for each agent around the preset's, "
-                        f"learning rate and discount for tables (default {hyperparameters})")  # fmt: skip
-    add_settings(parser, "override a key of those agents that have it; repeatable")
-    if tests is not None:
-        parser.add_argument("--tests", type=count, default=tests, metavar="N", help=f"real test episodes of each ({tests})")
-
-
-def add_steps(parser: argparse.ArgumentParser) -> None:
-    """``--steps``."""
-    parser.add_argument("--steps", type=count, metavar="N", help="train N steps instead of until the paper's stop rule holds")
-
-
-def asked_kinds(names: Sequence[str], gamename: str, preset: str, arguments: argparse.Namespace) -> list[AgentKind]:
+def asked_kinds(names: Sequence[str], gamename: str, preset: str, given: argparse.Namespace) -> list[AgentKind]:
     """The agents called ``names``, as ``--hyperparameters`` and ``--set`` say; see ``make_kinds``."""
-    return make_kinds(names, gamename, preset, arguments.hyperparameters == "varied", parse_settings(arguments.settings))
+    return make_kinds(names, gamename, preset, given.hyperparameters == "varied", parse_settings(given.settings))
 
 
-def asked_models(arguments: argparse.Namespace, wanted: type | None = None, refusal: str = "") -> tuple[list[Model], str]:
+def asked_models(given: argparse.Namespace, wanted: type | None = None, refusal: str = "") -> tuple[list[Model], str]:
     """The proxies that the arguments name and their task.
 
     UserError where neither a proxy nor ``--gamename`` says the task, and for a proxy that is not ``wanted``.
     """
-    models = best_of_each(find_models(arguments.sources, arguments.gamename), arguments.best)
-    if not models and arguments.gamename is None:
+    models = best_of_each(find_models(given.sources, given.gamename), given.best)
+    if not models and given.gamename is None:
         raise UserError("no proxy and no --gamename: name proxies, or the task of the real baseline")
     for model in models:
         if wanted is not None and not isinstance(model.proxy, wanted):
             raise UserError(f"'{model.name}' is {refusal}")
-    return models, models[0].proxy.gamename if models else str(arguments.gamename)
+    return models, models[0].proxy.gamename if models else str(given.gamename)

@@ -15,12 +15,10 @@ from typing import Any
 
 import pandas as pd
 
-from lightning_rl.core.arguments import count
 from lightning_rl.core.config import build_config, merged_values, parse_settings, refuse_unread
 from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import generator
-from lightning_rl.lab.protocols.agents import add_csv, add_settings
 from lightning_rl.lab.protocols.results import Results, open_results
 from lightning_rl.lab.tuning.space import Space, spaces
 from lightning_rl.methods.proxy_search import RN, SE, Generation, ProxySearch
@@ -77,30 +75,17 @@ def evaluate_generations(
             advance(1, f"seed {seed}")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of ``generations``."""
-    add_csv(parser, "one row per generation of each run")
-    parser.add_argument("--implementation", choices=tuple(METHODS), default="SE", help="default SE")
-    parser.add_argument("--gamename", default="emptyroom22", metavar="NAME", help="task (default emptyroom22)")
-    parser.add_argument("--runs", type=count, default=20, metavar="N", help="seeds SEED .. SEED+N-1 (default 20)")
-    parser.add_argument("--preset", metavar="NAME", help="a block under presets: in the method's config")
-    add_settings(parser, "override a key of the method's config; repeatable")
-    parser.add_argument("--draw", dest="drawn", action="append", default=[], metavar="KEY=SPACE",
-                        help="draw a key for each run, as in a tune: block, e.g. "
-                        "'step_size={log: [0.01, 10]}'; repeatable")  # fmt: skip
-
-
-def run(arguments: argparse.Namespace) -> None:
+def run(given: argparse.Namespace) -> None:
     """Fills OUT.csv and prints a summary."""
-    settings = parse_settings(arguments.settings)
-    asked = parse_settings(arguments.drawn, "--draw", "'step_size={log: [0.01, 10]}'")
+    settings = parse_settings(given.settings)
+    asked = parse_settings(given.drawn, "--draw", "'step_size={log: [0.01, 10]}'")
     for key, value in asked.items():
         if not isinstance(value, dict):
             raise UserError(f"--draw {key}={value}: expected a space, e.g. --draw 'step_size={{log: [0.01, 10]}}'")
-    seeds = range(arguments.seed, arguments.seed + arguments.runs)
-    with open_results(Path(arguments.out), COLUMNS, KEY, arguments.force) as results:
+    seeds = range(given.seed, given.seed + given.runs)
+    with open_results(Path(given.out), COLUMNS, KEY, given.force) as results:
         evaluate_generations(
-            results, arguments.implementation, arguments.gamename, seeds, arguments.preset, settings, spaces(asked)
+            results, given.implementation, given.gamename, seeds, given.preset, settings, spaces(asked)
         )
         print_runs(results.rows)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +28,10 @@ class Model(NamedTuple):
     proxy: SyntheticProxy | RewardProxy
     params: Tensor
     score: float
+
+    def about(self) -> dict[str, str]:
+        """What a row says of the proxy."""
+        return {"gamename": self.proxy.gamename, "trained_on": self.trained_on, "proxy": self.name}
 
 
 def kind_of(proxy: SyntheticProxy | RewardProxy, about: Mapping[str, Any]) -> str:
@@ -64,10 +69,9 @@ def find_models(sources: Sequence[str], gamename: str | None = None) -> list[Mod
             one, other = found[0], model
             raise UserError(f"'{other.name}' is of gamename '{other.proxy.gamename}', '{one.name}' of '{one.proxy.gamename}'; "
                             f"choose with --gamename {one.proxy.gamename}")  # fmt: skip
-    names = [model.name for model in found]
-    for name in names:
-        if names.count(name) > 1:
-            raise UserError(f"two proxies are called '{name}'; rename a file, or name one of their folders")
+    name, times = next(iter(Counter(model.name for model in found).most_common(1)), ("", 0))
+    if times > 1:
+        raise UserError(f"two proxies are called '{name}'; rename a file, or name one of their folders")
     return found
 
 

@@ -1,18 +1,111 @@
-"""Protocols that judge proxies, by name: ``lightning-rl proxies NAME ...``. A new one is one line here."""
+"""Protocols that judge proxies, by name: ``lightning-rl proxies NAME ...``. A new one is an entry here and its module."""
 
 from __future__ import annotations
 
-from lightning_rl.core.arguments import Tool
+from lightning_rl.core.arguments import Argument, Tool, argument, count, force, non_negative, positive
+
+TRANSFER_AGENTS = ("DDQN", "DuelingDDQN", "TD3-discrete")
+BIN = 0.02
 
 
-def _protocol(module: str, summary: str) -> Tool:
-    return Tool(summary, f"lightning_rl.lab.protocols.{module}")
+def _csv(written: str) -> tuple[Argument, ...]:
+    return (
+        argument("out", f"{written}; rows that are there already are not made again", metavar="OUT.csv"),
+        argument("--seed", "of all randomness (default 0)", type=non_negative, default=0, metavar="N"),
+        force("OUT.csv"),
+    )
+
+
+def _csv_and_proxies(written: str) -> tuple[Argument, ...]:
+    return (
+        *_csv(written),
+        argument(
+            "sources", "proxy file, name of a shipped one, run directory, or folder above some", nargs="*", metavar="PROXY"
+        ),
+        argument("--gamename", "only proxies of this task (default: that of the first)", metavar="NAME"),
+        argument(
+            "--best", "of each kind only the N that their own search scored highest (default: all)", type=count, metavar="N"
+        ),
+    )
+
+
+def _settings(of: str) -> Argument:
+    return argument("--set", f"override a key of {of}; repeatable", dest="settings", action="append", default=[],
+                    metavar="KEY=VALUE")  # fmt: skip
+
+
+def _agents(hyperparameters: str) -> tuple[Argument, ...]:
+    """How many agents, and with which hyper-parameters."""
+    return (
+        argument("--count", "agents of each kind on each proxy (default 10)", type=count, default=10, metavar="N"),
+        argument(
+            "--hyperparameters", "varied: learning rate, batch size, width and depth are drawn for each agent around the "
+            f"preset's, learning rate and discount for tables (default {hyperparameters})",
+            choices=("varied", "fixed"), default=hyperparameters,
+        ),
+        _settings("those agents that have it"),
+    )  # fmt: skip
+
+
+def _also(name: str, meaning: str) -> Argument:
+    return argument(name, f"also N agents {meaning}", type=count, default=0, metavar="N")
+
+
+_TESTS_AND_STEPS = (
+    argument("--tests", "real test episodes of each (10)", type=count, default=10, metavar="N"),
+    argument("--steps", "train N steps instead of until the paper's stop rule holds", type=count, metavar="N"),
+)
+
+
+def _protocol(module: str, summary: str, *arguments: Argument) -> Tool:
+    return Tool(summary, f"lightning_rl.lab.protocols.{module}:run", arguments)
 
 
 PROTOCOLS: dict[str, Tool] = {
-    "transfer": _protocol("transfer", "fresh agents on trained proxies, tested on the real task (for the figure proxy-transfer)"),
-    "reward-curves": _protocol("reward_curves", "learning curves of agents with learned rewards (for the figure reward-curves)"),
-    "transitions": _protocol("transitions", "synthetic beside real transitions, as histograms (for the figure proxy-histograms)"),
-    "grid-rewards": _protocol("grid_rewards", "what reward networks pay in a grid world, where agents go (for grid-rewards)"),
-    "generations": _protocol("generations", "evolves many small proxies (for the figures proxy-success and step-sizes)"),
-}
+    "transfer": _protocol(
+        "transfer", "fresh agents on trained proxies, tested on the real task (for the figure proxy-transfer)",
+        *_csv_and_proxies("one row per agent"),
+        argument(
+            "--agents", f"default: {' '.join(TRANSFER_AGENTS)}", nargs="+", default=list(TRANSFER_AGENTS), metavar="NAME"
+        ),
+        *_agents("varied"), *_TESTS_AND_STEPS, _also("--real", "of each kind on the real task itself"),
+    ),
+    "reward-curves": _protocol(
+        "reward_curves", "learning curves of agents with learned rewards (for the figure reward-curves)",
+        *_csv_and_proxies("one row per agent"),
+        argument(
+            "--agents", "default: QL SARSA for cliff, TD3 PPO for continuous actions, else DDQN DuelingDDQN",
+            nargs="+", metavar="NAME",
+        ),
+        *_agents("fixed"),
+        argument("--steps", "training steps (default 50000; cliff 5000, as in the paper)", type=count, metavar="N"),
+        argument("--points", "values of each curve (default 100)", type=count, default=100, metavar="N"),
+        _also("--real", "with the task's own reward"), _also("--curious", "with it and a bonus for novelty"),
+    ),
+    "transitions": _protocol(
+        "transitions", "synthetic beside real transitions, as histograms (for the figure proxy-histograms)",
+        *_csv_and_proxies("one row per bin of each histogram"),
+        argument("--agent", "default DDQN", default="DDQN", metavar="NAME"),
+        *_agents("varied"), *_TESTS_AND_STEPS,
+        argument("--bin", f"of the histograms (default {BIN})", type=positive, default=BIN, metavar="WIDTH"),
+    ),
+    "grid-rewards": _protocol(
+        "grid_rewards", "what reward networks pay in a grid world, where agents go (for grid-rewards)",
+        *_csv_and_proxies("one row per cell, and per action in it, of each proxy"),
+        argument("--agent", "whose visits are counted (default SARSA)", default="SARSA", metavar="NAME"),
+        *_agents("fixed"), argument("--real", "also the task's own reward", action="store_true"),
+    ),
+    "generations": _protocol(
+        "generations", "evolves many small proxies (for the figures proxy-success and step-sizes)",
+        *_csv("one row per generation of each run"),
+        argument("--implementation", "default SE", choices=("SE", "RN"), default="SE"),
+        argument("--gamename", "task (default emptyroom22)", default="emptyroom22", metavar="NAME"),
+        argument("--runs", "seeds SEED .. SEED+N-1 (default 20)", type=count, default=20, metavar="N"),
+        argument("--preset", "a block under presets: in the method's config", metavar="NAME"),
+        _settings("the method's config"),
+        argument(
+            "--draw", "draw a key for each run, as in a tune: block, e.g. 'step_size={log: [0.01, 10]}'; repeatable",
+            dest="drawn", action="append", default=[], metavar="KEY=SPACE",
+        ),
+    ),
+}  # fmt: skip

@@ -10,28 +10,23 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from lightning_rl.core.arguments import number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.lab.protocols import agents
-from lightning_rl.lab.protocols.agents import AgentKind, Job, train_stacks
+from lightning_rl.lab.protocols.agents import AgentKind, asked_kinds, asked_models, jobs_on, train_stacks, write_proxies
 from lightning_rl.lab.protocols.models import Model
 from lightning_rl.lab.protocols.recording import RecordedProxy, Transitions, joined, played
-from lightning_rl.lab.protocols.results import open_results
-from lightning_rl.lab.protocols.transfer import loops, rule_text
+from lightning_rl.lab.protocols.transfer import rule_text, training
 
 KEY = ("proxy", "agent", "protocol")
 COLUMNS = ("gamename", "trained_on", *KEY, "agents", "sample", "component", "low", "width", "count")
 SAMPLES = ("synthetic, in training", "real, in tests", "synthetic, asked what was tested")
-BIN = 0.02
 MOST_BINS = 5000
 NAMES: Mapping[str, tuple[str, ...]] = {
     "cartpole": ("cart position (m)", "cart velocity (m/s)", "pole angle (rad)", "pole velocity (rad/s)"),
@@ -74,8 +69,8 @@ def sample_transitions(
     assert isinstance(model.proxy, SyntheticProxy)
     settings = {field.name: getattr(model.proxy, field.name) for field in dataclasses.fields(SyntheticProxy)}
     recorded = RecordedProxy(**settings)
-    jobs, real = [Job(model._replace(proxy=recorded), n) for n in range(count)], []
-    for stack, _, trained in train_stacks(jobs, loops(kind, 1, steps), "transitions", run_seed):
+    jobs, real = jobs_on([model._replace(proxy=recorded)], count), []
+    for stack, _, trained in train_stacks([(kind, jobs)], training(1, steps), "transitions", run_seed):
         spec = dataclasses.replace(model.proxy.spec, repeat=kind.config.action_repeat)
         seeds = [derive_seed(run_seed, f"transitions {model.name}", job.number) for job in stack]
         real += played(trained.agent, spec, seeds, tests)
@@ -93,30 +88,17 @@ def histogram_rows(gamename: str, samples: Sequence[Transitions], width: float) 
     return rows
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of ``transitions``."""
-    agents.add_model_arguments(parser, "one row per bin of each histogram")
-    parser.add_argument("--agent", default="DDQN", metavar="NAME", help="default DDQN")
-    agents.add_agent_arguments(parser, "varied", tests=10)
-    agents.add_steps(parser)
-    parser.add_argument("--bin", type=number, default=BIN, metavar="WIDTH", help=f"of the histograms (default {BIN})")
-
-
-def run(arguments: argparse.Namespace) -> None:
+def run(given: argparse.Namespace) -> None:
     """Fills OUT.csv."""
-    if not arguments.bin > 0:
-        raise UserError(f"--bin {arguments.bin}: a width must be above 0, e.g. {BIN}")
     refusal = "a reward network, its transitions are real ones; name synthetic environments"
-    models, gamename = agents.asked_models(arguments, SyntheticProxy, refusal)
+    models, gamename = asked_models(given, SyntheticProxy, refusal)
     if env_spec(gamename).one_hot:
         raise UserError(f"'{gamename}': its observations are one-hot; histograms are for real-valued ones, e.g. of cartpole-v0")
-    (kind,) = agents.asked_kinds([arguments.agent], gamename, "transfer", arguments)
-    how = (arguments.tests, arguments.steps)
+    (kind,) = asked_kinds([given.agent], gamename, "transfer", given)
 
     def rows_of(model: Model) -> list[dict[str, Any]]:
-        samples = sample_transitions(model, kind, arguments.count, *how, arguments.seed)
-        return histogram_rows(gamename, samples, arguments.bin)
+        samples = sample_transitions(model, kind, given.count, given.tests, given.steps, given.seed)
+        return histogram_rows(gamename, samples, given.bin)
 
-    with open_results(Path(arguments.out), COLUMNS, KEY, arguments.force) as results:
-        agents.add_proxy_rows(results, models, kind, kind.protocol(*rule_text(*how)), arguments.count, rows_of)
-        print(f"{len(results.rows)} bins in {arguments.out}")
+    rows = write_proxies(given, COLUMNS, KEY, models, kind, rule_text(given.tests, given.steps), rows_of)
+    print(f"{len(rows)} bins in {given.out}")

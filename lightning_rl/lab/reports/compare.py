@@ -10,8 +10,8 @@ import numpy as np
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.functional.intervals import Interval, difference_interval, improvement_interval, mean_of_intervals
-from lightning_rl.lab.figures.groups import LABELS, Group, add_bin, add_group_arguments, labelled_runs, make_groups
-from lightning_rl.lab.figures.scores import SCORES, run_scores
+from lightning_rl.lab.figures.groups import LABELS, Group, labelled_runs, make_groups
+from lightning_rl.lab.figures.scores import run_scores
 from lightning_rl.lab.scalars import Floats
 from lightning_rl.lab.tables import interval, put_rows
 
@@ -42,10 +42,10 @@ def _floats(found: Interval) -> tuple[float, float, float]:
     return float(value), float(low), float(high)
 
 
-def one_group_each(source: str, arguments: argparse.Namespace) -> dict[str, Group]:
+def one_group_each(source: str, given: argparse.Namespace) -> dict[str, Group]:
     """The runs of a source by environment; UserError where they are of several methods."""
-    table = labelled_runs([source], arguments.tag, arguments.x, arguments.group)
-    games, _ = make_groups(table, arguments.x, arguments.bin)
+    table = labelled_runs([source], given.tag, given.x, given.group)
+    games, _ = make_groups(table, given.x, given.bin)
     for game, groups in games.items():
         if len(groups) > 1:
             names = ", ".join(group.label for group in groups)
@@ -53,9 +53,9 @@ def one_group_each(source: str, arguments: argparse.Namespace) -> dict[str, Grou
     return {game: groups[0] for game, groups in games.items()}
 
 
-def compare(arguments: argparse.Namespace) -> list[Comparison]:
+def compare(given: argparse.Namespace) -> list[Comparison]:
     """The comparisons on all environments that both have; the others are named."""
-    a, b = (one_group_each(source, arguments) for source in (arguments.a, arguments.b))
+    a, b = (one_group_each(source, given) for source in (given.a, given.b))
     if len(a) == len(b) == 1 and "" in (*a, *b):  # a CSV without environments
         a, b = ({"": next(iter(groups.values()))} for groups in (a, b))
     shared = [game for game in a if game in b]
@@ -65,7 +65,7 @@ def compare(arguments: argparse.Namespace) -> list[Comparison]:
         print(f"skipped {game}: only {'A' if game in a else 'B'} has runs on it")
     found = []
     for game in shared:
-        scores = [run_scores(groups[game], None)[arguments.score].to_numpy(float) for groups in (a, b)]
+        scores = [run_scores(groups[game], None)[given.score].to_numpy(float) for groups in (a, b)]
         found.append(compare_scores(game, (a[game].label, b[game].label), *scores))
     return found
 
@@ -80,24 +80,15 @@ def verdict(comparison: Comparison) -> str:
     return "no difference shown"
 
 
-def show(arguments: argparse.Namespace) -> None:
+def show(given: argparse.Namespace) -> None:
     """Prints the comparison that the arguments ask for."""
-    found = compare(arguments)
-    labels = " against ".join(f"{name} = {source}" for name, source in (("A", arguments.a), ("B", arguments.b)))
+    found = compare(given)
+    labels = " against ".join(f"{name} = {source}" for name, source in (("A", given.a), ("B", given.b)))
     rows = [("environment", "A (seeds)", "B (seeds)", "A - B", "P(A > B)", "")]
     for each in found:
         a, b = (f"{scores.mean():.1f} ({len(scores)})" for scores in each.scores)
         rows.append((each.game, a, b, interval(*each.difference), interval(*each.improvement, form=".2f"), verdict(each)))
     if len(found) > 1:
         rows.append(("all", "", "", "", interval(*over_environments(found), form=".2f"), "mean over environments"))
-    what = f"{arguments.score} of {LABELS.get(arguments.tag, arguments.tag)}"
+    what = f"{given.score} of {LABELS.get(given.tag, given.tag)}"
     put_rows(rows, labels, f"{what}; 95 % intervals")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of ``compare``."""
-    for name in ("a", "b"):
-        parser.add_argument(name, metavar=name.upper(), help="folder with the runs of one method, or a results CSV[:LABEL]")
-    add_group_arguments(parser)
-    add_bin(parser)
-    parser.add_argument("--score", choices=SCORES, default="final", help="which number of a run (default final)")

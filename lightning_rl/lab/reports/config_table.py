@@ -101,11 +101,6 @@ def config_table(name: str) -> str:
     return markdown(table)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of ``config``."""
-    parser.add_argument("implementation", metavar="NAME", help="an implementation, e.g. UDRL")
-
-
-def show(arguments: argparse.Namespace) -> None:
+def show(given: argparse.Namespace) -> None:
     """Prints the table that the arguments ask for."""
-    print(config_table(arguments.implementation))
+    print(config_table(given.implementation))

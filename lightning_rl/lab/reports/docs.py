@@ -5,7 +5,6 @@ Below a line ``<!-- made by: lightning-rl ... -->`` is what that command prints,
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import re
@@ -13,7 +12,6 @@ import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from lightning_rl.core.arguments import checked_path
 from lightning_rl.core.files import read_text, write_text
 
 _BLOCK = re.compile(r"^(<!-- made by: lightning-rl (?P<words>.*?) -->\n)(?:.+\n)*", re.MULTILINE)
@@ -29,11 +27,6 @@ def refreshed(text: str, run: Callable[[Sequence[str]], None]) -> str:
         return match[1] + printed.getvalue().strip() + "\n"
 
     return _BLOCK.sub(replace, text)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of ``docs``."""
-    parser.add_argument("files", type=checked_path, nargs="+", metavar="FILE", help="Markdown file")
 
 
 def refresh(files: Sequence[Path], run: Callable[[Sequence[str]], None]) -> None:

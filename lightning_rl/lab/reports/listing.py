@@ -11,20 +11,16 @@ import pandas as pd
 from rich.console import Console
 from rich.progress import track
 
-from lightning_rl.core.arguments import add_force, checked_path
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.outputs import File, Out, owned_table
 from lightning_rl.lab.figures.runs import Run, find_runs
+from lightning_rl.lab.reports.registry import RUN_COLUMNS
 from lightning_rl.lab.scalars import Curve, read_scalar
 from lightning_rl.lab.tables import csv_text, put_rows
 from lightning_rl.run.state import read_state
 
 RETURNS = ("eval/return_mean", "rollout/return_mean", "es/fitness_mean")
 """The score of a run: the first of these that it has."""
-
-COLUMNS = (
-    "implementation", "gamename", "exp_name", "seed", "env_steps", "hours", "last", "best", "state", "scalar", "run", "reason",
-)  # fmt: skip
 
 
 def score_curve(run: Run) -> tuple[str, Curve | None]:
@@ -55,30 +51,19 @@ def list_runs(folders: Sequence[Path], sort: Sequence[str] = (), reverse: bool =
     if not runs:
         raise UserError(f"no run at or below {', '.join(map(str, folders))}")
     steps = track(runs, "reading", transient=True, console=Console(stderr=True), disable=len(runs) < 8)
-    table = pd.DataFrame([run_row(run) for run in steps], columns=list(COLUMNS))
+    table = pd.DataFrame([run_row(run) for run in steps], columns=list(RUN_COLUMNS))
     return table.sort_values(list(sort), ascending=not reverse, kind="stable") if sort else table
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of ``runs``."""
-    parser.add_argument("folders", type=checked_path, nargs="+", metavar="DIR", help="run directory, or folder above some")
-    parser.add_argument(
-        "--sort", action="append", default=[], choices=COLUMNS, metavar="COLUMN", help=f"one of {', '.join(COLUMNS)}"
-    )
-    parser.add_argument("--reverse", action="store_true", help="highest first")
-    parser.add_argument("--csv", type=checked_path, metavar="FILE", help="write the table there, too")
-    add_force(parser, "--csv FILE")
-
-
-def show(arguments: argparse.Namespace) -> None:
+def show(given: argparse.Namespace) -> None:
     """Prints the table that the arguments ask for."""
-    out = None if arguments.csv is None else Out(arguments.csv, (), arguments.force)
+    out = None if given.csv is None else Out(given.csv, (), given.force)
     if out is not None:
-        out.check(out.path, owned_table(COLUMNS))  # before the work
-    rows = list_runs(arguments.folders, arguments.sort, arguments.reverse)
+        out.check(out.path, owned_table(RUN_COLUMNS))  # before the work
+    rows = list_runs(given.folders, given.sort, given.reverse)
     if out is not None:
-        out.write(File(out.path, csv_text(rows), owned_table(COLUMNS)))
-    names = [name for name in COLUMNS if name not in ("scalar", "run", "reason")]
+        out.write(File(out.path, csv_text(rows), owned_table(RUN_COLUMNS)))
+    names = [name for name in RUN_COLUMNS if name not in ("scalar", "run", "reason")]
     cells = [[cell(name, row[name]) for name in names] for _, row in rows.iterrows()]
     caption = "last and best: " + ", ".join(sorted({tag for tag in rows["scalar"] if tag}))
     styles = ["red" if state == "failed" else None for state in rows["state"]]

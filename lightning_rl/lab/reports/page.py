@@ -21,7 +21,6 @@ import pandas as pd
 from PIL import Image
 
 from lightning_rl import __version__
-from lightning_rl.core.arguments import add_force, checked_path
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_bytes, read_text
 from lightning_rl.core.limits import PICTURE_BYTES
@@ -31,11 +30,11 @@ from lightning_rl.lab.figures.curves import Look, curves_figure
 from lightning_rl.lab.figures.groups import LABELS, labelled_runs, make_groups
 from lightning_rl.lab.figures.runs import IDENTITY, Run, find_runs
 from lightning_rl.lab.figures.scores import score_table, summary_rows
-from lightning_rl.lab.reports.listing import COLUMNS, cell, run_row
+from lightning_rl.lab.reports.listing import cell, run_row
+from lightning_rl.lab.reports.registry import PAGE_TAGS, RUN_COLUMNS
 from lightning_rl.lab.scalars import attempt
 from lightning_rl.lab.tables import is_number
 
-TAGS = ("rollout/return_mean", "eval/return_mean", "eval_greedy/return_mean")
 FILMS_PER_RUN, FILM_LIMIT = 2, 4_000_000
 """How many films of a run are shown, newest first; larger ones (bytes) are shown as a still even with --videos."""
 
@@ -117,8 +116,8 @@ def _curves(
 
 
 def _runs_table(runs: Sequence[Run]) -> dict[str, Any]:
-    table = pd.DataFrame([run_row(run) for run in runs], columns=list(COLUMNS))
-    header = [name for name in COLUMNS if name not in ("scalar", "run")]
+    table = pd.DataFrame([run_row(run) for run in runs], columns=list(RUN_COLUMNS))
+    header = [name for name in RUN_COLUMNS if name not in ("scalar", "run")]
     rows = [[cell(name, row[name]) for name in header] for _, row in table.iterrows()]
     return {"header": header, "rows": rows, "classes": ["failed" if state == "failed" else "" for state in table["state"]]}
 
@@ -197,21 +196,10 @@ def _where(runs: Sequence[Run]) -> str:
     return ", ".join(names) + f" ({len(runs)} run{'s' * (len(runs) > 1)})"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of ``report``."""
-    parser.add_argument("folders", type=checked_path, nargs="+", metavar="DIR", help="run directory, or folder above some")
-    parser.add_argument("-o", "--out", type=checked_path, default=Path("report.html"), metavar="FILE", help="(report.html)")
-    add_force(parser)
-    parser.add_argument("--tag", action="append", help=f"scalar to draw; repeatable (default {', '.join(TAGS)})")
-    parser.add_argument("--group", action="append", metavar="KEY", help="as of lightning-rl figures curves; repeatable")
-    parser.add_argument("--videos", action="store_true", help="whole films instead of stills")
-    parser.add_argument("--title", default="Runs", help="of the page")
-
-
-def show(arguments: argparse.Namespace) -> None:
+def show(given: argparse.Namespace) -> None:
     """Writes the page that the arguments ask for."""
-    out = Out(arguments.out, arguments.folders, arguments.force)
+    out = Out(given.out, given.folders, given.force)
     out.check(out.path, owned_picture)  # before the work
-    text = report(arguments.folders, arguments.tag or TAGS, arguments.group, arguments.videos, arguments.title)
+    text = report(given.folders, given.tag or PAGE_TAGS, given.group, given.videos, given.title)
     out.write(File(out.path, text.encode(), owned_picture))
-    print(f"wrote {arguments.out} ({arguments.out.stat().st_size / 1e6:.1f} MB)")
+    print(f"wrote {given.out} ({given.out.stat().st_size / 1e6:.1f} MB)")

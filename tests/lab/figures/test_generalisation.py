@@ -4,7 +4,7 @@ from helpers import run_cli
 
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
-from lightning_rl.lab.figures.generalisation import areas, read_line
+from lightning_rl.lab.figures.curves import areas, read_line
 from lightning_rl.lab.figures.groups import Group
 
 

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from lightning_rl.cli import main
-from lightning_rl.lab.figures.marks import mark_table, near
+from lightning_rl.lab.figures.scores import mark_table, near
 
 
 def test_by_hand(tmp_path, capsys):

@@ -1,0 +1,204 @@
+"""Searches for proxies: fitness and share of runs solved over generations; step sizes and score transforms against success."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
+from matplotlib.colors import Normalize
+
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.limits import GENERATIONS, shown
+from lightning_rl.functional.intervals import share_interval
+from lightning_rl.lab.figures import style
+from lightning_rl.lab.figures.csv_files import read_csv, require
+from lightning_rl.lab.figures.groups import label_groups
+from lightning_rl.lab.figures.runs import IDENTITY, Run, read_sources, require_one_run_per_seed
+from lightning_rl.lab.figures.scores import threshold_of
+from lightning_rl.lab.scalars import Floats, read_scalar
+
+TAG = "es/fitness_mean"
+NEEDED = ("gamename", "seed", "generation", "fitness_mean")
+STUDY = ("score_transform", "step_size", "mirrored")
+
+
+def read_generations(sources: Sequence[str], keys: Sequence[str] = ()) -> pd.DataFrame:
+    """gamename, exp_name, implementation, seed, run, generation (from 1), fitness_mean and ``keys``; a row per generation.
+
+    sources: run directories of SE and RN, folders above them, and CSVs of ``lightning-rl proxies generations``.
+    """
+    table = read_sources(
+        sources,
+        lambda path, label: _of_csv(path, label, keys),
+        lambda run: _of_run(run, keys),
+        f"no source has '{TAG}'; name runs of SE, or CSVs of lightning-rl proxies generations",
+    )
+    return table.astype({"seed": str})
+
+
+def _of_csv(path: Path, label: str | None, keys: Sequence[str]) -> pd.DataFrame:
+    table = read_csv(path, ("generation", "fitness_mean"))
+    require(table, (*NEEDED, *keys))
+    for row, generation in enumerate(table["generation"], 1):
+        if not 0 <= generation < GENERATIONS or generation != int(generation):
+            raise UserError(f"row {row}: generation {shown(generation)} is not a whole number from 0 to {GENERATIONS - 1:,}")
+    settings = table["settings"].fillna("").astype(str) if "settings" in table else pd.Series("", table.index)
+    method = table["implementation"].astype(str) if label is None and "implementation" in table else label or path.stem
+    run = f"{path}:" + table["gamename"].astype(str) + ":" + settings + ":" + table["seed"].astype(str)
+    runs = table[["gamename", "seed", "fitness_mean", *keys]].assign(exp_name=settings, implementation=method, run=run)
+    return runs.assign(generation=table["generation"] + 1)
+
+
+def _of_run(run: Run, keys: Sequence[str]) -> pd.DataFrame:
+    curve = read_scalar(run.path, TAG)
+    about = {name: run.key(name) for name in (*IDENTITY, *keys)}
+    plain = {name: value if isinstance(value, bool | int | float) else str(value) for name, value in about.items()}
+    generation = np.arange(1, len(curve.value) + 1)
+    return pd.DataFrame({**plain, "run": str(run.path), "generation": generation, "fitness_mean": curve.value})
+
+
+def limit_of(game: str, table: pd.DataFrame, asked: float | None) -> float:
+    """What solves the task; UserError where nobody says."""
+    returns = not (table["implementation"] == "RN").any()  # the fitness of reward networks is no return
+    limit = threshold_of(game, asked) if returns else asked
+    if limit is None:
+        raise UserError(f"what fitness solves '{game}' is not known; give --threshold")
+    return limit
+
+
+def solved_at(fitness: Floats, limit: float) -> int | None:
+    """The first generation, from 1, whose fitness is above the limit."""
+    above = np.flatnonzero(fitness > limit)
+    return int(above[0]) + 1 if above.size else None
+
+
+def curves(runs: Sequence[Floats], limit: float, end: int) -> tuple[Floats, Floats]:
+    """(fitness ``[n, end]``, solved ``[n, end]``) of runs over generations.
+
+    A run that ended in a solved generation keeps its fitness; any other has none after its end, and counts as unsolved there.
+    """
+    fitness, solved = np.full((len(runs), end), np.nan), np.zeros((len(runs), end))
+    for row, values in enumerate(runs):
+        fitness[row, : len(values)] = values[:end]
+        if values[-1] > limit:
+            fitness[row, len(values) :] = values[-1]
+        when = solved_at(values, limit)
+        if when is not None:
+            solved[row, when - 1 :] = 1
+    return fitness, solved
+
+
+def draw_fitness(axes: Axes, fitness: Floats, colour: str, label: str) -> pd.DataFrame:
+    """Thin lines of the runs and their mean, which ends where a run has no fitness; the rows of the CSV."""
+    runs = pd.DataFrame(fitness.T, pd.RangeIndex(1, fitness.shape[1] + 1, name="generation"))
+    middle = runs.mean(axis=1, skipna=False)
+    axes.plot(runs.index, runs, color=colour, alpha=0.25, linewidth=0.7)
+    axes.plot(middle.index, middle, color=colour, linewidth=2.2, label=label)
+    return _rows(runs.assign(mean=middle), "fitness")
+
+
+def draw_share(axes: Axes, solved: Floats, colour: str, label: str) -> pd.DataFrame:
+    """The share of runs solved so far and its interval over runs; the rows of the CSV."""
+    share, low, high = share_interval(solved)
+    generation = pd.RangeIndex(1, solved.shape[1] + 1, name="generation")
+    style.banded_line(axes, generation, share, low, high, colour, step="post", linewidth=2.0, label=label)
+    return _rows(pd.DataFrame({"mean": share, "low": low, "high": high}, generation), "share of runs solved")
+
+
+def _rows(columns: pd.DataFrame, quantity: str) -> pd.DataFrame:
+    return columns.melt(var_name="run", ignore_index=False).dropna().reset_index().assign(quantity=quantity)
+
+
+def draw_success(given: argparse.Namespace) -> None:
+    """OUT.png, OUT.svg and OUT.csv."""
+    table = label_groups(read_generations(given.sources, given.group or ()), given.group)
+    require_one_run_per_seed(table, ["gamename", "group"])
+    games = table.groupby("gamename", sort=False)
+    figure, grid = plt.subplots(len(games), 2, figsize=(12, 4.4 * len(games)), squeeze=False)
+    rows = []
+    for (left, right), (game, searches) in zip(grid, games, strict=True):
+        limit, end = limit_of(str(game), searches, given.threshold), int(searches["generation"].max())
+        for index, (group, members) in enumerate(searches.groupby("group", sort=False)):
+            runs = [run["fitness_mean"].to_numpy(float) for _, run in members.groupby("run", sort=False)]
+            fitness, solved = curves(runs, limit, min(end, given.until or end))
+            colour, label = style.colour(index), f"{group}, {style.counted([len(runs)])}"
+            parts = (draw_fitness(left, fitness, colour, label), draw_share(right, solved, colour, label))
+            rows += [part.assign(gamename=game, group=group) for part in parts]
+        left.axhline(limit, color="black", linestyle="--", linewidth=1, label=f"solved: {limit:g}")
+        left.set(xlabel="generation", ylabel="fitness: mean return of the agents", title=game)
+        right.set(xlabel="generation", ylabel="share of runs solved so far", title=game, ylim=(-0.03, 1.03))
+        left.legend(loc="best")
+        right.legend(loc="best")
+    style.describe(
+        figure, given.title, f"{style.counted(table.groupby(['gamename', 'group'])['run'].nunique())} per group; thin: single "
+        "runs, thick: their mean; a run that ended solved keeps its fitness. Band: 95 % interval over runs.",
+    )  # fmt: skip
+    columns = ["gamename", "group", "quantity", "run", "generation", "value"]
+    style.save(figure, given.out, pd.concat(rows, ignore_index=True)[columns])
+
+
+def run_table(table: pd.DataFrame, asked: float | None) -> pd.DataFrame:
+    """A row per run: gamename, seed, ``STUDY``, generations until solved, or all that it took, and whether it was solved."""
+    rows = []
+    for _, run in table.groupby("run", sort=False):
+        first = run.iloc[0]
+        when = solved_at(run["fitness_mean"].to_numpy(float), limit_of(first["gamename"], run, asked))
+        about = {name: first[name] for name in ("gamename", "seed", *STUDY)}
+        rows.append({**about, "generations": when or len(run), "solved": when is not None})
+    return pd.DataFrame(rows)
+
+
+def draw_runs(axes: Axes, runs: pd.DataFrame, transforms: Sequence[str], scale: Normalize) -> PathCollection:
+    """Every run as a point: step size, score transform, and in how many generations it was solved."""
+    lane = np.array([transforms.index(name) for name in runs["score_transform"]], dtype=float)
+    lane += np.random.default_rng(0).uniform(-0.28, 0.28, len(runs))  # runs of one lane side by side
+    solved, size = runs["solved"].to_numpy(bool), runs["step_size"].to_numpy(float)
+    axes.scatter(size[~solved], lane[~solved], marker="x", color="#B0B0B0", s=22, linewidths=1, label="not solved")
+    points = axes.scatter(size[solved], lane[solved], c=runs["generations"][solved], cmap="viridis_r", norm=scale, s=34,
+                          edgecolors="black", linewidths=0.3, label="solved")  # fmt: skip
+    axes.set(xscale="log", xlabel="step size", yticks=range(len(transforms)), yticklabels=transforms)
+    style.plain_ticks(axes.xaxis)
+    axes.set_ylim(-0.5, len(transforms) - 0.5)
+    return points
+
+
+def draw_solved_share(axes: Axes, runs: pd.DataFrame, transforms: Sequence[str], ways: Sequence[bool]) -> None:
+    """Bars: the share of the runs of each transform that was solved."""
+    height = 0.8 / len(ways)
+    for index, mirrored in enumerate(ways):
+        chosen = runs[runs["mirrored"] == mirrored]
+        share = chosen.groupby("score_transform")["solved"].agg(["mean", "size"]).reindex(transforms).fillna(0)
+        place = np.arange(len(transforms)) + (index - (len(ways) - 1) / 2) * height
+        label = "mirrored" if mirrored else "not mirrored"
+        bars = axes.barh(place, share["mean"], 0.9 * height, color=style.colour(index), alpha=0.85, label=label)
+        axes.bar_label(bars, [f" n={int(number)}" for number in share["size"]], fontsize=7)
+    axes.set(xlabel="share of runs solved", yticks=range(len(transforms)), yticklabels=[], xlim=(0, 1.15))
+    axes.set_ylim(-0.5, len(transforms) - 0.5)
+    if len(ways) > 1:
+        axes.legend(loc="best")
+
+
+def draw_step_sizes(given: argparse.Namespace) -> None:
+    """OUT.png, OUT.svg and OUT.csv."""
+    runs = run_table(read_generations(given.sources, STUDY), given.threshold)
+    if runs["gamename"].nunique() > 1:
+        raise UserError(f"runs of {' and '.join(runs['gamename'].unique())} do not share a figure; draw them apart")
+    transforms, ways = sorted(runs["score_transform"].unique()), sorted(runs["mirrored"].unique(), reverse=True)
+    size = (5.6 * len(ways) + 4.2, 0.55 * len(transforms) + 3.2)
+    figure, (axes,) = plt.subplots(1, len(ways) + 1, figsize=size, squeeze=False)
+    scale = Normalize(1, int(runs["generations"].max()))
+    for panel, mirrored in zip(axes, ways, strict=False):
+        points = draw_runs(panel, runs[runs["mirrored"] == mirrored], transforms, scale)
+        panel.set_title("mirrored sampling" if mirrored else "without mirrored sampling", loc="right")
+    axes[0].legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False)  # points are everywhere
+    figure.colorbar(points, ax=axes[len(ways) - 1], label="generations until solved")
+    draw_solved_share(axes[-1], runs, transforms, ways)
+    title = given.title or f"Step sizes and score transforms on {runs['gamename'].iloc[0]}"
+    style.describe(figure, title, f"{len(runs)} runs of a seed each, up to {runs['generations'].max()} generations long.")
+    style.save(figure, given.out, runs)

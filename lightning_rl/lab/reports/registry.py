@@ -1,0 +1,52 @@
+"""Commands about runs and configs, by name: ``lightning-rl NAME ...``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lightning_rl.core.arguments import Tool, argument, checked_path, force
+from lightning_rl.lab.figures.registry import BINNED, SCORE
+
+RUN_COLUMNS = (
+    "implementation", "gamename", "exp_name", "seed", "env_steps", "hours", "last", "best", "state", "scalar", "run", "reason",
+)  # fmt: skip
+PAGE_TAGS = ("rollout/return_mean", "eval/return_mean", "eval_greedy/return_mean")
+
+_FOLDERS = argument("folders", "run directory, or folder above some", type=checked_path, nargs="+", metavar="DIR")
+_SIDE = "folder with the runs of one method, or a results CSV[:LABEL]"
+_REPORTS = "lightning_rl.lab.reports"
+
+REPORTS = {
+    "report": Tool(
+        "one self-contained HTML page about runs", f"{_REPORTS}.page:show",
+        (
+            _FOLDERS,
+            argument("-o --out", "(report.html)", type=checked_path, default=Path("report.html"), metavar="FILE"),
+            force(),
+            argument("--tag", f"scalar to draw; repeatable (default {', '.join(PAGE_TAGS)})", action="append"),
+            argument("--group", "as of lightning-rl figures curves; repeatable", action="append", metavar="KEY"),
+            argument("--videos", "whole films instead of stills", action="store_true"),
+            argument("--title", "of the page", default="Runs"),
+        ),
+    ),
+    "runs": Tool(
+        "a table of all runs: method, environment, seed, steps, last and best return, state", f"{_REPORTS}.listing:show",
+        (
+            _FOLDERS,
+            argument(
+                "--sort", f"one of {', '.join(RUN_COLUMNS)}", action="append", default=[], choices=RUN_COLUMNS, metavar="COLUMN"
+            ),
+            argument("--reverse", "highest first", action="store_true"),
+            argument("--csv", "write the table there, too", type=checked_path, metavar="FILE"),
+            force("--csv FILE"),
+        ),
+    ),
+    "compare": Tool(
+        "difference of two methods with its interval, and probability of improvement", f"{_REPORTS}.compare:show",
+        (argument("a", _SIDE, metavar="A"), argument("b", _SIDE, metavar="B"), *BINNED, SCORE),
+    ),
+    "config": Tool(
+        "the keys of a method's config with their values and sources, as Markdown", f"{_REPORTS}.config_table:show",
+        (argument("implementation", "an implementation, e.g. UDRL", metavar="NAME"),),
+    ),
+}  # fmt: skip
