@@ -19,7 +19,7 @@ for seed in 1 2 3 4 5; do
     cp "exp_dir/cartpole-v0/varied/SE/seed_$seed/proxy.pt" "lightning_rl/proxies/$name.pt"
     proxies+=("$name")
 done
-judge() { python -m lightning_rl evaluate "$@"; }
+judge() { python -m lightning_rl proxies "$@"; }
 judge transfer $out/transfer.csv "${proxies[@]}" --agents DDQN DuelingDDQN --count 10 --steps 1000 --set epsilon_decay=0.99
 judge transfer $out/transfer.csv "${proxies[@]}" --agents TD3-discrete PPO --count 3 --steps 2000
 judge transfer $out/transfer.csv "${proxies[@]}" --agents TD3-discrete --count 2 --steps 5000

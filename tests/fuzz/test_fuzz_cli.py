@@ -115,8 +115,8 @@ def training_lines(draw):
 @st.composite
 def tool_lines(draw):
     """A command line of a tool: a command, its sources, a flag of its own or none."""
-    tool = draw(st.sampled_from(["figures", "evaluate", "report", "runs", "compare", "config", "docs"]))
-    inner = {"figures": FIGURES, "evaluate": PROTOCOLS}.get(tool)
+    tool = draw(st.sampled_from(["figures", "proxies", "report", "runs", "compare", "config", "docs"]))
+    inner = {"figures": FIGURES, "proxies": PROTOCOLS}.get(tool)
     words = [tool, *([draw(st.sampled_from(sorted(inner)))] if inner else [])]
     # All runs of the whole disk are no fault of a report that is asked for them.
     sources = st.one_of(st.sampled_from(FILES), texts).filter(lambda word: word not in ("/", "..", "../.."))
@@ -248,7 +248,7 @@ def test_the_trainer_takes_whatever_is_typed(desk, words):
 
 @given(tool_lines())
 @example(["runs", "@broken", "@fifo", "--csv", "@text.csv"])
-@example(["evaluate", "generations", "@empty"])
+@example(["proxies", "generations", "@empty"])
 @example(["figures", "scores", "@new", "@nameless.csv"])
 @example(["report", "@broken", "-o", "@run/config.yaml"])
 def test_tools_take_whatever_is_typed(desk, words):

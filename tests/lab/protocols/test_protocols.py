@@ -38,7 +38,7 @@ def table(path):
 
 
 def transfer(out, *words):
-    return main(["evaluate", "transfer", str(out), *words, "--agents", "DDQN", "--steps", "12", "--tests", "2", *SMALL])
+    return main(["proxies", "transfer", str(out), *words, "--agents", "DDQN", "--steps", "12", "--tests", "2", *SMALL])
 
 
 def test_transfer_goes_on_where_it_stopped(tmp_path, capsys):
@@ -65,7 +65,7 @@ def test_transfer_goes_on_where_it_stopped(tmp_path, capsys):
 def test_the_published_rules(tmp_path):
     """On a proxy whose episodes all last to the cap of 5 steps, ten of initialisation and eleven more are the least."""
     path = write(tmp_path / "p.pt", se())
-    words = ["evaluate", "transfer", str(tmp_path / "t.csv"), path, "--agents", "DDQN", "--count", "1", "--tests", "1", *SMALL]
+    words = ["proxies", "transfer", str(tmp_path / "t.csv"), path, "--agents", "DDQN", "--count", "1", "--tests", "1", *SMALL]
     assert main([*words, "--set=train_episodes=30", "--set=early_out_virtual_diff=1000"]) == 0
     (row,) = table(tmp_path / "t.csv")
     assert (row["stopped"], row["episodes"]) == ("True", "21")
@@ -90,7 +90,7 @@ def test_bad_input_is_one_line(tmp_path, capsys):
         (["generations", "--draw", "step_size=1"], "--draw step_size=1: expected a space"),
         (["generations", "--gamename", "nowhere"], "unknown gamename 'nowhere'"),
     ):
-        assert main(["evaluate", words[0], str(out), *words[1:]]) == 2, words
+        assert main(["proxies", words[0], str(out), *words[1:]]) == 2, words
         error = capsys.readouterr().err
         assert said in error
         assert error.count("\n") == 1, error
@@ -118,7 +118,7 @@ def test_the_best_of_each_kind():
 def test_reward_curves(tmp_path):
     """Agents with the real reward alone solve the cliff; the curve is of the real task whatever is paid."""
     out, path = tmp_path / "c.csv", write(tmp_path / "rn.pt", rn())
-    words = ["evaluate", "reward-curves", str(out), path, "--count", "1", "--real", "1", "--curious", "1", "--agents", "QL"]
+    words = ["proxies", "reward-curves", str(out), path, "--count", "1", "--real", "1", "--curious", "1", "--agents", "QL"]
     assert main([*words, "--steps", "200", "--points", "4"]) == 0
     rows = table(out)
     assert [r["trained_on"] for r in rows] == ["additive", "real", "real, curious agents"]
@@ -148,7 +148,7 @@ def test_tables_that_vary_draw_their_own_values():
 
 def test_histograms_of_transitions(tmp_path):
     out, path = tmp_path / "h.csv", write(tmp_path / "p.pt", se())
-    words = ["evaluate", "transitions", str(out), path, "--count", "2", "--steps", "12", "--tests", "3", *SMALL]
+    words = ["proxies", "transitions", str(out), path, "--count", "2", "--steps", "12", "--tests", "3", *SMALL]
     assert main(words) == 0
     rows = table(out)
     counts = {}
@@ -188,7 +188,7 @@ def test_rewards_of_cells_by_hand():
 
 def test_grid_rewards(tmp_path):
     out, path = tmp_path / "g.csv", write(tmp_path / "rn.pt", rn(gamename="emptyroom22"))
-    words = ["evaluate", "grid-rewards", str(out), path, "--real", "--count", "2", "--agent", "QL", "--set=train_episodes=25"]
+    words = ["proxies", "grid-rewards", str(out), path, "--real", "--count", "2", "--agent", "QL", "--set=train_episodes=25"]
     assert main(words) == 0
     rows = table(out)
     assert len(rows) == 2 * (4 * 4 + 4)
@@ -208,7 +208,7 @@ TINY = ("--set=max_epochs=2", "--set=population=2", "--set=center_agents=2", "--
 
 def test_generations_are_those_of_a_run(tmp_path, capsys):
     out = tmp_path / "e.csv"
-    words = ["evaluate", "generations", str(out), "--gamename", "emptyroom22", "--runs", "2", "--seed", "25", *TINY]
+    words = ["proxies", "generations", str(out), "--gamename", "emptyroom22", "--runs", "2", "--seed", "25", *TINY]
     assert main([*words, "--set=stop_when_solved=false"]) == 0
     rows = table(out)
     assert [(r["seed"], r["generation"]) for r in rows] == [("25", "0"), ("25", "1"), ("26", "0"), ("26", "1")]
@@ -224,7 +224,7 @@ def test_generations_are_those_of_a_run(tmp_path, capsys):
 
 def test_drawn_values_differ_from_run_to_run_and_come_again(tmp_path):
     out = tmp_path / "e.csv"
-    words = ["evaluate", "generations", str(out), "--runs", "2", "--set=max_epochs=1", *TINY[1:]]
+    words = ["proxies", "generations", str(out), "--runs", "2", "--set=max_epochs=1", *TINY[1:]]
     words += ["--draw", "step_size={log: [0.01, 10]}", "--draw", "score_transform={choice: [nes, linear]}"]
     assert main(words) == 0
     rows = table(out)
