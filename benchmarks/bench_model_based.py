@@ -1,6 +1,6 @@
 """Speed of the model-based agents: CPU time of one environment step of one seed, with the update that goes with it.
 
-    OMP_NUM_THREADS=1 python benchmarks/bench_model_based.py [--agents ER ...] [--seeds 1 30] [--group 1 4] [--rounds 20]
+    OMP_NUM_THREADS=1 python benchmarks/bench_model_based.py [--agents ER ...] [--seeds 1 30] [--rounds 20]
 
 The workload is ProcMaze with 4 x 4 cells and the values of the configs, one update a step, after learning has started. Times
 are CPU times of the process (one thread), so that other work on the machine slows them less than it would slow the clock on
@@ -23,6 +23,7 @@ from rich.table import Table
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.methods.model_based import ModelBased, StepTraining
 from lightning_rl.methods.registry import implementation
+from lightning_rl.run.runtime import keep_freed_memory
 
 REFERENCE = {
     "ER": {1: "4.5", 30: "5.1"},
@@ -37,10 +38,10 @@ MFLOP = {"ER": 232, "perfect-model": 292, "simple-model": 535, "gaussian-latent"
 """Of a dense update: forward, both gradients, roll-outs, target."""
 
 
-def make_training(name: str, seeds: int, group: int, gamename: str = "procmaze") -> StepTraining:
+def make_training(name: str, seeds: int, gamename: str = "procmaze") -> StepTraining:
     """Seeds that are about to learn."""
     cls: Any = implementation(name)
-    changes = ("benchmark", {"group_size": group, "learning_starts": 100})
+    changes = ("benchmark", {"learning_starts": 100})
     config = build_config(cls.Config, [*merged_values(name, gamename), changes])
     method = cls(gamename, implementation=name, seed=0, num_seeds=seeds, config=vars(config))
     assert isinstance(method, ModelBased)
@@ -72,26 +73,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Speed of the model-based agents.")
     parser.add_argument("--agents", nargs="+", default=list(REFERENCE))
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 30])
-    parser.add_argument("--group", type=int, nargs="+", default=[1])
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--gamename", default="procmaze")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    cases = [(a, n, g) for a in arguments.agents for n in arguments.seeds for g in arguments.group if g <= n]
-    spent: dict[tuple[str, int, int], list[float]] = {case: [] for case in cases}
+    keep_freed_memory()  # as the command line does
+    cases = [(a, n) for a in arguments.agents for n in arguments.seeds]
+    spent: dict[tuple[str, int], list[float]] = {case: [] for case in cases}
     rates = [gflops()]
-    for name, seeds, group in cases:
-        training = make_training(name, seeds, group, arguments.gamename)
+    for name, seeds in cases:
+        training = make_training(name, seeds, arguments.gamename)
         steps = max(1, (10 if MFLOP[name] < 1000 else 4) // seeds)  # short, to find a quiet moment of a busy machine
         for _ in range(arguments.rounds):
             taken = cpu_seconds(lambda t=training, k=steps: t.run(k))  # type: ignore[misc]
-            spent[name, seeds, group].append(1e3 * taken / steps / seeds)
+            spent[name, seeds].append(1e3 * taken / steps / seeds)
         rates.append(gflops())
     table = Table(title=f"{arguments.gamename}: CPU ms per seed-step, one thread")
-    for heading in ("agent", "seeds", "group", "least", "median", "reference"):
+    for heading in ("agent", "seeds", "least", "median", "reference"):
         table.add_column(heading, justify="left" if heading == "agent" else "right")
-    for (name, seeds, group), values in spent.items():
-        row = (str(seeds), str(group), f"{min(values):.2f}", f"{statistics.median(values):.2f}", REFERENCE[name].get(seeds, ""))
+    for (name, seeds), values in spent.items():
+        row = (str(seeds), f"{min(values):.2f}", f"{statistics.median(values):.2f}", REFERENCE[name].get(seeds, ""))
         table.add_row(name, *row)
     console = Console()
     console.print(table)

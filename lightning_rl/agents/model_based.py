@@ -64,7 +64,6 @@ class ModelBasedConfig(LossWeights, MethodConfig):
     learning_starts: NonNegativeInt
     replay_size: PositiveInt
     double_q: bool
-    group_size: PositiveInt
     faithful: list[Literal["stale-observation", "logit-bits"]]
     model_learning_rate: PositiveFloat
     variables: Width
@@ -92,9 +91,9 @@ _READERS = {
 
 
 class UpdateBatch(NamedTuple):
-    """Transitions ``[M, B]`` to learn from.
+    """Transitions ``[N, B]`` to learn from.
 
-    q ``[M, B, A]``: values of what they start from; next_features ``[M, B, X]``: what the value network reads of what they lead
+    q ``[N, B, A]``: values of what they start from; next_features ``[N, B, X]``: what the value network reads of what they lead
     to; weight: of each in the mean, or None for 1.
     """
 
@@ -136,27 +135,29 @@ class TrainedBlock(MemberModule):
         super().__init__()
         self.net, self.params = net, nn.Parameter(net.init(generators))
         self.adam = MemberAdam(self.params, rate, (cfg.betas[0], cfg.betas[1]), cfg.adam_eps, cfg.weight_decay)
-        self._views: dict[tuple[str, int, int], tuple[int, Any]] = {}
+        self._views: dict[str, tuple[int, Any]] = {}
 
     def optimizers(self) -> list[Any]:
         return [self.adam]
 
-    def layers(self, members: slice) -> Any:
-        """The layers of the rows ``members``."""
-        return self._view("params", self.params, members)
+    @property
+    def layers(self) -> Any:
+        """The layers of the parameters."""
+        return self._view("params", self.params.detach())
 
-    def gradient(self, members: slice) -> Any:
-        """The layers of the rows ``members`` of the gradient."""
+    @property
+    def gradient(self) -> Any:
+        """The layers of the gradient."""
         if self.params.grad is None:
             self.params.grad = torch.zeros_like(self.params)
-        return self._view("gradient", self.params.grad, members)
+        return self._view("gradient", self.params.grad)
 
-    def _view(self, name: str, block: Tensor, members: slice) -> Any:
+    def _view(self, name: str, block: Tensor) -> Any:
         """Views are made once, or again where the block has moved."""
-        place, key = block.data_ptr(), (name, members.start, members.stop)
-        if key not in self._views or self._views[key][0] != place:
-            self._views[key] = place, self.net.layers(block.detach()[members])
-        return self._views[key][1]
+        place = block.data_ptr()
+        if name not in self._views or self._views[name][0] != place:
+            self._views[name] = place, self.net.layers(block)
+        return self._views[name][1]
 
 
 class Replay(MemberModule):
@@ -173,11 +174,11 @@ class Replay(MemberModule):
 
     def __init__(self, cfg: ModelBasedConfig, env: FuncEnv, members: SeededMembers):
         super().__init__()
-        self.cfg, self.env, self.count = cfg, env, len(members.seeds)
+        self.cfg, self.env, count = cfg, env, len(members.seeds)
         self.feature_size = env.obs_size
-        self.memory = MemberRing(self.count, cfg.replay_size, self.columns())
+        self.memory = MemberRing(count, cfg.replay_size, self.columns())
         self._draw = self.stream(members, "replay", (cfg.batch_size,), "uniform64")
-        losses = torch.zeros(self.count, len(self.loss_names))  # sums since they were last taken
+        losses = torch.zeros(count, len(self.loss_names))  # sums since they were last taken
         self.register_buffer("losses", losses, persistent=False)
 
     @staticmethod
@@ -191,7 +192,7 @@ class Replay(MemberModule):
 
     def memory_layout(self) -> Any:
         """What a snapshot of the memory may look like."""
-        return Also(self.memory.layout(self.count, {"bytes": (0, max(1, self.env.action_size - 1))}), self._no_bits)
+        return Also(self.memory.layout(len(self.losses), {"bytes": (0, max(1, self.env.action_size - 1))}), self._no_bits)
 
     def _no_bits(self, memory: Mapping[str, Tensor]) -> str | None:
         bits = memory["bytes"].index_fill(-1, torch.tensor([2 * self.env.obs_size]), 0)
@@ -203,9 +204,9 @@ class Replay(MemberModule):
         row = torch.cat([real.obs.byte(), real.next_obs.byte(), rest.byte()], dim=-1)
         self.memory.add({"bytes": row, "reward": real.reward.unsqueeze(-1)})
 
-    def sample(self, members: slice, number: int) -> Any:
-        """What is remembered, drawn for update ``number``: here steps ``[M, B]``."""
-        rows, size = self.memory.sample(self._draw.at(number)[members], members), self.env.obs_size
+    def sample(self, number: int) -> Any:
+        """What is remembered, drawn for update ``number``: here steps ``[N, B]``."""
+        rows, size = self.memory.sample(self._draw.at(number)), self.env.obs_size
         obs, next_obs, action, continues = rows["bytes"].split([size, size, 1, 1], dim=-1)
         rest = (action.squeeze(-1).long(), rows["reward"].squeeze(-1), continues.squeeze(-1).float())
         return RealSteps(obs.float(), *rest, next_obs.float())
@@ -218,16 +219,16 @@ class Replay(MemberModule):
         """Noise for the features of the observation acted on at environment step ``step``."""
         return None
 
-    def fit(self, samples: Sequence[tuple[slice, Any]], number: int, *optimizers: Any) -> None:
-        """Trains what the source itself learns on what ``sample`` gave to groups of members."""
+    def fit(self, sample: Any, number: int, *optimizers: Any) -> None:
+        """Trains what the source itself learns on what ``sample`` gave."""
 
-    def batch(self, values: RecordedPass, members: slice, number: int, sample: Any) -> UpdateBatch:
-        """What update ``number`` of ``members`` learns from. values: the value network, which records what it is asked."""
+    def batch(self, values: RecordedPass, number: int, sample: Any) -> UpdateBatch:
+        """What update ``number`` learns from. values: the value network, which records what it is asked."""
         discount = self.cfg.gamma * sample.continues
         return UpdateBatch(values(sample.obs), sample.action, sample.reward, discount, sample.next_obs, None)
 
     def imagined(self, q: Tensor, action: Tensor, reward: Tensor, continues: Tensor, next_features: Tensor) -> UpdateBatch:
-        """What to learn from roll-outs, ``[M, L B, ..]`` step after step: a step counts as much as it is likely to be reached."""
+        """What to learn from roll-outs, ``[N, L B, ..]`` step after step: a step counts as much as it is likely to be reached."""
         weight = alive(continues, self.cfg.batch_size) if self.env.episodic else None
         return UpdateBatch(q, action, reward, self.cfg.gamma * continues, next_features, weight)
 
@@ -247,7 +248,7 @@ class EnvironmentRollouts(Replay):
         return {"state": Column(state.shape[-1], torch.int16)}  # cells and bits
 
     def memory_layout(self) -> Any:
-        return Also(self.memory.layout(self.count, {"state": (0, torch.iinfo(torch.int16).max)}), self._fault)
+        return Also(self.memory.layout(len(self.losses), {"state": (0, torch.iinfo(torch.int16).max)}), self._fault)
 
     def _fault(self, memory: Mapping[str, Tensor]) -> str | None:
         state = memory["state"].flatten(0, 1).to(self._state_type)
@@ -256,11 +257,11 @@ class EnvironmentRollouts(Replay):
     def remember(self, state: Tensor, real: RealSteps) -> None:
         self.memory.add({"state": state})
 
-    def sample(self, members: slice, number: int) -> Tensor:
-        return self.memory.sample(self._draw.at(number)[members], members)["state"].to(self._state_type)
+    def sample(self, number: int) -> Tensor:
+        return self.memory.sample(self._draw.at(number))["state"].to(self._state_type)
 
-    def batch(self, values: RecordedPass, members: slice, number: int, sample: Tensor) -> UpdateBatch:
-        noise = (self._actions.at(number)[members].unbind(1), self._events.at(number)[members].unbind(1))
+    def batch(self, values: RecordedPass, number: int, sample: Tensor) -> UpdateBatch:
+        noise = (self._actions.at(number).unbind(1), self._events.at(number).unbind(1))
         state, obs, steps = sample, self.env.observe(sample), []
         for gumbel, event in zip(*noise, strict=True):
             q = values(obs)
@@ -291,22 +292,20 @@ class ModelRollouts(Replay):
         self._acting_codes = self.stream(members, "acting codes", (1, code), kind)
 
     def features(self, obs: Tensor, noise: Tensor | None) -> Tensor:
-        return self.model.encode(self.weights.layers(slice(0, self.count)), obs, noise)
+        return self.model.encode(self.weights.layers, obs, noise)
 
     def acting_noise(self, step: int) -> Tensor | None:
         return self._acting_codes.at(step)
 
-    def fit(self, samples: Sequence[tuple[slice, Any]], number: int, *optimizers: Any) -> None:
+    def fit(self, sample: RealSteps, number: int, *optimizers: Any) -> None:
         codes = self._codes.at(number)[:, 0]
-        for members, real in samples:
-            layers, into = self.weights.layers(members), self.weights.gradient(members)
-            self.losses[members] += self.model.gradient(layers, real, codes[members], self.cfg, into).T
+        self.losses += self.model.gradient(self.weights.layers, sample, codes, self.cfg, self.weights.gradient).T
         optimizers[0].step()
 
-    def batch(self, values: RecordedPass, members: slice, number: int, sample: Any) -> UpdateBatch:
-        layers = self.weights.layers(members)
-        noise = (self._actions.at(number)[members].unbind(1), self._states.at(number)[members].unbind(1))
-        features, steps = self.model.encode(layers, sample.obs, self._codes.at(number)[members, 1]), []
+    def batch(self, values: RecordedPass, number: int, sample: RealSteps) -> UpdateBatch:
+        layers = self.weights.layers
+        noise = (self._actions.at(number).unbind(1), self._states.at(number).unbind(1))
+        features, steps = self.model.encode(layers, sample.obs, self._codes.at(number)[:, 1]), []
         for gumbel, state_noise in zip(*noise, strict=True):
             q = values(features)
             action = boltzmann(q, self.cfg.temperature, gumbel)
@@ -318,12 +317,12 @@ class ModelRollouts(Replay):
 
 
 def in_order(steps: Sequence[Sequence[Tensor]]) -> list[Tensor]:
-    """One batch ``[M, L B, ..]`` of each kind of number ``[M, B, ..]`` that the L steps of a roll-out have."""
+    """One batch ``[N, L B, ..]`` of each kind of number ``[N, B, ..]`` that the L steps of a roll-out have."""
     return [torch.cat(rows, dim=1) for rows in zip(*steps, strict=True)]
 
 
 def alive(continues: Tensor, starts: int) -> Tensor:
-    """Probability ``[M, L B]`` that a roll-out comes so far; continues ``[M, L B]``: of going on after each step, B starts."""
+    """Probability ``[N, L B]`` that a roll-out comes so far; continues ``[N, L B]``: of going on after each step, B starts."""
     return imagined_weights(continues.unflatten(1, (-1, starts)).mT).mT.flatten(1)
 
 
@@ -389,7 +388,7 @@ class ModelBasedDQN(SeededMembers):
     @torch.no_grad()
     def values(self, obs: Tensor, noise: Tensor | None) -> Tensor:
         """Q values ``[N, K, A]`` of obs ``[N, K, O]``; noise ``[N, K, Z]`` for the latent, None for its mode."""
-        return self.net.forward(self.online.layers(slice(0, len(self.seeds))), self.source.features(obs, noise))[0]
+        return self.net.forward(self.online.layers, self.source.features(obs, noise))[0]
 
     def act(self, obs: Tensor, step: int) -> Tensor:
         """Actions ``[N]`` of probability ``softmax(Q / temperature)`` for obs ``[N, O]`` at environment step ``step``."""
@@ -410,20 +409,17 @@ class ModelBasedDQN(SeededMembers):
     def update(self, number: int, optimizers: Sequence[Any]) -> None:
         """Update ``number`` of all members: the source's own weights first, then the values."""
         optimizer, *others = optimizers
-        firsts = range(0, len(self.seeds), self.cfg.group_size)
-        groups = [slice(first, min(first + self.cfg.group_size, len(self.seeds))) for first in firsts]
-        samples = [(members, self.source.sample(members, number)) for members in groups]
-        self.source.fit(samples, number, *others)
-        for members, sample in samples:
-            self._write_gradient(members, number, sample)
+        sample = self.source.sample(number)
+        self.source.fit(sample, number, *others)
+        values = RecordedPass(self.net, self.online.layers)
+        batch = self.source.batch(values, number, sample)
+        self._write_gradient(values, batch)
         optimizer.step()
         self._summed += 1
 
-    def _write_gradient(self, members: slice, number: int, sample: Any) -> None:
+    def _write_gradient(self, values: RecordedPass, batch: UpdateBatch) -> None:
         """The gradient of the mean of ``weight * error^2``, errors those of Q learning."""
-        values = RecordedPass(self.net, self.online.layers(members))
-        batch = self.source.batch(values, members, number, sample)
-        next_q = self.net(self.target[members], batch.next_features)
+        next_q = self.net(self.target, batch.next_features)
         if self.cfg.double_q:
             chosen = self.net.forward(values.layers, batch.next_features)[0]
             target = double_q_target(batch.reward, batch.discount, chosen, next_q)
@@ -432,9 +428,9 @@ class ModelBasedDQN(SeededMembers):
         index = batch.action.unsqueeze(-1)
         error = batch.q.gather(-1, index).squeeze(-1) - target
         weighted = error if batch.weight is None else batch.weight * error
-        self.losses[members] += (weighted * error).mean(-1)
+        self.losses += (weighted * error).mean(-1)
         grad = torch.zeros_like(batch.q).scatter_(-1, index, weighted.unsqueeze(-1) * (2 / error.shape[-1]))
-        values.gradient(grad, self.online.gradient(members))
+        values.gradient(grad, self.online.gradient)
 
     def take_losses(self) -> dict[str, Tensor]:
         """Mean losses ``[N]`` of the updates since the last call; none if there were none."""

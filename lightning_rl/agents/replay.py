@@ -54,9 +54,9 @@ class MemberRing:
             data[place] = row[name].to(data.dtype)
         self._written += 1
 
-    def sample(self, noise: Tensor, members: slice) -> dict[str, Tensor]:
-        """Rows ``[M, B, size]`` of ``members`` drawn with replacement, for uniform noise ``[M, B]`` in double precision."""
-        index = (noise * len(self)).long() + self._first[members].unsqueeze(1)
+    def sample(self, noise: Tensor) -> dict[str, Tensor]:
+        """Rows ``[N, B, size]`` drawn with replacement, for uniform noise ``[N, B]`` in double precision."""
+        index = (noise * len(self)).long() + self._first.unsqueeze(1)
         return {name: data.index_select(0, index.flatten()).unflatten(0, index.shape) for name, data in self.data.items()}
 
     def keep(self, rows: Tensor) -> None:
@@ -124,7 +124,7 @@ class MemberReplay(MemberRing):
 
     def batch(self, noise: Tensor) -> Transition:
         """A batch drawn uniformly with replacement for uniform noise ``[N, B]`` in [0, 1), double precision."""
-        rows = self.sample(noise, slice(None))["rows"]
+        rows = self.sample(noise)["rows"]
         obs, action, reward, discount, next_obs = rows.split(self._sizes, dim=-1)
         act = action if self.action_size else action.squeeze(-1).long()
         return Transition(obs, act, reward.squeeze(-1), discount.squeeze(-1), next_obs)

@@ -115,7 +115,7 @@ def model_based(kind):
     cfg = config(
         "replay" if kind == "double" else kind, gamma=GAMMA, temperature=1.0, learning_rate=0.01, model_learning_rate=0.02,
         weight_decay=1e-9, batch_size=16, rollout_length=3, replay_size=500, target_interval=20, hidden=[16],
-        double_q=kind == "double", group_size=len(SEEDS), variables=8 if kind == "gaussian" else 3,
+        double_q=kind == "double", variables=8 if kind == "gaussian" else 3,
     )  # fmt: skip
     return ModelBasedDQN(cfg, Chain(), SEEDS)
 

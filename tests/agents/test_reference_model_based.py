@@ -34,13 +34,13 @@ def slip(place, action, event):
     return (0.15, 0.0, 0.0)[place], 1.0, place
 
 
-def make(kind, double_q=False, episodic=True, group_size=2):
+def make(kind, double_q=False, episodic=True):
     env = Slippery()
     env.episodic = episodic
     cfg = config(
         kind, gamma=GAMMA, temperature=HEAT, learning_rate=RATE, model_learning_rate=MODEL_RATE, betas=list(BETAS), adam_eps=EPS,
         weight_decay=DECAY, batch_size=BATCH, rollout_length=LENGTH, replay_size=20, target_interval=1, learning_starts=0,
-        double_q=double_q, group_size=group_size, hidden=[HIDDEN], variables=VARIABLES, classes=CLASSES, reward_weight=0.5,
+        double_q=double_q, hidden=[HIDDEN], variables=VARIABLES, classes=CLASSES, reward_weight=0.5,
         continuation_weight=2.0, obs_weight=3.0,
     )  # fmt: skip
     agent, g = ModelBasedDQN(cfg, env, SEEDS), torch.Generator().manual_seed(7)
@@ -192,7 +192,7 @@ def test_two_updates_without_a_learned_model(kind, double_q):
 
 
 def test_the_length_of_a_roll_out_counts_fully_where_nothing_ends():
-    agent = make("environment", episodic=False, group_size=1)
+    agent = make("environment", episodic=False)
     place, real = remember(agent)
     check(agent, in_the_environment, place, real, lambda number: agent.update(number, agent.optimizers()))
 
