@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lightning_rl import __version__
-from lightning_rl.core.arguments import Parser, check_folder_name, list_commands
+from lightning_rl.core.arguments import Parser, list_commands
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.config import check_key, keys, merged_values, parse_settings, read_settings
 from lightning_rl.core.errors import UserError, disk_full, user_message
@@ -35,7 +35,7 @@ from lightning_rl.flags import (
     TUNE,
     parse,
 )  # fmt: skip
-from lightning_rl.run.state import checkpoint_at
+from lightning_rl.run.state import check_folder_names, checkpoint_at
 from lightning_rl.tools import TOOLS, use
 
 if TYPE_CHECKING:
@@ -160,7 +160,6 @@ def with_flags(settings: Mapping[str, Any], flags: Mapping[str, tuple[str, Any]]
 
 def _check_gamename(name: str) -> None:
     """UserError for a name that neither this package nor Gymnasium, nor a module that Gymnasium imports, can know."""
-    check_folder_name("--gamename", folder_name(name))
     if named_game(name) is None and ":" not in name and not re.search(r"-v\d+$", name):
         raise unknown_gamename(name)
 
@@ -182,7 +181,7 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
     merged_values(method, arguments.gamename, arguments.preset)  # so that an unknown preset is refused at once
     config = {} if arguments.config is None else read_settings(arguments.config, method)
     reload = None if arguments.reload is None else checkpoint_at(arguments.reload)
-    check_folder_name("--exp_name", arguments.exp_name)
+    check_folder_names(arguments.exp_name, arguments.gamename)
     _check_gamename(arguments.gamename)
     if arguments.seed + arguments.num_seeds - 1 > SEED:
         raise UserError(f"--seed {arguments.seed} --num_seeds {arguments.num_seeds}: the last seed is beyond {SEED:,}; lower it")

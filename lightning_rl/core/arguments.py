@@ -91,14 +91,6 @@ def checked_path(text: str) -> Path:
     return Path(text)
 
 
-def check_folder_name(flag: str, name: str) -> None:
-    """UserError for a name that no folder of results can have."""
-    if not name or "/" in name or name in (".", "..") or not name.isprintable() or len(name.encode()) > NAME_BYTES:
-        raise UserError(
-            f"{flag} '{shorten(name)}' is not a folder name; use letters, digits, '-' and '_', at most {NAME_BYTES} bytes"
-        )
-
-
 @dataclass(frozen=True)
 class Argument:
     """A flag, or without dashes a word, of a command, and what argparse is told of it."""

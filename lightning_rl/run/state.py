@@ -19,6 +19,8 @@ from filelock import lock_descriptor
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import hold, make_folder, sweep, write_text
+from lightning_rl.core.gamenames import folder_name
+from lightning_rl.core.limits import NAME_BYTES, shorten
 from lightning_rl.core.yaml_files import read_yaml
 
 if TYPE_CHECKING:
@@ -28,6 +30,15 @@ if TYPE_CHECKING:
 STATE, LOCK, LAST = "state.yaml", ".lock", "last.ckpt"
 _PACKAGES = ("lightning_rl", "torch", "pytorch-lightning", "gymnasium", "numpy", "tensorboard")
 _TAKEN = "choose another --seed or --exp_name"
+
+
+def check_folder_names(exp_name: str, gamename: str) -> None:
+    """UserError for names that no folders of results can have."""
+    for flag, name in (("--exp_name", exp_name), ("--gamename", folder_name(gamename))):
+        if not name or "/" in name or name in (".", "..") or not name.isprintable() or len(name.encode()) > NAME_BYTES:
+            raise UserError(
+                f"{flag} '{shorten(name)}' is not a folder name; use letters, digits, '-' and '_', at most {NAME_BYTES} bytes"
+            )
 
 
 @contextlib.contextmanager
