@@ -28,7 +28,7 @@ def test_blocks_of_another_length_do_not_repeat_either():
 def test_action_noise_is_fresh_at_every_step_and_of_every_request():
     """Over two ends of its blocks of 64 steps, for two requests; a greedy one has none."""
     requests = [Request("a", 5, "sampled"), Request("b", 6, "sampled"), Request("c", 7, "greedy")]
-    noise = ActionNoise(requests, distribution_for(True).draw_noise, 2)
+    noise = ActionNoise(requests, Policy(torch.nn.Identity(), distribution_for(True), 2))
     rows = np.stack([noise.at(step, np.arange(3)) for step in range(150)])
     assert len(np.unique(rows[:, :2].reshape(-1, 2), axis=0)) == 300
     assert not rows[:, 2].any()

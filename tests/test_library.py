@@ -24,7 +24,7 @@ from lightning_rl.functional.distributions import distribution_for
 from lightning_rl.methods import registry
 from lightning_rl.methods.base import Method
 from lightning_rl.nets.policies import Policy
-from lightning_rl.rollouts.data_module import CollectedRollouts, Evaluation, training_requests
+from lightning_rl.rollouts.data_module import CollectedRollouts, training_requests
 
 
 def tiny(name, **settings):
@@ -126,6 +126,8 @@ def test_a_plain_trainer_refuses_a_damaged_checkpoint_in_one_line(plain, tmp_pat
 @pytest.mark.parametrize(("options", "message"), [
     ({"implementation": "UDLR"}, "did you mean 'UDRL'"), ({"lr": 1.0}, "did you mean 'learning_rate'"),
     ({"gamename": "cartpol"}, "did you mean 'cartpole'"), ({"num_seeds": 2}, "trains one seed at a time"),
+    ({"exp_name": "../elsewhere"}, "--exp_name '../elsewhere' is not a folder name"), ({"exp_name": ""}, "'' is not a folder name"),
+    ({"executor": "ray"}, "--executor ray: UDRL evaluates no population"),
 ])  # fmt: skip
 def test_what_cannot_be_is_an_error_of_one_line(tmp_path, options, message):
     with pytest.raises(UserError, match=message) as caught:
@@ -196,9 +198,6 @@ class OwnData(CollectedRollouts):
     def prepare(self, epoch, episodes, waited):
         return episodes
 
-    def most_requests(self):
-        return 4
-
 
 @pytest.fixture(scope="module")
 def own_method():
@@ -228,8 +227,7 @@ def own_method():
             self.policy = Policy(net, distribution_for(self.spec.continuous), self.spec.action_size)
 
         def rollouts(self, num_workers=0):
-            evaluation = Evaluation(self, self.collector(num_workers))
-            return OwnData(self.collector(num_workers), evaluation, self.policy, self.seed, overlap=False)
+            return OwnData(self, num_workers)
 
         def make_optimizers(self):
             return [torch.optim.Adam(self.policy.parameters(), lr=self.cfg.learning_rate)]

@@ -55,11 +55,10 @@ def fit(name, folder, max_epochs, ckpt_path=None, callbacks=(), **trainer_settin
 @pytest.mark.parametrize("name", UPDATED)
 def test_callbacks_see_every_update(name, tmp_path):
     method, trainer, spy = fit(name, tmp_path, 3)
-    clock = 0 if method.automatic_optimization else 3
     updates = 3 * 3 if name == "AAC" else int(method.num_updates)  # one joint step and two of the critic alone
     assert updates >= 3
-    assert (spy.batches, spy.steps, spy.backwards) == (3, updates + clock, updates)
-    assert trainer.global_step == (3 if method.automatic_optimization else updates + clock)
+    assert (spy.batches, spy.steps, spy.backwards) == (3, updates + 3, updates)  # three of the clock
+    assert trainer.global_step == updates + 3
     assert spy.evaluated == [0, 1, 2]  # not in Lightning's check before training
     assert int(method.eval_env_steps) > 0
     assert "eval/return_mean" in trainer.callback_metrics
@@ -94,7 +93,7 @@ def test_a_checkpoint_has_weights_moments_and_data_where_lightning_keeps_them(na
     trainer.save_checkpoint(tmp_path / "one.ckpt")
     checkpoint = torch.load(tmp_path / "one.ckpt", weights_only=True)
     weights = {parameter: name for name, parameter in method.named_parameters()}
-    optimizers = trainer.optimizers if method.automatic_optimization else trainer.optimizers[1:]  # without the clock
+    optimizers = trainer.optimizers[1:]  # without the clock
     trained = [weights[parameter] for each in optimizers for group in each.param_groups for parameter in group["params"]]
     assert set(trained) <= checkpoint["state_dict"].keys()
     moments = [state for optimizer in checkpoint["optimizer_states"] for state in optimizer["state"].values()]

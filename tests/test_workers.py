@@ -16,7 +16,7 @@ from lightning_rl.core.workers import begin_worker, finish_epoch, leave_with_par
 from lightning_rl.envs.batch import GymBatch
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.evolution.executors import SerialExecutor
-from lightning_rl.rollouts.collector import Collector
+from lightning_rl.rollouts.player import Collector
 
 FORK = multiprocessing.get_context("fork")
 

@@ -230,3 +230,16 @@ def load_config(
     built = build_config(schema, [*layers, (where, settings)])
     refuse_unread(built.unread(), ("--config", changes(config, layers[:-1])), (where, settings))
     return built.resolved(gamename)
+
+
+def method_config(
+    schema: type[M], implementation: str, gamename: str, preset: str | None, config: Mapping[str, Any],
+    settings: Mapping[str, Any], where: str,
+) -> M:  # fmt: skip
+    """The config of a method that is built: that of ``load_config``, or ``config`` as it is where it has every key.
+
+    A checkpoint's has: nothing of it is looked up again.
+    """
+    if preset is None and not settings and all(field.name in config for field in dataclasses.fields(schema)):
+        return build_config(schema, [("config", config)])
+    return load_config(schema, implementation, gamename, preset, config, settings, where)

@@ -50,3 +50,8 @@ class MethodConfig:
     def resolved(self, gamename: str) -> Self:
         """The config with all that it takes from elsewhere written out, as the run's record shall have it."""
         return self
+
+
+def ramp(share: float, start: float, end: float) -> float:
+    """What keys in shares of the budget are read by: 0 up to ``start``, then linearly to 1 at ``end`` > ``start``, then 1."""
+    return min(max((share - start) / (end - start), 0.0), 1.0)

@@ -23,7 +23,7 @@ from lightning_rl.functional.statistics import summarise
 from lightning_rl.lab.tables import put_rows
 from lightning_rl.methods.base import Method
 from lightning_rl.rollouts.data_module import evaluation_requests
-from lightning_rl.rollouts.player import Player, record_episode
+from lightning_rl.run.callbacks import record_episode
 from lightning_rl.run.loading import Command, full_command, load
 
 SWEEP_POINTS = 13
@@ -158,8 +158,7 @@ def evaluate_checkpoint(
     report = {"checkpoint": str(path), **evaluate(method, episodes, given, num_workers)}
     filmed = can_film(method.spec)
     if filmed:
-        player = Player(method.spec, method.policy, next_command=method.command_rule())
-        record_episode(player, _requests(method, 1, full_command(method, given), "sampled")[0], film)
+        record_episode(method, _requests(method, 1, full_command(method, given), "sampled")[0], film)
     report["video"] = str(film) if filmed else None
     out.write(File(out.path, (json.dumps(report, indent=2) + "\n").encode(), _owned_report))
     return report

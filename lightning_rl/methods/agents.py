@@ -26,7 +26,7 @@ from lightning_rl.functional.distributions import BestAction, TanhAction
 from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.stacked import StackedMethod, scores_of
 from lightning_rl.nets.policies import Policy
-from lightning_rl.rollouts.data_module import Evaluation, Rollouts
+from lightning_rl.rollouts.data_module import Rollouts
 
 
 def member_policy(agent: Agent, row: int, spec: EnvSpec) -> Policy:
@@ -63,7 +63,7 @@ class AgentMethod(StackedMethod):
 
     def rollouts(self, num_workers: int = 0) -> AgentRollouts:
         """The training and the evaluation of the agents; num_workers play the evaluation."""
-        return AgentRollouts(self, AgentEvaluation(self, self.collector(num_workers)))
+        return AgentRollouts(self, num_workers)
 
     def make_policy(self, row: int) -> Policy:
         return member_policy(self.agent, row, self.spec)
@@ -119,8 +119,10 @@ def rollout_scalars(training: MemberTraining, before: Tensor, member: int) -> di
 class AgentRollouts(Rollouts):
     """Hands the training to the method once per epoch, and carries it in checkpoints."""
 
-    def __init__(self, method: AgentMethod, evaluation: Evaluation):
-        super().__init__(evaluation)
+    method: AgentMethod
+
+    def __init__(self, method: AgentMethod, num_workers: int):
+        super().__init__(method, method.collector(num_workers))
         cfg, spec = method.cfg, method.spec
         self.spec, self.steps_per_epoch = spec, cfg.steps_per_epoch
         init = getattr(cfg, "learning_starts", 0)
@@ -132,6 +134,14 @@ class AgentRollouts(Rollouts):
     def next_batch(self) -> MemberTraining:
         return self.training
 
+    def evaluate(self) -> dict[str, list[Episode]]:
+        """One member after the other; each prefix gets their episodes in order."""
+        played: dict[str, list[Episode]] = {}
+        for seed, policy in zip(self.method.seeds, self.method.policies, strict=True):
+            for prefix, episodes in self.play_policy(seed, policy).items():
+                played.setdefault(prefix, []).extend(episodes)
+        return played
+
     def state_dict(self) -> dict[str, Any]:
         return self.training.snapshot()
 
@@ -140,19 +150,6 @@ class AgentRollouts(Rollouts):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.training.restore(state_dict)
-
-
-class AgentEvaluation(Evaluation):
-    """Evaluates one member after the other; each prefix gets their episodes in order."""
-
-    method: AgentMethod
-
-    def play(self) -> dict[str, list[Episode]]:
-        played: dict[str, list[Episode]] = {}
-        for seed, policy in zip(self.method.seeds, self.method.policies, strict=True):
-            for prefix, episodes in self.play_policy(seed, policy).items():
-                played.setdefault(prefix, []).extend(episodes)
-        return played
 
 
 def agent_method(

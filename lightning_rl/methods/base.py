@@ -1,11 +1,10 @@
-"""What every method shares: its config, counters, logging over env_steps, the optimizer clock, evaluation."""
+"""What every method shares: its config and counters, how its epochs become Lightning's steps, logs over env_steps, evaluation."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,17 +13,16 @@ from pytorch_lightning import LightningModule
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
-from lightning_rl.core.config import build_config, load_config
+from lightning_rl.core.config import method_config
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.schema import MethodConfig
+from lightning_rl.core.schema import MethodConfig, ramp
 from lightning_rl.core.types import Episode
 from lightning_rl.envs.spec import EnvSpec, env_spec
-from lightning_rl.functional.schedules import ramp
-from lightning_rl.methods.layouts import ANOTHER, CheckedCheckpoint, check_resumable, require_weights
+from lightning_rl.methods.layouts import check_loaded
+from lightning_rl.methods.registry import own_implementation
 from lightning_rl.nets.policies import Policy
-from lightning_rl.rollouts.collector import Collector
 from lightning_rl.rollouts.data_module import Rollouts
-from lightning_rl.rollouts.player import CommandRule
+from lightning_rl.rollouts.player import Collector, CommandRule
 
 COUNTERS = ("env_steps", "num_updates", "episodes", "eval_env_steps", "held_out_env_steps")
 
@@ -33,9 +31,8 @@ class Method(LightningModule):
     """A learning method: networks, optimizers, and what happens in an epoch. Environments and buffers are in ``rollouts()``.
 
     It is an ordinary LightningModule: ``Trainer(...).fit(method, datamodule=method.rollouts(num_workers=2))``. An epoch is one
-    training batch: a collection and all updates on it. A method with one update a batch leaves it to Lightning; the others
-    optimize by hand in ``train_epoch``. Lightning's ``global_step`` counts the optimizer steps that it sees, and under manual
-    optimization one tick of a clock for each epoch; ``env_steps`` and ``num_updates`` are counted here.
+    training batch, a collection and all updates on it, which ``train_epoch`` makes by hand. Lightning's ``global_step`` counts
+    the optimizer steps that it sees, and one of a clock for each epoch; ``env_steps`` and ``num_updates`` are counted here.
 
     Args:
         gamename: the environment, by the project's name, a Gymnasium id, or ``module:Id-v0``.
@@ -55,6 +52,7 @@ class Method(LightningModule):
     command_names: tuple[str, ...] = ()
     network_names: ClassVar[tuple[str, ...]] = ()  # of the networks that a user may give
     stackable = False  # whether --num_seeds can train several seeds at once
+    has_population = False  # whether --executor says where it is evaluated
     policy_name = "policy"  # of the policy that --reload takes, in a checkpoint's weights
     cpu_only = False  # whether --accelerator has no choice
     reloadable = True  # whether --reload can start from its policy's weights
@@ -71,11 +69,12 @@ class Method(LightningModule):
     ):  # fmt: skip
         super().__init__()
         self.automatic_optimization = False
-        self.implementation = self._implementation(implementation)
+        self.implementation = own_implementation(type(self), implementation)
         self.gamename, self.seed, self.spec = gamename, seed, env_spec(gamename)
         if (reason := self.misfit(self.spec)) is not None:
             raise UserError(f"{self.implementation} does not fit gamename '{gamename}': {reason}")
-        self.cfg: Any = self._config(preset, config or {}, settings)
+        where = f"{type(self).__name__}(...)"
+        self.cfg: Any = method_config(self.Config, self.implementation, gamename, preset, config or {}, settings, where)
         self._networks = dict(networks or {})
         if unknown := self._networks.keys() - set(self.network_names):
             known = ", ".join(self.network_names) or "none"
@@ -88,30 +87,12 @@ class Method(LightningModule):
         self.scalars: dict[str, float] = {}  # the last value of each that was logged, of several seeds their mean
         self._last_time = time.perf_counter()
 
-    @classmethod
-    def _implementation(cls, name: str | None) -> str:
-        if name is None and cls.implementations:
-            return cls.implementations[0]
-        if name is None or name not in cls.implementations:
-            known = ", ".join(cls.implementations) or "none, it lacks @register_method"
-            raise UserError(f"{cls.__name__} has no implementation '{name}'; it has: {known}")
-        return name
-
-    def _config(self, preset: str | None, config: Mapping[str, Any], settings: Mapping[str, Any]) -> MethodConfig:
-        keys = {field.name for field in dataclasses.fields(self.Config)}
-        if preset is None and not settings and keys <= config.keys():  # a checkpoint's: nothing is left to be looked up
-            return build_config(self.Config, [("config", config)])
-        where = f"{type(self).__name__}(...)"
-        return load_config(self.Config, self.implementation, self.gamename, preset, config, settings, where)
+    # What a method defines
 
     @classmethod
     def misfit(cls, spec: EnvSpec) -> str | None:
         """Why the method cannot be used on an environment, with the remedy; None where it can."""
         return None
-
-    def network(self, name: str, build: Callable[[], nn.Module]) -> nn.Module:
-        """The user's network of that name, or the one that the config asks for."""
-        return self._networks[name] if name in self._networks else build()
 
     def rollouts(self, num_workers: int = 0) -> Rollouts:
         """The data that the method learns from and is evaluated on.
@@ -121,50 +102,33 @@ class Method(LightningModule):
         """
         raise NotImplementedError
 
-    def collector(self, num_workers: int) -> Collector:
-        """Plays episodes of the method's policy in its environment."""
-        return Collector(self.spec, self.policy, num_workers, self.cfg.chunk_size, self.command_rule())
-
     def make_optimizers(self) -> list[torch.optim.Optimizer]:
         """The optimizers of the method, in a fixed order."""
         raise NotImplementedError
 
-    def schedulers(self, optimizers: Sequence[torch.optim.Optimizer]) -> list[LRScheduler]:
-        """What changes the learning rates after each epoch.
-
-        From ``anneal_from`` of the budget on, where the config has that key, they fall linearly to 0 at its end.
-        """
-        start = getattr(self.cfg, "anneal_from", 1.0)
-        if start >= 1.0:
-            return []
-        return [LambdaLR(each, lambda _: 1 - ramp(self.budget_share(), start, 1.0)) for each in optimizers]
-
-    def configure_optimizers(self) -> tuple[list[torch.optim.Optimizer], list[LRScheduler]]:
-        """The optimizers and their schedulers; under manual optimization a clock comes first.
-
-        Lightning counts optimizer steps, and one tick of the clock per epoch makes it count epochs without any, too.
-        """
-        optimizers = self.make_optimizers()
-        clock = [] if self.automatic_optimization else [torch.optim.SGD([torch.zeros(())], lr=0.0)]
-        return [*clock, *optimizers], self.schedulers(optimizers)
-
     def train_epoch(self, batch: Any) -> None:
-        """All that is learned from an epoch's batch, under manual optimization."""
+        """All that is learned from an epoch's batch: the updates, the counters, the logs."""
         raise NotImplementedError
 
-    def training_step(self, batch: Any, batch_idx: int) -> Any:
-        self.train_epoch(batch)
-        wrapped = super().optimizers()  # a list, but where there is only one
-        (wrapped[0] if isinstance(wrapped, list) else wrapped).step()  # ticks the clock
-        schedulers = self.lr_schedulers() or []
-        for scheduler in schedulers if isinstance(schedulers, list) else [schedulers]:
-            scheduler.step()  # type: ignore[call-arg]
+    def first_command(self) -> tuple[float, ...] | None:
+        """The command that evaluation asks for, in the order of ``command_names``."""
+        return None
 
-    def distribute(self, executor: str, num_workers: int, ray_address: str | None) -> None:
-        """Says where a population is evaluated; UserError for methods that have none."""
-        for flag, used in ((f"--executor {executor}", executor != "serial"), ("--ray_address", ray_address is not None)):
-            if used:
-                raise UserError(f"{flag}: {type(self).__name__} evaluates no population; leave it out (SE and RN do)")
+    def command_limits(self) -> tuple[float, float] | None:
+        """Lowest and highest value of the first command that training saw."""
+        return None
+
+    def command_rule(self) -> CommandRule | None:
+        """How a command goes on after a step; None: it stays as it is."""
+        return None
+
+    def probe_commands(self) -> Mapping[str, tuple[float, ...]]:
+        """Further commands to evaluate during training, by the prefix of their metrics; actions sampled."""
+        return {}
+
+    def evaluation_scalars(self, scalars: Mapping[str, float]) -> Mapping[str, float]:
+        """What a method makes of the evaluation's scalars."""
+        return {}
 
     def prepare_evaluation(self) -> None:
         """What a checkpoint's method has to do before its policy can be evaluated."""
@@ -173,16 +137,27 @@ class Method(LightningModule):
         """Takes over the weights of another run's policy; RuntimeError if they do not fit."""
         self.policy.load_state_dict(weights)
 
-    def optimizers(self, use_pl_optimizer: bool = True) -> list[Any]:
-        """What ``make_optimizers`` gave, as Lightning wraps it: without the clock, and always a list."""
-        wrapped = super().optimizers(use_pl_optimizer)
-        every = wrapped if isinstance(wrapped, list) else [wrapped]
-        return every if self.automatic_optimization else every[1:]
-
     def budget_share(self) -> float:
         """Share of the budget that is spent, 0 to 1; what ``anneal_from`` is a share of."""
         limit = self.cfg.max_env_steps
         return 0.0 if limit is None else int(self.env_steps) / limit
+
+    def schedulers(self, optimizers: Sequence[torch.optim.Optimizer]) -> list[LRScheduler]:
+        """What changes the learning rates after each epoch: from ``anneal_from`` of the budget on they fall linearly to 0."""
+        start = getattr(self.cfg, "anneal_from", 1.0)
+        if start >= 1.0:
+            return []
+        return [LambdaLR(each, lambda _: 1 - ramp(self.budget_share(), start, 1.0)) for each in optimizers]
+
+    # What it makes use of
+
+    def network(self, name: str, build: Callable[[], nn.Module]) -> nn.Module:
+        """The user's network of that name, or the one that the config asks for."""
+        return self._networks[name] if name in self._networks else build()
+
+    def collector(self, num_workers: int) -> Collector:
+        """Plays episodes of the method's policy in its environment."""
+        return Collector(self.spec, self.policy, num_workers, self.cfg.chunk_size, self.command_rule())
 
     def fit(self, name: str, update: Callable[..., Tensor], minibatches: Iterable[tuple[Tensor, ...]]) -> float:
         """``update`` on every minibatch; the mean of the losses that it gives, which ``name`` names if it diverged."""
@@ -204,17 +179,6 @@ class Method(LightningModule):
             self.clip_gradients(optimizer.optimizer, max_grad_norm, "norm")
         optimizer.step()
         return loss.detach()
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Refuses what this method cannot use, before any of it is used; UserError names the first place that differs."""
-        trainer = self._trainer
-        if trainer is None or isinstance(checkpoint, CheckedCheckpoint):
-            return
-        path = Path(trainer.ckpt_path or "")
-        if trainer.training:
-            check_resumable(checkpoint, path, self, getattr(trainer, "datamodule", None))
-        else:
-            require_weights(checkpoint.get("state_dict"), self, path, ANOTHER)
 
     def log_scalars(self, values: Mapping[str, float]) -> None:
         """Writes scalars to every logger; the x axis is env_steps."""
@@ -239,21 +203,31 @@ class Method(LightningModule):
                 f"lower --set {rate}=...{kept}"
             )
 
-    def first_command(self) -> tuple[float, ...] | None:
-        """The command that evaluation asks for, in the order of ``command_names``."""
-        return None
+    # What Lightning calls
 
-    def command_limits(self) -> tuple[float, float] | None:
-        """Lowest and highest value of the first command that training saw."""
-        return None
+    def configure_optimizers(self) -> tuple[list[torch.optim.Optimizer], list[LRScheduler]]:
+        """The clock, the optimizers and their schedulers.
 
-    def command_rule(self) -> CommandRule | None:
-        """How a command goes on after a step; None: it stays as it is."""
-        return None
+        The clock is an optimizer without anything to optimize, stepped once an epoch. Lightning's loggers and checkpoints go by
+        ``global_step``, the number of optimizer steps, which would stand still in epochs without any that Lightning sees.
+        """
+        optimizers = self.make_optimizers()
+        clock = torch.optim.SGD([torch.zeros(())], lr=0.0)
+        return [clock, *optimizers], self.schedulers(optimizers)
 
-    def probe_commands(self) -> Mapping[str, tuple[float, ...]]:
-        """Further commands to evaluate during training, by the prefix of their metrics; actions sampled."""
-        return {}
+    def optimizers(self, use_pl_optimizer: bool = True) -> list[Any]:
+        """What ``make_optimizers`` gave, as Lightning wraps it."""
+        return self._clock_and_optimizers(use_pl_optimizer)[1:]
+
+    def _clock_and_optimizers(self, use_pl_optimizer: bool = True) -> list[Any]:
+        wrapped = super().optimizers(use_pl_optimizer)
+        return wrapped if isinstance(wrapped, list) else [wrapped]  # Lightning gives no list of one
+
+    def training_step(self, batch: Any, batch_idx: int) -> None:
+        self.train_epoch(batch)
+        self._clock_and_optimizers()[0].step()
+        for config in self.trainer.lr_scheduler_configs:
+            config.scheduler.step()  # type: ignore[call-arg]
 
     def validation_step(self, evaluated: Mapping[str, list[Any]], batch_idx: int) -> None:
         """Evaluation during training, ``{prefix: episodes}``; the sampled mean return chooses the best checkpoint."""
@@ -265,9 +239,9 @@ class Method(LightningModule):
             self.log(f"{prefix}/return_mean", value, batch_size=len(episodes), logger=False)
         self.log_scalars({**scalars, **self.evaluation_scalars(scalars)})
 
-    def evaluation_scalars(self, scalars: Mapping[str, float]) -> Mapping[str, float]:
-        """What a method makes of the evaluation's scalars."""
-        return {}
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Refuses what this method cannot use, before any of it is used; UserError names the first place that differs."""
+        check_loaded(checkpoint, self)
 
 
 def episode_scalars(prefix: str, episodes: Sequence[Episode]) -> dict[str, float]:

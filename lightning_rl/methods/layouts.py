@@ -110,6 +110,18 @@ def check_resumable(
     return CheckedCheckpoint(checkpoint)
 
 
+def check_loaded(checkpoint: dict[str, Any], method: Method) -> None:
+    """UserError where a Trainer's method cannot use the checkpoint that Lightning has read for it."""
+    trainer = method._trainer
+    if trainer is None or isinstance(checkpoint, CheckedCheckpoint):
+        return
+    path = Path(trainer.ckpt_path or "")
+    if trainer.training:
+        check_resumable(checkpoint, path, method, getattr(trainer, "datamodule", None))
+    else:
+        require_weights(checkpoint.get("state_dict"), method, path, ANOTHER)
+
+
 def _ended(checkpoint: Mapping[str, Any], epoch: int) -> bool:
     """Whether a checkpoint seems to be written after the fit: only then is its ``epoch`` completed, too."""
     try:
@@ -131,7 +143,7 @@ def resume_layout(
     layout = {} if data is None else data.layout(done)
     fields = {
         "epoch": epoch,
-        "global_step": done if method.automatic_optimization else Count(done),
+        "global_step": Count(done),
         "pytorch-lightning_version": Also(Text(SHOWN), _foreign_version),
         "state_dict": weights_layout(method),
         "loops": Also(_loops(), lambda loops: _wrong_counts(loops, epoch, done)),

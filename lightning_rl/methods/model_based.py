@@ -28,7 +28,7 @@ from lightning_rl.methods.stacked import Scores, StackedMethod
 from lightning_rl.nets.members import MemberMLP
 from lightning_rl.nets.policies import Policy
 from lightning_rl.nets.world_models import RealSteps, WorldModel
-from lightning_rl.rollouts.data_module import Evaluation, Rollouts
+from lightning_rl.rollouts.data_module import Rollouts
 
 _LOOP = ("obs", "_return", "_length")
 
@@ -146,13 +146,26 @@ def play(agent: ModelBasedDQN, seeds: Sequence[int], episodes: int, horizon: int
 class ModelBasedRollouts(Rollouts):
     """Hands the training to the method once per epoch, and carries it in checkpoints."""
 
+    method: ModelBased
+
     def __init__(self, method: ModelBased):
-        super().__init__(ModelBasedEvaluation(method, None))
+        super().__init__(method)
         self.steps_per_epoch = method.cfg.steps_per_epoch
         self.training = StepTraining(method.agent, "stale-observation" in method.cfg.faithful)
 
     def next_batch(self) -> StepTraining:
         return self.training
+
+    def evaluate(self) -> list[dict[str, Any]]:
+        """All members in one batch, sampled and greedy; each episode is cut at the environment's horizon."""
+        method, epoch = self.method, self.method.current_epoch
+        seeds = [derive_seed(seed, "evaluation", epoch) for seed in method.seeds]
+        members: list[dict[str, Any]] = [{} for _ in seeds]
+        for prefix, greedy in (("eval", False), ("eval_greedy", True)):
+            returns, lengths = play(method.agent, seeds, method.cfg.eval_episodes, method.spec.horizon, greedy)
+            for scores, own, steps in zip(members, returns.tolist(), lengths.tolist(), strict=True):
+                scores[prefix] = (own, steps)
+        return members
 
     def state_dict(self) -> dict[str, Any]:
         return self.training.snapshot()
@@ -162,22 +175,6 @@ class ModelBasedRollouts(Rollouts):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.training.restore(state_dict)
-
-
-class ModelBasedEvaluation(Evaluation):
-    """Evaluates all members in one batch, sampled and greedy; each episode is cut at the environment's horizon."""
-
-    method: ModelBased
-
-    def play(self) -> list[dict[str, Any]]:
-        method, epoch = self.method, self.method.current_epoch
-        seeds = [derive_seed(seed, "evaluation", epoch) for seed in method.seeds]
-        members: list[dict[str, Any]] = [{} for _ in seeds]
-        for prefix, greedy in (("eval", False), ("eval_greedy", True)):
-            returns, lengths = play(method.agent, seeds, method.cfg.eval_episodes, method.spec.horizon, greedy)
-            for scores, own, steps in zip(members, returns.tolist(), lengths.tolist(), strict=True):
-                scores[prefix] = (own, steps)
-        return members
 
 
 class WorldPolicy(Policy):

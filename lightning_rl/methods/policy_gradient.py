@@ -31,9 +31,8 @@ from lightning_rl.functional.policy_gradient import BASELINES, entropy_loss, nex
 from lightning_rl.functional.returns import discounted_returns, lambda_returns
 from lightning_rl.methods.base import Method, episode_scalars
 from lightning_rl.methods.registry import register_method
-from lightning_rl.nets.actor_critic import ACTOR_CRITICS
-from lightning_rl.nets.policies import Policy
-from lightning_rl.rollouts.data_module import CollectedRollouts, Evaluation, training_requests
+from lightning_rl.nets.policies import Policy, actor_critic
+from lightning_rl.rollouts.data_module import CollectedRollouts, training_requests
 
 STALE_UPDATES = 3
 """Age of stale roll-outs: two free-running workers with a batch each under way, and one that is fetched ahead."""
@@ -138,20 +137,20 @@ class OnPolicyRollouts(CollectedRollouts):
     """
 
     def __init__(self, method: PolicyGradient, num_workers: int):
+        super().__init__(method, num_workers)
         cfg = method.cfg
-        evaluation = Evaluation(method, method.collector(num_workers))
-        super().__init__(method.collector(num_workers), evaluation, method.policy, method.seed, overlap=False)
         self.num_episodes = cfg.num_episodes_per_iter
         self.recent_returns: deque[float] = deque(maxlen=cfg.running_mean_len)
-        self.past: deque[tuple[int, dict[str, Tensor]]] = deque(maxlen=STALE_UPDATES if cfg.stale_rollouts else 0)
+        self.past: deque[tuple[dict[str, Tensor], int]] = deque(maxlen=STALE_UPDATES if cfg.stale_rollouts else 0)
 
     def requests(self, epoch: int) -> list[Request]:
         return training_requests(self.run_seed, epoch, [None] * self.num_episodes)
 
-    def _play(self, requests: list[Request], parameters: dict[str, Tensor], version: int) -> None:
-        played_by, behaviour = self.past[0] if self.past else (version, parameters)
-        self.past.append((version, {key: value.clone() for key, value in parameters.items()}))
-        super()._play(requests, behaviour, played_by)
+    def behaviour(self, version: int) -> tuple[dict[str, Tensor], int]:
+        newest, _ = super().behaviour(version)
+        behaviour = self.past[0] if self.past else (newest, version)
+        self.past.append(({name: value.clone() for name, value in newest.items()}, version))
+        return behaviour
 
     def absorb(self, epoch: int, episodes: list[Episode]) -> None:
         self.recent_returns.extend(episode.ret for episode in episodes)
@@ -165,19 +164,21 @@ class OnPolicyRollouts(CollectedRollouts):
         }
         return step_batch(episodes, scalars)
 
-    def contents(self) -> dict[str, Any]:
-        return {"recent_returns": list(self.recent_returns), "past": list(self.past)}
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "recent_returns": list(self.recent_returns), "past": list(self.past)}
 
-    def contents_layout(self, done: int) -> dict[str, Any]:
-        past = (Count(0, done), dict(self.policy.state_dict()))
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        super().load_state_dict(state_dict)
+        self.recent_returns.extend(state_dict["recent_returns"])
+        self.past.extend(state_dict["past"])
+
+    def layout(self, done: int) -> dict[str, Any]:
+        past = (dict(self.method.policy.state_dict()), Count(0, done))
         return {
-            "recent_returns": ListOf(Number(), min(self.recent_returns.maxlen or 0, done * self.num_episodes)),
-            "past": ListOf(past, min(self.past.maxlen or 0, done)),
+            **super().layout(done),
+            "recent_returns": ListOf(Number(), high=min(self.recent_returns.maxlen or 0, done * self.num_episodes)),
+            "past": ListOf(past, high=min(self.past.maxlen or 0, done)),
         }
-
-    def refill(self, contents: dict[str, Any]) -> None:
-        self.recent_returns.extend(contents["recent_returns"])
-        self.past.extend(contents["past"])
 
 
 @register_method("REINFORCE", "REINFORCE-baseline", "REINFORCE-entropy", "REINFORCE-combined", "AAC")
@@ -196,13 +197,13 @@ class PolicyGradient(Method):
 
     def __init__(self, gamename: str, **options: Any):
         super().__init__(gamename, **options)
-        self.automatic_optimization = True
         self._check_networks()
         cfg, spec = self.cfg, self.spec
         distribution = distribution_for(spec.continuous)
         self.max_entropy = distribution.max_entropy(spec.action_size)
         seed_torch(self.seed, "initialisation")
-        actor, critic = ACTOR_CRITICS[cfg.network](spec.obs_size, cfg.hidden, distribution.output_size(spec.action_size))
+        output_size = distribution.output_size(spec.action_size)
+        actor, critic = actor_critic(spec.obs_size, cfg.hidden, output_size, shared=cfg.network == "shared")
         self.policy = Policy(self.network("policy", lambda: actor), distribution, spec.action_size)
         self.critic = self.network("critic", lambda: critic) if cfg.baseline == "critic" else None
 
@@ -221,24 +222,41 @@ class PolicyGradient(Method):
     def make_optimizers(self) -> list[torch.optim.Optimizer]:
         return [torch.optim.Adam(self.parameters(), lr=self.cfg.learning_rate)]
 
-    def training_step(self, batch: StepBatch, batch_idx: int) -> dict[str, Tensor]:
-        """The loss, which Lightning takes the optimizer step on, and what is logged beside it."""
+    def train_epoch(self, batch: StepBatch) -> None:
+        """One step on all losses together, then the critic's further steps, so that it follows the policy more closely."""
+        losses, measured = self.losses(batch)
+        self.descend(0, torch.stack(list(losses.values())).sum(), self.cfg.max_grad_norm)
+        if self.critic is not None:
+            for _ in range(self.cfg.num_critic_updates - 1):  # Adam leaves the policy alone, which has no gradient then
+                returns, value = self.returns(batch)
+                self.descend(0, value_loss(value, returns, delta=1.0), self.cfg.max_grad_norm)
+        self.num_updates += 1
         self.env_steps += len(batch.reward)
         self.episodes += len(batch.final_obs)
+        learned = {name: float(value.detach()) for name, value in (losses | measured).items()}
+        for name, scalar in learned.items():
+            self.check_finite(name, scalar)
+        speed = self.speed_scalars(len(batch.reward))
+        speed["time/episodes_per_second"] = speed["time/env_steps_per_second"] * len(batch.final_obs) / len(batch.reward)
+        self.log_scalars({**batch.scalars, **learned, **speed})
+        if self.target_reached(batch.scalars["rollout/return_running_mean"]):
+            self.trainer.should_stop = True
+
+    def losses(self, batch: StepBatch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """The losses whose sum is descended, by name, and what is logged beside them."""
         cfg, distribution = self.cfg, self.policy.distribution(batch.obs)
         returns, baseline = self.returns(batch)
         advantage, entropy = returns - baseline.detach(), distribution.entropy()
         weight = normalised(advantage) if cfg.normalise_weights else advantage
-        terms = {"train/policy_loss": reinforce_loss(distribution.log_prob(batch.action), weight)}
+        losses = {"train/policy_loss": reinforce_loss(distribution.log_prob(batch.action), weight)}
         if cfg.entropy_coef > 0:
-            terms["train/entropy_loss"] = entropy_loss(entropy, self.max_entropy, cfg.entropy_coef)
+            losses["train/entropy_loss"] = entropy_loss(entropy, self.max_entropy, cfg.entropy_coef)
         if self.critic is not None:
-            terms["train/value_loss"] = value_loss(baseline, returns, cfg.value_delta)
-        logged = {**terms, "train/entropy": entropy.mean()}
+            losses["train/value_loss"] = value_loss(baseline, returns, cfg.value_delta)
+        measured = {"train/entropy": entropy.mean()}
         if cfg.baseline != "none":
-            logged |= {"train/baseline": baseline.mean(), "train/advantage_mean": advantage.mean()}
-        detached = {name: value.detach() for name, value in logged.items()}
-        return {"loss": torch.stack(list(terms.values())).sum(), **detached}
+            measured |= {"train/baseline": baseline.mean(), "train/advantage_mean": advantage.mean()}
+        return losses, measured
 
     def returns(self, batch: StepBatch) -> tuple[Tensor, Tensor]:
         """What followed each step, and what is subtracted from it, both ``[B]``; a gradient flows into a critic's values.
@@ -256,45 +274,7 @@ class PolicyGradient(Method):
             discount[batch.last] *= batch.truncated & cfg.bootstrap_truncated
             return lambda_returns(batch.reward, discount, following, batch.last, cfg.gae_lambda), value
 
-    def configure_gradient_clipping(
-        self, optimizer: torch.optim.Optimizer, gradient_clip_val: float | None = None, gradient_clip_algorithm: str | None = None
-    ) -> None:
-        """To ``max_grad_norm``, unless the Trainer has a limit of its own."""
-        limit = self.cfg.max_grad_norm if gradient_clip_val is None else gradient_clip_val
-        if limit is not None:
-            self.clip_gradients(optimizer, limit, gradient_clip_algorithm or "norm")
-
-    def on_train_batch_end(self, outputs: Any, batch: StepBatch, batch_idx: int) -> None:
-        """After the update: the critic's further steps, logs, and the target."""
-        if self.critic is not None:
-            for _ in range(self.cfg.num_critic_updates - 1):
-                self.fit_critic(batch)
-        self.num_updates += 1
-        learned = {name: float(value) for name, value in outputs.items() if name != "loss"}
-        for name, value in learned.items():
-            self.check_finite(name, value)
-        self.log_scalars({**batch.scalars, **learned, **self._speed(batch)})
-        if self._target_reached(batch):
-            self.trainer.should_stop = True
-
-    def fit_critic(self, batch: StepBatch) -> None:
-        """A step of the critic alone, so that it follows the policy more closely: Adam leaves what has no gradient alone."""
-        (optimizer,) = self.optimizers()
-
-        def closure() -> Tensor:
-            optimizer.zero_grad()
-            returns, value = self.returns(batch)
-            loss = value_loss(value, returns, delta=1.0)
-            self.trainer.strategy.backward(loss, optimizer)
-            return loss.detach()
-
-        optimizer.step(closure)
-
-    def _target_reached(self, batch: StepBatch) -> bool:
+    def target_reached(self, running_mean: float) -> bool:
+        """Whether the mean return of the newest episodes ends the training; a window that is not full yet does not."""
         target, enough = self.cfg.target_return, int(self.episodes) >= self.cfg.running_mean_len
-        return target is not None and enough and batch.scalars["rollout/return_running_mean"] >= target
-
-    def _speed(self, batch: StepBatch) -> dict[str, float]:
-        speed = self.speed_scalars(len(batch.reward))
-        per_step = len(batch.final_obs) / len(batch.reward)
-        return {**speed, "time/episodes_per_second": speed["time/env_steps_per_second"] * per_step}
+        return target is not None and enough and running_mean >= target

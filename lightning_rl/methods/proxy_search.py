@@ -39,7 +39,7 @@ from lightning_rl.methods.base import Method
 from lightning_rl.methods.inner_loop import OBJECTIVES, InnerLoop, Outcome
 from lightning_rl.methods.registry import register_method
 from lightning_rl.nets.members import ActivationName
-from lightning_rl.rollouts.data_module import Evaluation, Rollouts
+from lightning_rl.rollouts.data_module import Rollouts
 
 PROXY_FILE = "proxy.pt"
 
@@ -174,12 +174,13 @@ class Generation:
     is_best: bool = False
 
 
-class ProxyEvaluation(Evaluation):
-    """Fresh agents, other ones than those of a search, on the proxy; no generation sees their returns."""
+class ProxyRollouts(Rollouts):
+    """Data of a method whose result is a proxy."""
 
     method: ProxyMethod
 
-    def play(self) -> dict[str, list[Outcome]]:
+    def evaluate(self) -> dict[str, list[Outcome]]:
+        """Fresh agents, other ones than those of a search, on the proxy; no generation sees their returns."""
         method, count = self.method, self.method.cfg.eval_agents
         seeds = [derive_seed(method.seed, "evaluation", method.current_epoch, n) for n in range(count)]
         loop = dataclasses.replace(method.inner_loop, test_episodes=method.cfg.eval_episodes)
@@ -187,11 +188,11 @@ class ProxyEvaluation(Evaluation):
             return {"eval": loop.evaluate(method.proxy_params().expand(count, -1), seeds, range(count))}
 
 
-class Generations(Rollouts):
+class Generations(ProxyRollouts):
     """Each epoch is a generation, still to be evaluated: ``Evolution`` does it before the training step."""
 
     def next_batch(self) -> Generation:
-        return Generation(self.evaluation.method.current_epoch)
+        return Generation(self.method.current_epoch)
 
 
 # What is learned
@@ -307,6 +308,7 @@ class ProxySearch(ProxyMethod):
     """
 
     Config: ClassVar[type[ProxySearchConfig]]
+    has_population = True
 
     def __init__(self, gamename: str, **options: Any):
         super().__init__(gamename, **options)
@@ -335,12 +337,13 @@ class ProxySearch(ProxyMethod):
         return self.strategy.best
 
     def distribute(self, executor: str, num_workers: int, ray_address: str | None) -> None:
+        """Says where a generation is evaluated."""
         self.executor = EXECUTORS[executor].make(num_workers, ray_address)
 
     def rollouts(self, num_workers: int = 0) -> Generations:
         """The generations, and the evaluation by fresh agents; num_workers: processes that evaluate a generation."""
         self.executor = self.executor or SerialExecutor(num_workers)
-        return Generations(ProxyEvaluation(self, None))
+        return Generations(self)
 
     def configure_callbacks(self) -> list[Callback]:
         """``Evolution``, which drives the outer loop, and ``SaveProxy``; Lightning adds them to the Trainer's own callbacks."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lightning_rl.core import catalogue
 from lightning_rl.core.errors import UserError
-from lightning_rl.methods.base import Method
 
-M = TypeVar("M", bound=type[Method])
+if TYPE_CHECKING:
+    from lightning_rl.methods.base import Method
+
+M = TypeVar("M", bound="type[Method]")
 
 _REGISTERED: dict[str, type[Method]] = {}
 
@@ -42,7 +44,7 @@ def register_method(*names: str, configs: Path | str | Mapping[str, Any] | None 
     return register
 
 
-class _Implementations(Mapping[str, type[Method]]):
+class _Implementations(Mapping[str, "type[Method]"]):
     def __getitem__(self, name: str) -> type[Method]:
         if name not in _REGISTERED:
             importlib.import_module(f"lightning_rl.methods.{catalogue.entries()[name].module}")
@@ -62,3 +64,13 @@ IMPLEMENTATIONS: Mapping[str, type[Method]] = _Implementations()
 def implementation(name: str) -> type[Method]:
     """The class that has the implementation of this name or alias, in any case; UserError for an unknown one."""
     return IMPLEMENTATIONS[catalogue.entry(name).name]
+
+
+def own_implementation(cls: type[Method], name: str | None) -> str:
+    """The name, if it is of an implementation of the class; of None the first that it has."""
+    if name is None and cls.implementations:
+        return cls.implementations[0]
+    if name is None or name not in cls.implementations:
+        known = ", ".join(cls.implementations) or "none, it lacks @register_method"
+        raise UserError(f"{cls.__name__} has no implementation '{name}'; it has: {known}")
+    return name

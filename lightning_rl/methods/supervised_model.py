@@ -28,10 +28,9 @@ from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.envs.synthetic import SyntheticNet
 from lightning_rl.functional import compat
 from lightning_rl.methods.inner_loop import InnerLoop
-from lightning_rl.methods.proxy_search import ProxyEvaluation, ProxyMethod, agent_configs
+from lightning_rl.methods.proxy_search import ProxyMethod, ProxyRollouts, agent_configs
 from lightning_rl.methods.registry import register_method
 from lightning_rl.nets.members import ActivationName
-from lightning_rl.rollouts.data_module import Rollouts
 
 _KEEP_TRANSITIONS = ("DDQN", "DuelingDDQN", "TD3")
 _HELD_OUT = 10  # every tenth transition judges the model
@@ -107,12 +106,11 @@ def model_losses(net: SyntheticNet, params: Tensor, x: Tensor, data: Data) -> di
     }
 
 
-class Transitions(Rollouts):
+class Transitions(ProxyRollouts):
     """The data of a run, collected when it is first needed; it depends on the run's seed alone, so nothing is saved."""
 
     def __init__(self, method: MBRL):
-        super().__init__(ProxyEvaluation(method, None))
-        self.method = method
+        super().__init__(method)
         self.data: Data | None = None
 
     def next_batch(self) -> Data:

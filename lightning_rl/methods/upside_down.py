@@ -37,7 +37,7 @@ from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.upside_down_config import UpsideDownConfig
 from lightning_rl.nets.command import COMMAND_NETS, ScaledCommand, relu_mlp
 from lightning_rl.nets.policies import NoisyCommandPolicy, Policy
-from lightning_rl.rollouts.data_module import CollectedRollouts, Evaluation, training_requests, warm_up_requests
+from lightning_rl.rollouts.data_module import CollectedRollouts, training_requests, warm_up_requests
 from lightning_rl.rollouts.episode_buffer import EpisodeBuffer, FlatEpisodes, flatten
 from lightning_rl.rollouts.player import CommandRule
 
@@ -139,9 +139,8 @@ class UpsideDownRollouts(CollectedRollouts):
     """
 
     def __init__(self, method: UpsideDown, num_workers: int):
+        super().__init__(method, num_workers, method.cfg.overlap)
         self.cfg, self.target, self.command_names = method.cfg, method.target, method.command_names
-        evaluation = Evaluation(method, method.collector(num_workers))
-        super().__init__(method.collector(num_workers), evaluation, method.policy, method.seed, self.cfg.overlap)
         self.command = tuple(Number() for _ in self.command_names)
         best = 0 if self.cfg.buffer == "newest" else self.cfg.replay_size
         newest = 0 if self.cfg.buffer == "best" else self.cfg.recent_episodes
@@ -194,18 +193,15 @@ class UpsideDownRollouts(CollectedRollouts):
             **{f"command/{name}": value for name, value in asked},
         }  # fmt: skip
 
-    def contents(self) -> dict[str, Any]:
-        return {"buffer": self.buffer.state_dict()}
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "buffer": self.buffer.state_dict()}
 
-    def refill(self, contents: dict[str, Any]) -> None:
-        self.buffer.load_state_dict(contents["buffer"])
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.buffer.load_state_dict(state_dict["buffer"])
+        super().load_state_dict(state_dict)
 
-    def contents_layout(self, done: int) -> dict[str, Any]:
-        return {"buffer": self.buffer.layout(self.collector.player.spec)}
-
-    def most_requests(self) -> int:
-        played = self.cfg.num_episodes_per_iter or self.cfg.steps_per_iter or 0
-        return played + self.cfg.num_held_out_episodes_per_iter
+    def layout(self, done: int) -> dict[str, Any]:
+        return {**super().layout(done), "buffer": self.buffer.layout(self.method.spec)}
 
 
 LABELS: dict[str, Callable[[FlatEpisodes, float], Tensor]] = {

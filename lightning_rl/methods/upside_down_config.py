@@ -9,9 +9,8 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_
 from pydantic.dataclasses import dataclass as config_dataclass
 
 from lightning_rl.core.limits import EPISODES
-from lightning_rl.core.schema import STRICT, Batch, Episodes, MethodConfig, Share, Sizes
+from lightning_rl.core.schema import STRICT, Batch, Episodes, MethodConfig, Share, Sizes, ramp
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.functional.schedules import ramp
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)

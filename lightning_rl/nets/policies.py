@@ -1,6 +1,12 @@
-"""Policies: a network and the action distribution that reads its output. They know no environment."""
+"""Policies: a network and the action distribution that reads its output. They know no environment.
+
+Networks without commands are here, those that take one in ``command``.
+"""
 
 from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -70,3 +76,28 @@ class NoisyCommandPolicy(Policy):
         sd, low, high = self.command_noise.tolist()
         noisy = (command + sd * noise[..., -1:]).clamp(low, high) if sd else command
         return super().act(obs, noisy, noise[..., :-1])
+
+
+def relu_layers(sizes: Sequence[int]) -> nn.Sequential:
+    """Linear layers between ``sizes`` in torch's default initialisation, each followed by a ReLU."""
+    pairs = itertools.pairwise(sizes)
+    return nn.Sequential(*(module for a, b in pairs for module in (nn.Linear(a, b), nn.ReLU())))
+
+
+class ValueNet(nn.Module):
+    """State values ``[...]`` of obs ``[..., O]``: the trailing 1 of the last layer is gone before anyone can broadcast it."""
+
+    def __init__(self, body: nn.Module, features: int):
+        super().__init__()
+        self.body = body
+        self.head = nn.Linear(features, 1)
+
+    def forward(self, obs: Tensor) -> Tensor:
+        return self.head(self.body(obs)).squeeze(-1)
+
+
+def actor_critic(obs_size: int, hidden: Sequence[int], output_size: int, shared: bool) -> tuple[nn.Sequential, ValueNet]:
+    """What a policy's distribution reads, and a critic: two networks, or two linear heads on one (``shared``)."""
+    body = relu_layers([obs_size, *hidden])
+    actor = nn.Sequential(body, nn.Linear(hidden[-1], output_size))
+    return actor, ValueNet(body if shared else relu_layers([obs_size, *hidden]), hidden[-1])

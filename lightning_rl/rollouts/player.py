@@ -1,20 +1,26 @@
 """Playing episodes: an episode is a pure function of the policy's parameters and its ``Request``.
 
-A chunk of requests is played in lock-step, with one batched forward pass per step. A matrix product may round differently for
-another batch size, so chunks have a fixed size: results do not depend on the number of worker processes.
+A chunk of requests is played in lock-step, with one batched forward pass per step, in this process (``Player``) or in worker
+processes (``Collector``). A matrix product may round differently for another batch size, so chunks have a fixed size: results do
+not depend on the number of workers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+import atexit
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
 
-from lightning_rl.core.errors import RolloutError
+from lightning_rl.core.errors import RolloutError, UserError
 from lightning_rl.core.types import Array, Episode, FloatArray, Request
-from lightning_rl.envs.gym import Env, filming_env, make_env
+from lightning_rl.core.workers import begin_worker
+from lightning_rl.envs.gym import Env, make_env
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import Categorical
 from lightning_rl.nets.policies import Policy
@@ -22,19 +28,41 @@ from lightning_rl.nets.policies import Policy
 CommandRule = Callable[[FloatArray, FloatArray], FloatArray]
 """(command [B, C], reward [B]) -> command of the next step [B, C]."""
 
-ActFunction = Callable[[FloatArray, FloatArray | None, Array], Array]
-"""(obs [B, O], command [B, C], noise [B, A]) -> actions [B] or [B, A]."""
-
 _NOISE_BLOCK = 64  # steps of action noise drawn at a time
+_MAX_OUTSTANDING = 1000  # chunks queued per worker, so that a whole collection starts at once
+
+
+class Actor(Protocol):
+    """What chooses actions: a ``Policy``, or ``UniformActions``."""
+
+    @property
+    def noise_size(self) -> int: ...
+
+    def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray: ...
+
+    def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor: ...
+
+
+class UniformActions:
+    """Uniformly random actions: from uniform noise ``[B, A]`` (continuous), or from Gumbel noise (discrete)."""
+
+    def __init__(self, spec: EnvSpec):
+        self.continuous, self.noise_size = spec.continuous, spec.action_size
+
+    def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        return rng.random(shape, dtype=np.float32) if self.continuous else Categorical.draw_noise(rng, shape)
+
+    def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
+        return 2 * noise - 1 if self.continuous else noise.argmax(-1)
 
 
 class ActionNoise:
     """The noise that turns distributions into actions, one independent stream per request."""
 
-    def __init__(self, requests: Sequence[Request], draw: Callable[..., FloatArray], size: int):
+    def __init__(self, requests: Sequence[Request], actor: Actor):
         self._rngs = [np.random.Generator(np.random.Philox(request.seed)) for request in requests]
-        self._draw, self._size = draw, size
-        self._block = np.zeros((len(requests), _NOISE_BLOCK, size), dtype=np.float32)
+        self._draw, self._shape = actor.draw_noise, (_NOISE_BLOCK, actor.noise_size)
+        self._block = np.zeros((len(requests), *self._shape), dtype=np.float32)
         self._live = [row for row, request in enumerate(requests) if request.mode != "greedy"]
 
     def at(self, step: int, rows: Array) -> FloatArray:
@@ -42,114 +70,24 @@ class ActionNoise:
         position = step % _NOISE_BLOCK
         if position == 0:
             for row in self._live:
-                self._block[row] = self._draw(self._rngs[row], (_NOISE_BLOCK, self._size))
+                self._block[row] = self._draw(self._rngs[row], self._shape)
         return self._block[rows, position]
-
-
-def uniform_actions(spec: EnvSpec, noise: FloatArray) -> Array:
-    """Uniformly random actions from uniform noise ``[B, A]`` (continuous) or Gumbel noise (discrete)."""
-    return 2 * noise - 1 if spec.continuous else noise.argmax(-1)
-
-
-def _uniform_noise(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    return rng.random(shape, dtype=np.float32)
-
-
-class Player:
-    """Plays requests in copies of one environment under one policy.
-
-    The environments are made on first use, in the process that plays.
-
-    Args:
-        spec: of the environment.
-        policy: on the CPU; it may be in shared memory.
-        version: a number ``[]`` that each episode carries, to tell which parameters it was played with.
-        next_command: how a command changes after a step; None: it stays.
-    """
-
-    def __init__(
-        self, spec: EnvSpec, policy: Policy, version: torch.Tensor | None = None, next_command: CommandRule | None = None
-    ):
-        self.spec, self.policy, self.next_command = spec, policy, next_command
-        self.version = torch.zeros((), dtype=torch.int64) if version is None else version
-        self._envs: list[Env] = []
-
-    def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_envs": []}
-
-    def play(self, requests: Sequence[Request], envs: Sequence[Env] | None = None) -> list[Episode]:
-        """Plays a chunk.
-
-        Args:
-            requests: what to play; either all in mode ``uniform`` or none, either all with a command or none.
-            envs: one environment for each request, e.g. rendering ones; None for those of the player.
-
-        Returns:
-            The episodes, in the order of the requests.
-
-        Raises:
-            RolloutError: an environment raised; the message names the request.
-        """
-        while envs is None and len(self._envs) < len(requests):
-            self._envs.append(make_env(self.spec))
-        with torch.inference_mode():
-            return self._play(requests, self._envs if envs is None else envs)
-
-    def _act_function(self, requests: Sequence[Request]) -> tuple[ActionNoise, ActFunction]:
-        size = self.spec.action_size
-        if requests[0].mode == "uniform":
-            draw = _uniform_noise if self.spec.continuous else Categorical.draw_noise
-            return ActionNoise(requests, draw, size), lambda obs, command, noise: uniform_actions(self.spec, noise)
-
-        def act(obs: FloatArray, command: FloatArray | None, noise: FloatArray) -> Array:
-            c = None if command is None else torch.from_numpy(command)
-            return self.policy.act(torch.from_numpy(obs), c, torch.from_numpy(noise)).numpy()
-
-        return ActionNoise(requests, self.policy.draw_noise, self.policy.noise_size), act
-
-    def _play(self, requests: Sequence[Request], envs: Sequence[Env]) -> list[Episode]:
-        log = _ChunkLog(self.spec, requests)
-        noise, act = self._act_function(requests)
-        rows, step, row = np.arange(len(requests)), 0, 0  # rows: the episodes that are not over
-        try:
-            for row, request in enumerate(requests):
-                log.obs[row, 0] = envs[row].reset(seed=request.seed % 2**31)[0]
-            while rows.size:
-                command = None if log.command is None else log.command[rows, step]
-                actions = act(log.obs[rows, step], command, noise.at(step, rows))
-                log.action[rows, step] = actions
-                for row, action in zip(rows.tolist(), actions if self.spec.continuous else actions.tolist(), strict=True):
-                    obs, reward, terminated, truncated, info = envs[row].step(action)
-                    log.obs[row, step + 1], log.reward[row, step] = obs, reward
-                    log.terminated[row], log.truncated[row] = terminated, truncated
-                    log.env_steps[row] += info.get("length", 1)  # of a repeated action
-                if log.command is not None and command is not None:
-                    rule = self.next_command
-                    log.command[rows, step + 1] = command if rule is None else rule(command, log.reward[rows, step])
-                step += 1
-                log.length[rows] = step
-                rows = rows[~(log.terminated[rows] | log.truncated[rows])]
-        except RolloutError as error:
-            raise RolloutError(f"{error}; this was {requests[row].name} (request seed {requests[row].seed})") from error
-        return log.episodes(int(self.version))
 
 
 class _ChunkLog:
     """What happened in a chunk of ``n`` episodes, padded to the horizon."""
 
     def __init__(self, spec: EnvSpec, requests: Sequence[Request]):
-        n, horizon = len(requests), spec.horizon
+        n, horizon, first = len(requests), spec.horizon, requests[0].command
         self.requests = requests
         self.obs = np.empty((n, horizon + 1, spec.obs_size), dtype=np.float32)
-        action_shape = (spec.action_size,) if spec.continuous else ()
-        self.action: Array = np.empty((n, horizon, *action_shape), dtype=np.float32 if spec.continuous else np.int64)
+        shape = (n, horizon, spec.action_size) if spec.continuous else (n, horizon)
+        self.action: Array = np.empty(shape, dtype=np.float32 if spec.continuous else np.int64)
         self.reward = np.empty((n, horizon), dtype=np.float32)
         self.terminated, self.truncated = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
-        self.length = np.zeros(n, dtype=np.int64)
-        self.env_steps = [0] * n
-        self.command: FloatArray | None = None
-        if requests[0].command is not None:
-            self.command = np.empty((n, horizon + 1, len(requests[0].command)), dtype=np.float32)
+        self.length, self.env_steps = np.zeros(n, dtype=np.int64), [0] * n
+        self.command = None if first is None else np.empty((n, horizon + 1, len(first)), dtype=np.float32)
+        if self.command is not None:
             self.command[:, 0] = [request.command for request in requests]
 
     def episodes(self, version: int) -> list[Episode]:
@@ -170,8 +108,164 @@ class _ChunkLog:
         ]
 
 
-def record_episode(player: Player, request: Request, path: Path) -> Episode:
-    """Plays ``request`` on a rendering environment and writes the film to ``path`` (mp4)."""
-    with filming_env(player.spec, path) as env:
-        (episode,) = player.play([request], [env])
-    return episode
+class Player(Dataset["list[Episode] | RolloutError"]):
+    """Plays chunks of requests in copies of one environment under one policy.
+
+    The environments are made on first use, in the process that plays. As a torch dataset, its index is a chunk.
+
+    Args:
+        spec: of the environment.
+        policy: on the CPU; it may be in shared memory.
+        version: a number ``[]`` that each episode carries, to tell which parameters it was played with.
+        next_command: how a command changes after a step; None: it stays.
+    """
+
+    def __init__(self, spec: EnvSpec, policy: Actor, version: Tensor | None = None, next_command: CommandRule | None = None):
+        self.spec, self.policy, self.next_command = spec, policy, next_command
+        self.version = torch.zeros((), dtype=torch.int64) if version is None else version
+        self._envs: list[Env] = []
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_envs": []}
+
+    def __getitem__(self, chunk: Sequence[Request]) -> list[Episode] | RolloutError:
+        """The episodes of a chunk, or what ended it: raised in a worker, it would arrive wrapped in a page of traceback."""
+        try:
+            return self.play(chunk)
+        except UserError as error:
+            return RolloutError(str(error))
+
+    @torch.inference_mode()
+    def play(self, requests: Sequence[Request], envs: Sequence[Env] | None = None) -> list[Episode]:
+        """Plays a chunk.
+
+        Args:
+            requests: what to play; either all in mode ``uniform`` or none, either all with a command or none.
+            envs: one environment for each request, e.g. rendering ones; None for those of the player.
+
+        Returns:
+            The episodes, in the order of the requests.
+
+        Raises:
+            RolloutError: an environment raised; the message names the request.
+        """
+        while envs is None and len(self._envs) < len(requests):
+            self._envs.append(make_env(self.spec))
+        envs = self._envs if envs is None else envs
+        actor = UniformActions(self.spec) if requests[0].mode == "uniform" else self.policy
+        log, noise, rule = _ChunkLog(self.spec, requests), ActionNoise(requests, actor), self.next_command
+        rows, step, row = np.arange(len(requests)), 0, 0  # rows: the episodes that are not over
+        try:
+            for row, request in enumerate(requests):
+                log.obs[row, 0] = envs[row].reset(seed=request.seed % 2**31)[0]
+            while rows.size:
+                obs, drawn = torch.from_numpy(log.obs[rows, step]), torch.from_numpy(noise.at(step, rows))
+                command = None if log.command is None else log.command[rows, step]
+                actions = actor.act(obs, None if command is None else torch.from_numpy(command), drawn).numpy()
+                log.action[rows, step] = actions
+                for row, action in zip(rows.tolist(), actions if self.spec.continuous else actions.tolist(), strict=True):
+                    log.obs[row, step + 1], reward, terminated, truncated, info = envs[row].step(action)
+                    log.reward[row, step], log.terminated[row], log.truncated[row] = reward, terminated, truncated
+                    log.env_steps[row] += info.get("length", 1)  # of a repeated action
+                if log.command is not None and command is not None:
+                    log.command[rows, step + 1] = command if rule is None else rule(command, log.reward[rows, step])
+                step += 1
+                log.length[rows] = step
+                rows = rows[~(log.terminated[rows] | log.truncated[rows])]
+        except RolloutError as error:
+            raise RolloutError(f"{error}; this was {requests[row].name} (request seed {requests[row].seed})") from error
+        return log.episodes(int(self.version))
+
+
+class Collector:
+    """Plays collections of requests under a frozen copy of the policy, the behaviour policy, through a torch DataLoader.
+
+    ``start`` copies the parameters and sets the workers going; ``finish`` waits for the episodes. What is done between the two
+    overlaps with the playing. Results do not depend on ``num_workers``.
+
+    Args:
+        spec: of the environment.
+        policy: the behaviour policy is a copy of it.
+        num_workers: processes that play; with 0 this process does.
+        chunk_size: episodes that are played in lock-step; results may depend on it by rounding.
+        next_command: how a command changes after a step; None: it stays.
+    """
+
+    def __init__(
+        self, spec: EnvSpec, policy: Policy, num_workers: int, chunk_size: int, next_command: CommandRule | None = None
+    ):
+        self.behaviour = copy.deepcopy(policy).cpu().requires_grad_(False)
+        self.version = torch.full((), -1, dtype=torch.int64)
+        if num_workers:  # only then: each shared tensor keeps a file descriptor open
+            self.behaviour.share_memory()
+            self.version.share_memory_()
+        self.player = Player(spec, self.behaviour, self.version, next_command)
+        self.num_workers, self.chunk_size = num_workers, chunk_size
+        self._chunks: list[Sequence[Request]] = []  # those of the collection that was started last
+        self._finished = 0  # chunks of it
+        self._loader: DataLoader[list[Episode] | RolloutError] | None = None
+        self._results: Iterator[list[Episode] | RolloutError] | None = None
+
+    def _open(self) -> DataLoader[list[Episode] | RolloutError]:
+        atexit.register(self.close)  # before the exit handler of multiprocessing, which sends SIGTERM and waits
+        return DataLoader(
+            self.player,
+            sampler=self._chunks,
+            batch_size=None,
+            num_workers=self.num_workers,
+            persistent_workers=self.num_workers > 0,
+            prefetch_factor=_MAX_OUTSTANDING if self.num_workers else None,
+            worker_init_fn=begin_worker,
+            generator=torch.Generator(),  # or each collection would draw from torch's global generator
+        )
+
+    @property
+    def busy(self) -> bool:
+        """Whether a collection is under way."""
+        return self._results is not None
+
+    @property
+    def outstanding(self) -> list[str]:
+        """Names of the requests that have no episode yet."""
+        return [request.name for chunk in self._chunks[self._finished :] for request in chunk]
+
+    def start(self, requests: Sequence[Request], policy: dict[str, Tensor], version: int) -> None:
+        """Begins to play ``requests`` under the parameters ``policy`` (a state dict), stamped ``version``."""
+        if self.busy:
+            raise RuntimeError("a collection is already under way")
+        self.behaviour.load_state_dict(policy)
+        self.version.fill_(version)
+        size = self.chunk_size
+        self._chunks[:] = [requests[i : i + size] for i in range(0, len(requests), size)]
+        self._finished = 0
+        self._loader = self._loader or self._open()
+        self._results = iter(self._loader)
+
+    def finish(self) -> list[Episode]:
+        """The episodes of the collection under way. RolloutError names the request that failed."""
+        if self._results is None:
+            raise RuntimeError("no collection is under way")
+        episodes: list[Episode] = []
+        for result in self._results:
+            if isinstance(result, RolloutError):
+                raise result
+            episodes += result
+            self._finished += 1
+        self._results = None
+        return episodes
+
+    def collect(self, requests: Sequence[Request], policy: dict[str, Tensor], version: int) -> list[Episode]:
+        """``start`` and ``finish``."""
+        self.start(requests, policy, version)
+        return self.finish()
+
+    def close(self) -> None:
+        """Stops the workers until the next ``start``; a collection under way is thrown away."""
+        self._results = None
+        iterator = getattr(self._loader, "_iterator", None)
+        if iterator is not None:
+            iterator._shutdown_workers()  # torch does this when the iterator dies, but a traceback may keep it alive
+            for worker in getattr(iterator, "_workers", ()):
+                worker.kill()  # one that is still there is in a step that does not return
+        self._loader = None
+        atexit.unregister(self.close)

@@ -21,9 +21,11 @@ from lightning_rl.core.console import ProgressBar
 from lightning_rl.core.contents import Count, Number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import remove
-from lightning_rl.core.types import ActionMode
+from lightning_rl.core.types import ActionMode, Episode, Request
+from lightning_rl.envs.gym import filming_env
+from lightning_rl.methods.base import Method
 from lightning_rl.rollouts.data_module import evaluation_requests
-from lightning_rl.rollouts.player import Player, record_episode
+from lightning_rl.rollouts.player import Player
 from lightning_rl.run.checkpoints import read_checkpoint
 from lightning_rl.run.state import LAST
 
@@ -189,13 +191,20 @@ class Recorder(Callback):
         epoch = trainer.current_epoch
         if (epoch + 1) % self.interval:
             return
-        player = Player(pl_module.spec, pl_module.policy, next_command=pl_module.command_rule())
         modes: tuple[ActionMode, ...] = ("sampled", "greedy")
         for mode in modes:
             command = pl_module.first_command()
             (request,) = evaluation_requests(pl_module.seed, "recording", epoch, 1, command, mode)
             path = self.run_dir / "recordings" / f"epoch_{epoch}" / f"{mode}.mp4"
-            pl_module.eval_env_steps += record_episode(player, request, path).env_steps
+            pl_module.eval_env_steps += record_episode(pl_module, request, path).env_steps
+
+
+def record_episode(method: Method, request: Request, path: Path) -> Episode:
+    """Plays ``request`` on a rendering environment and writes the film to ``path`` (mp4)."""
+    player = Player(method.spec, method.policy, next_command=method.command_rule())
+    with filming_env(method.spec, path) as env:
+        (episode,) = player.play([request], [env])
+    return episode
 
 
 class LastCheckpoint(Checkpoint):

@@ -101,7 +101,7 @@ class LoadedAgent:
         if not 0 <= number < _SEEDS:
             raise UserError(f"seed {number} is not within 0 .. {_SEEDS - 1:,}; choose another")
         request = Request("an episode", number, "greedy" if greedy else "sampled")
-        self._noise = ActionNoise([request], self.method.policy.draw_noise, self.method.policy.noise_size)
+        self._noise = ActionNoise([request], self.method.policy)
         self._step, self._episodes = 0, self._episodes + 1
 
     def act(self, obs: Any, reward: float | None = None) -> int | Array:

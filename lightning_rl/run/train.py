@@ -14,15 +14,15 @@ from torch import nn
 from torch.utils.tensorboard.summary import hparams as hparams_summary
 
 from lightning_rl.core.catalogue import entry
-from lightning_rl.core.errors import UserError
+from lightning_rl.core.errors import RolloutError, UserError
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.layouts import data_key
 from lightning_rl.methods.registry import implementation
-from lightning_rl.rollouts.collector import worker_died
 from lightning_rl.rollouts.data_module import Rollouts
+from lightning_rl.rollouts.player import Collector
 from lightning_rl.run.callbacks import (
     BestCheckpoint,
     LastCheckpoint,
@@ -163,6 +163,11 @@ def _check_feasible(options: RunOptions, config: MethodConfig) -> None:
         raise UserError(
             f"--num_seeds {options.num_seeds}: {options.implementation} trains one seed at a time; use bash_train.sh"
         )
+    for flag, used in (
+        (f"--executor {options.executor}", options.executor != "serial"), ("--ray_address", options.ray_address is not None),
+    ):  # fmt: skip
+        if used and not cls.has_population:
+            raise UserError(f"{flag}: {options.implementation} evaluates no population; leave it out (SE and RN do)")
     require_memory(config, spec, options.num_seeds)
     if options.recording_epoch_interval > 0 and not can_film(spec):
         raise UserError(f"gamename '{options.gamename}' cannot render; leave out --recording_epoch_interval")
@@ -214,13 +219,14 @@ def _may_resume(options: RunOptions, last: Path, config: MethodConfig) -> bool:
 def _build_method(options: RunOptions, config: MethodConfig, networks: Mapping[str, nn.Module] | None) -> Method:
     """The method with fresh weights, or with those of ``--reload``."""
     stack: dict[str, Any] = {"num_seeds": options.num_seeds} if options.num_seeds > 1 else {}
-    method = implementation(options.implementation)(
+    method: Any = implementation(options.implementation)(
         options.gamename, implementation=options.implementation, seed=options.seed, config=dataclasses.asdict(config),
         networks=networks, **stack,
     )  # fmt: skip
     if options.reload is not None:
         load_weights(method, options.reload)
-    method.distribute(options.executor, options.num_workers, options.ray_address)
+    if method.has_population:
+        method.distribute(options.executor, options.num_workers, options.ray_address)
     return method
 
 
@@ -242,6 +248,19 @@ def _collecting(data: Rollouts) -> Iterator[None]:
         raise
     finally:
         data.teardown("fit")
+
+
+def worker_died(cause: BaseException, collectors: Sequence[Collector]) -> RolloutError | None:
+    """What ``cause`` is reported as if it says that a worker of one of ``collectors`` died, else None.
+
+    torch raises ``cause`` from a signal handler, at any point of the main process: also while a collection is being
+    started, or when none is under way.
+    """
+    if "DataLoader worker" not in str(cause):
+        return None
+    names = [name for collector in collectors for name in collector.outstanding]
+    what = f"{names[0]} .. {names[-1]} ({len(names)} requests) were outstanding" if names else "no episode was outstanding"
+    return RolloutError(f"a roll-out worker died ({cause}) while {what}; free memory or lower --num_workers, then --resume")
 
 
 def _trainer(

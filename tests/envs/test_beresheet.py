@@ -4,8 +4,7 @@ import numpy as np
 from lightning_rl.core.types import Request
 from lightning_rl.envs.gym import make_env
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.rollouts.collector import Collector
-from lightning_rl.rollouts.player import Player
+from lightning_rl.rollouts.player import Collector, Player
 
 
 def test_facts():

@@ -19,8 +19,7 @@ from lightning_rl.envs import checked
 from lightning_rl.envs.checked import CheckedEnv
 from lightning_rl.envs.gym import make_env
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.rollouts.collector import Collector
-from lightning_rl.rollouts.player import Player
+from lightning_rl.rollouts.player import Collector, Player
 
 FAMILIES = ("UDRL", "RCP-A", "REINFORCE", "DDQN", "PPO")
 HERE = re.escape(__file__)

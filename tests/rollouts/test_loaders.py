@@ -9,8 +9,8 @@ from helpers import same_episodes, toy_policy
 from lightning_rl.core.errors import RolloutError
 from lightning_rl.core.types import Request
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.rollouts.collector import Collector, worker_died
-from lightning_rl.rollouts.player import Player
+from lightning_rl.rollouts.player import Collector, Player
+from lightning_rl.run.train import worker_died
 
 
 def collector(num_workers: int, gamename: str = "cartpole", chunk_size: int = 3) -> Collector:

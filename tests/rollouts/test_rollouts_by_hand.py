@@ -14,12 +14,12 @@ from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.upside_down import next_command
 from lightning_rl.rollouts.data_module import (
     CollectedRollouts,
-    Evaluation,
+    Rollouts,
     evaluation_requests,
     training_requests,
     warm_up_requests,
 )
-from lightning_rl.rollouts.player import ActionNoise, Player, uniform_actions
+from lightning_rl.rollouts.player import ActionNoise, Player, UniformActions
 
 SPEC = EnvSpec("toy", "Toy-v0", 1, 2, False, 150, 100.0, None)
 
@@ -130,14 +130,17 @@ def test_uniform_episodes_do_not_ask_the_policy():
 
 def test_uniform_noise_fills_the_action_box():
     box = EnvSpec("toy", "Toy-v0", 1, 2, True, 150, 100.0, None)
-    noise = np.array([[0.0, 0.25], [0.5, 1.0]], dtype=np.float32)
-    assert uniform_actions(box, noise).tolist() == [[-1.0, -0.5], [0.0, 1.0]]
-    assert uniform_actions(SPEC, noise).tolist() == [1, 1]
+    noise = torch.tensor([[0.0, 0.25], [0.5, 1.0]])
+    assert UniformActions(box).act(noise, None, noise).tolist() == [[-1.0, -0.5], [0.0, 1.0]]
+    assert UniformActions(SPEC).act(noise, None, noise).tolist() == [1, 1]
+    drawn = UniformActions(box).draw_noise(np.random.default_rng(0), (500, 2))
+    assert (drawn >= 0).all()
+    assert (drawn < 1).all()
 
 
 def test_noise_of_requests_with_other_seeds_differs_and_of_equal_ones_does_not():
     def first(seed):
-        return ActionNoise([Request("r", seed)], lambda rng, shape: rng.random(shape), 2).at(0, np.array([0]))
+        return ActionNoise([Request("r", seed)], Witness()).at(0, np.array([0]))
 
     assert (first(1) == first(1)).all()
     assert (first(1) != first(2)).all()
@@ -185,7 +188,7 @@ class Asking(CollectedRollouts):
     """One request a epoch, named by it; writes down what is done in which order."""
 
     def __init__(self, policy, overlap):
-        super().__init__(Echo(), None, policy, 0, overlap)
+        super().__init__(types.SimpleNamespace(policy=policy, seed=0, collector=lambda num_workers: Echo()), 0, overlap)
         self.order = []
 
     def requests(self, epoch):
@@ -232,7 +235,7 @@ class Judged:
 
 def test_an_evaluation_plays_each_mode_and_each_probe_on_the_same_seeds():
     collector = Echo()
-    batch = Evaluation(Judged(), collector).play()
+    batch = Rollouts(Judged(), collector).evaluate()
     assert {prefix: [e.ret for e in episodes] for prefix, episodes in batch.items()} == {
         "eval": [0, 1], "eval_greedy": [2, 3], "eval_low": [4, 5], "eval_high": [6, 7],
     }  # fmt: skip

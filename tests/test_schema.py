@@ -1,6 +1,6 @@
 import pytest
 
-from lightning_rl.functional.schedules import ramp
+from lightning_rl.core.schema import ramp
 
 
 def test_a_ramp_by_hand():
