@@ -126,7 +126,7 @@ def test_a_plain_trainer_refuses_a_damaged_checkpoint_in_one_line(plain, tmp_pat
 @pytest.mark.parametrize(("options", "message"), [
     ({"implementation": "UDLR"}, "did you mean 'UDRL'"), ({"lr": 1.0}, "did you mean 'learning_rate'"),
     ({"gamename": "cartpol"}, "did you mean 'cartpole'"), ({"num_seeds": 2}, "trains one seed at a time"),
-    ({"exp_name": "../elsewhere"}, "--exp_name '../elsewhere' is not a folder name"), ({"exp_name": ""}, "'' is not a folder name"),
+    ({"exp_name": "../up"}, "--exp_name '../up' is not a folder name"), ({"exp_name": ""}, "'' is not a folder name"),
     ({"executor": "ray"}, "--executor ray: UDRL evaluates no population"),
 ])  # fmt: skip
 def test_what_cannot_be_is_an_error_of_one_line(tmp_path, options, message):

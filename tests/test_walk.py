@@ -19,8 +19,8 @@ PACKAGE = Path(lightning_rl.__file__).parent
 PLUMBING = re.compile(r"(core|run)/|(cli|flags|tools|__init__|methods/registry|envs/(spec|spaces|gym|checked))\.py")
 
 AT_MOST = {
-    ("RCP-A", "cartpole"): (14, 2450), ("UDRL", "cartpole"): (13, 2450), ("REINFORCE", "cartpole"): (11, 1700),
-    ("DDQN", "cartpole"): (20, 3700), ("SE", "cartpole"): (21, 4550), ("categorical-latent", "panflute-2"): (18, 3850),
+    ("RCP-A", "cartpole"): (11, 2240), ("UDRL", "cartpole"): (11, 2240), ("REINFORCE", "cartpole"): (8, 1470),
+    ("DDQN", "cartpole"): (18, 3600), ("SE", "cartpole"): (21, 4450), ("categorical-latent", "panflute-2"): (17, 3850),
 }  # fmt: skip
 """Files and lines, as they are: a walk may become shorter, not longer."""
 
