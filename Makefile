@@ -1,4 +1,5 @@
 # make train    install into .venv and train UDRL on LunarLander (ARGS adds flags)
+# make reproduce  measure every claim of results/claims.yaml that is not measured yet, and build docs/results.md (ARGS adds flags)
 # make test     install into .venv, check style and types, run the fast tests
 # make test-cpus  the tests as on processors without AVX-512, then without AVX2 (ARGS="tests/nets tests/agents" for some)
 # make speedrun  seconds until five seeds of RCP-A hold 250 on LunarLander; a row each in results/speedrun.csv (ARGS="--stop_return 200")
@@ -12,10 +13,17 @@ STAMP := $(VENV)/.installed
 BOHB := $(VENV)/.bohb
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
+<<<<<<< HEAD
 .PHONY: train test test-cpus test-avx2 lint slow speedrun fuzz mutants crash clean
+=======
+.PHONY: train reproduce test test-cpus test-avx2 lint slow fuzz mutants crash clean
+>>>>>>> 8f3b51d (Every claim has one place with its commands, seeds, goal and published value, and one command measures what is missing)
 
 train: $(STAMP)
 	$(BIN)/python trainer.py --implementation UDRL --gamename lunarlander --resume $(ARGS)
+
+reproduce: $(STAMP)
+	$(BIN)/lightning-rl reproduce $(ARGS)
 
 # Types are checked beside the tests: half a minute on a fresh clone, most of it reading torch.
 test: $(STAMP) $(BOHB)

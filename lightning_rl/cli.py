@@ -29,6 +29,7 @@ from lightning_rl.flags import (
     FINAL_EVAL_EPISODES,
     IMAGINE,
     IMAGINED_EPISODES,
+    REPRODUCE,
     SUMMARIES,
     SWEEP_EPISODES,
     TRAIN,
@@ -135,8 +136,15 @@ def _search(arguments: argparse.Namespace) -> int:
     return tune(Plan(trials, config, options.ray_address), options.resume)
 
 
+def _reproduce(arguments: argparse.Namespace) -> int:
+    from lightning_rl.lab.reproduce.command import reproduce
+
+    return reproduce(arguments, main)
+
+
 _MODES: dict[str, Callable[[argparse.Namespace], int]] = {
     FIGURE: _figure, IMAGINE: _imagine, EVAL: _evaluate, TUNE: _search, TRAIN: _train,
+    REPRODUCE: _reproduce,
 }  # fmt: skip
 
 

@@ -21,13 +21,15 @@ from lightning_rl.core.limits import EPISODES, SEED, SEEDS, WHOLE
 from lightning_rl.core.workers import cores
 
 TRAIN, TUNE, EVAL, IMAGINE, FIGURE = "training", "--use_tune", "--eval_agent", "--imagine", "--figure"
+REPRODUCE = "reproduce"
 RUN = (TRAIN, TUNE)
-COMMANDS = {"train": (TRAIN,), "eval": (EVAL, IMAGINE), "tune": (TUNE,)}
+COMMANDS = {"train": (TRAIN,), "eval": (EVAL, IMAGINE), "tune": (TUNE,), REPRODUCE: (REPRODUCE,)}
 """The modes of each command of ``lightning-rl`` that has its flags here."""
 SUMMARIES = {
     "train": "train a method on an environment, or go on with a run that was stopped",
     "eval": "play a checkpoint, or that of a run: a table, evaluation.json and a film",
     "tune": "search hyper-parameters with Ray Tune",
+    REPRODUCE: "measure the claims of results/claims.yaml again, and build docs/results.md",
 }
 
 EXECUTORS = ("serial", "ray")
@@ -72,7 +74,7 @@ class Flag:
     def word(self, command: str | None) -> str:
         """What ``command``, or ``trainer.py`` (None), calls it; empty where it has no such flag."""
         if command is None:
-            return self.name
+            return "" if self.modes == (REPRODUCE,) else self.name
         return self.words.get(command, self.name) if set(self.modes) & set(COMMANDS[command]) else ""
 
     def add_to(self, parser: argparse._ActionsContainer, command: str | None) -> None:
@@ -156,12 +158,12 @@ _PLACE_FLAGS = (
         choices=("cpu", "gpu", "auto"), default="cpu",
     ),
     _flag(
-        "--executor", RUN,
-        "where SE and RN evaluate their populations; same results up to rounding: serial in NUM_WORKERS processes, ray on a "
-        "cluster",
+        "--executor", (*RUN, REPRODUCE),
+        "where SE and RN evaluate their populations, or the runs of reproduce are; same results up to rounding: serial in "
+        "processes here, ray on a cluster",
         choices=EXECUTORS, default="serial",
     ),
-    _flag("--ray_address", RUN, "of a running Ray cluster (default: one is started here)", metavar="HOST:PORT"),
+    _flag("--ray_address", (*RUN, REPRODUCE), "of a running Ray cluster (default: one is started here)", metavar="HOST:PORT"),
 )  # fmt: skip
 _KEEP_FLAGS = (
     _flag("--resume", RUN, "go on from last.ckpt in the run directory, or start if there is none", action="store_true"),
@@ -216,7 +218,16 @@ _FIGURE_FLAGS = (
         nargs=argparse.REMAINDER, metavar="NAME ...",
     ),
 )  # fmt: skip
+_REPRODUCE_FLAGS = (
+    _flag("--ids", (REPRODUCE,), "claims (default: all)", {REPRODUCE: "ids"}, nargs="*", default=[], metavar="CLAIM"),
+    _flag("--list", (REPRODUCE,), "show the claims and how far each is; nothing is run", action="store_true"),
+    _flag("--jobs", (REPRODUCE,), "runs at once (default: a process for each core)", type=count, default=cores(), metavar="N"),
+    _flag("--verify", (REPRODUCE,), "run the first epochs of a claim again and compare with its curve", metavar="CLAIM"),
+    _flag("--ledger", (REPRODUCE,), "build docs/results.md from what is there; nothing is run", action="store_true"),
+    _flag("--smoke", (REPRODUCE,), "one seed of each with a tiny budget, in a temporary folder", action="store_true"),
+)
 GROUPS = {
+    "claims": _REPRODUCE_FLAGS,
     "what to run": _RUN_FLAGS,
     "where and how": _PLACE_FLAGS,
     "checkpoints and recordings": _KEEP_FLAGS,
@@ -225,7 +236,8 @@ GROUPS = {
     "figures": _FIGURE_FLAGS,
 }
 FLAGS = {flag.name: flag for flags in GROUPS.values() for flag in flags}
-MODES = {mode: {name for name, flag in FLAGS.items() if mode in flag.modes} for mode in (FIGURE, IMAGINE, EVAL, TUNE, TRAIN)}
+_ORDER = (FIGURE, IMAGINE, EVAL, TUNE, TRAIN, REPRODUCE)
+MODES = {mode: {name for name, flag in FLAGS.items() if mode in flag.modes} for mode in _ORDER}
 """The flags of each mode; the first mode whose own flag is given is meant."""
 
 _REMEDIES = {
@@ -237,7 +249,8 @@ _APART = {
     ("--resume", "--reload"): "a resumed run goes on with its own weights",
     ("--resume", "--no_checkpoint"): "without checkpoints there is nothing to go on from",
 }
-_BY_COMMAND = {TRAIN: "train", TUNE: "tune", EVAL: "eval", IMAGINE: "eval --imagine", FIGURE: "figures"}
+_BY_COMMAND = {TRAIN: "train", TUNE: "tune", EVAL: "eval", IMAGINE: "eval --imagine", FIGURE: "figures",
+               REPRODUCE: REPRODUCE}  # fmt: skip
 
 
 def build_parser(program: str = "trainer.py", command: str | None = None) -> Parser:
@@ -246,7 +259,7 @@ def build_parser(program: str = "trainer.py", command: str | None = None) -> Par
         about = "Train, resume and evaluate reinforcement-learning methods."
     else:
         about, program = SUMMARIES[command], f"{program} {command}"
-    parser = Parser(prog=program, description=about, epilog=_EPILOG)
+    parser = Parser(prog=program, description=about, epilog=None if command == REPRODUCE else _EPILOG)
     if command is None:
         parser.add_argument("--version", action="version", version=__version__)
     for title, flags in GROUPS.items():
@@ -271,7 +284,7 @@ def parse(words: Sequence[str], program: str = "trainer.py", command: str | None
 
 def mode_of(given: Mapping[str, Any], command: str | None = None) -> str:
     """The mode that the given flags, with their values, ask for; UserError for flags that do not go together."""
-    mode = next((name for name in MODES if name in given), TRAIN)
+    mode = next((name for name in MODES if name in given), TRAIN if command is None else COMMANDS[command][0])
     if mode == IMAGINE and EVAL not in given:
         raise UserError("--imagine goes with --eval_agent CKPT; leave it out for training")
     for flag in given:
@@ -279,12 +292,14 @@ def mode_of(given: Mapping[str, Any], command: str | None = None) -> str:
             remedy = _REMEDIES.get((mode, flag), "leave it out")
             word = FLAGS[flag].word(command)
             raise UserError(f"{word} goes with {_where(flag, command)}, not with {_called(mode, command)}; {remedy}")
-    if mode == TRAIN:
+    if mode in (TRAIN, REPRODUCE):
         for flags, reason in _APART.items():
             if all(flag in given for flag in flags):
                 raise UserError(f"{' and '.join(flags)} exclude each other: {reason}; leave one out")
         if "--ray_address" in given and given.get("--executor") != "ray":
             raise UserError("--ray_address goes with --executor ray or --use_tune; leave it out")
+        if len(alone := [flag for flag in ("--list", "--verify", "--ledger", "--smoke") if flag in given]) > 1:
+            raise UserError(f"{' and '.join(alone)} exclude each other; leave one out")
         if "--stop_evaluations" in given and "--stop_return" not in given:
             raise UserError("--stop_evaluations goes with --stop_return R; leave it out")
     return mode

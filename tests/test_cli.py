@@ -18,7 +18,7 @@ from lightning_rl.cli import main, with_flags
 from lightning_rl.core.arguments import Group
 from lightning_rl.core.catalogue import aliases
 from lightning_rl.evolution import executors
-from lightning_rl.flags import COMMANDS, EXECUTORS, FLAGS, MODES, build_parser, mode_of, parse
+from lightning_rl.flags import COMMANDS, EXECUTORS, FLAGS, MODES, REPRODUCE, build_parser, mode_of, parse
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.run.options import RunOptions, accelerator_of
 from lightning_rl.run.state import checkpoint_at
@@ -303,15 +303,16 @@ def test_flags_that_agree_are_taken():
 
 def test_every_flag_means_something_in_some_mode():
     flags = {action.option_strings[0] for action in build_parser()._actions if action.option_strings}
-    assert set().union(*MODES.values()) == flags - {"-h", "--version"} == set(FLAGS)
+    assert set().union(*MODES.values()) == set(FLAGS)
+    assert flags - {"-h", "--version"} == {name for name, flag in FLAGS.items() if flag.modes != (REPRODUCE,)}
 
 
 def test_every_command_is_listed_with_one_line(capsys):
     assert main([], program="lightning-rl") == main(["--help"], program="lightning-rl") == 0
     text = capsys.readouterr().out
     assert text.startswith("usage: lightning-rl ")
-    for name in ("train", "eval", "tune", "proxies", "figures", "report", "runs", "compare", "config", "docs"):
-        assert re.search(rf"^    {name} +\w", text, re.MULTILINE), name
+    for name in ("train", "eval", "tune", "proxies", "figures", "report", "runs", "compare", "config", "docs", "reproduce"):
+        assert re.search(rf"^    {name}\s+\w", text, re.MULTILINE), name
 
 
 @pytest.mark.parametrize(

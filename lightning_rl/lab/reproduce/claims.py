@@ -1,0 +1,243 @@
+"""``results/claims.yaml``: what is claimed, and how anybody makes each number again.
+
+Settings are tuned on seeds 0 to 9; evidence is on seeds from 100 on, run once, none left out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, PositiveFloat, PositiveInt, TypeAdapter, ValidationError, model_validator
+from pydantic.dataclasses import dataclass
+
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.files import read_text
+from lightning_rl.core.limits import SEED, SEEDS, nearest, shorten, shown, unknown
+from lightning_rl.core.schema import STRICT
+from lightning_rl.core.yaml_files import parse_yaml
+
+FIRST_SEED = 100
+"""Of evidence. Below it, seeds are for tuning: a number on seeds that its settings were chosen on says too much."""
+
+COMMANDS = ("train", "eval", "proxies")
+Value = bool | int | float | str | list[int] | None
+
+
+@dataclass(frozen=True, config=STRICT, kw_only=True)
+class Published:
+    """What a paper or public run reports. text: of what; source: where it is printed or drawn."""
+
+    value: float | None
+    text: str
+    source: str
+
+
+@dataclass(frozen=True, config=STRICT, kw_only=True)
+class Goal:
+    """What is to be reached.
+
+    Attributes:
+        mean: by the mean over seeds.
+        every: by each seed, or by ``seeds`` of them.
+        seeds: see ``every``.
+        above: the name of a claim; the 95 % interval of the difference of both means is to lie above 0.
+        lower: lower values are better.
+    """
+
+    mean: float | None = None
+    every: float | None = None
+    seeds: PositiveInt | None = None
+    above: str | None = None
+    lower: bool = False
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.mean is None and self.every is None and self.above is None:
+            raise ValueError("a goal needs a mean, every or above")
+        if self.seeds is not None and self.every is None:
+            raise ValueError("seeds says how many have to reach every; give every as well")
+        return self
+
+
+@dataclass(frozen=True, config=STRICT, kw_only=True)
+class Read:
+    """What is read from the run of a seed: of a scalar, a table that a command wrote, or its report.
+
+    Attributes:
+        tag: a scalar that the run logs.
+        table: a CSV in the claim's folder; its rows are agents, of which the mean counts.
+        report: a JSON file in the run directory.
+        key: column of the table; a.b.c within the report.
+        where: columns of the table, each with the value of the rows that count.
+        last: window at the end, in logged values, whose mean is the headline. Not of a report or a single number.
+        statistic: ``mean``; ``first``: where the curve first reaches the threshold, in environment steps (of a scalar: in values
+            logged, which are epochs or generations); ``above``: share of the window at or above the threshold.
+        threshold: see ``statistic``.
+    """
+
+    tag: str | None = None
+    table: str | None = None
+    report: str | None = None
+    key: str | None = None
+    where: Annotated[Mapping[str, str], Field(default_factory=dict)]
+    last: PositiveInt = 1
+    statistic: Literal["mean", "first", "above"] = "mean"
+    threshold: float | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if sum(source is not None for source in (self.tag, self.table, self.report)) != 1:
+            raise ValueError("give one of tag, table and report")
+        if (self.tag is None) != (self.key is not None):
+            raise ValueError("key goes with table and report, which need it")
+        if (self.statistic == "mean") != (self.threshold is None):
+            raise ValueError("threshold goes with the statistics first and above, which need it")
+        return self
+
+
+@dataclass(frozen=True, config=STRICT, kw_only=True)
+class Claim:
+    """One number with all that is needed to make it again.
+
+    Attributes:
+        task: what is measured, on which environment.
+        published: what others report.
+        goal: what is to be reached; null: the number is reported, whatever it is.
+        commands: of ``lightning-rl``, in their order, for one seed: training first. ``{seed}``; ``{run}``: the run directory of
+            the training before; ``{folder}``: for files of other commands.
+        budget: keys of the config that say how long the trainings are.
+        seeds: first-last.
+        read: what counts of a run.
+        curves: scalars of the (first) training that are kept, the one of the figure first.
+        csv: where they land.
+        verify_epochs: how many epochs ``--verify`` runs again.
+        smoke: of ``--smoke``: other keys of the config of trainings.
+        smoke_flags: of ``--smoke``: flags for the other commands.
+        cpu_hours: expected, all seeds together.
+        tried: how many settings were tried before these, on tuning seeds.
+        tuning: what these settings reached on the seeds that they were tuned on; no evidence.
+    """
+
+    task: str
+    published: Published | None
+    goal: Goal | None
+    commands: Annotated[list[str], Field(min_length=1)]
+    budget: Mapping[str, Value]
+    seeds: str
+    read: Read
+    curves: list[str]
+    csv: Annotated[str, Field(pattern=r"^results/[\w./-]+\.csv$")]
+    verify_epochs: PositiveInt = 3
+    smoke: Mapping[str, Value]
+    smoke_flags: str = ""
+    cpu_hours: PositiveFloat
+    tried: int | None
+    tuning: str | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        seed_list(self.seeds)
+        for command in self.commands:
+            if (words := shlex.split(command))[0] not in COMMANDS:
+                raise ValueError(f"commands: {unknown('command', words[0], COMMANDS)}")
+            for name in re.findall(r"\{(.*?)\}", command):
+                if name not in ("seed", "run", "folder"):
+                    raise ValueError(f"commands: {unknown('placeholder', name, ('seed', 'run', 'folder'))}")
+        if self.read.tag is not None and self.read.tag not in self.curves:
+            raise ValueError(f"curves lacks read.tag, '{self.read.tag}'; add it")
+        if (self.curves or self.read.tag) and self.commands[0].split()[0] != "train":
+            raise ValueError("curves are of a training, and no command is one")
+        return self
+
+
+@dataclass(frozen=True, config=STRICT, kw_only=True)
+class Elsewhere:
+    """A claim that no command here can measure. see: where its numbers are, or what is missing."""
+
+    task: str
+    goal: str
+    see: str
+
+
+@dataclass(frozen=True, config=STRICT, kw_only=True)
+class Manifest:
+    """All claims by name. tolerance: relative, of --verify on another machine or with other versions."""
+
+    tolerance: PositiveFloat
+    claims: Mapping[str, Claim]
+    elsewhere: Mapping[str, Elsewhere]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for name, claim in self.claims.items():
+            if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
+                raise ValueError(f"claim '{shorten(name)}': a name has lower-case letters, digits and single dashes")
+            for other, its in self.claims.items():
+                if other < name and its.csv == claim.csv:
+                    raise ValueError(f"claim '{name}', key 'csv': '{claim.csv}' is that of '{other}'; give each its own")
+            if claim.goal and claim.goal.above and claim.goal.above not in self.claims:
+                raise ValueError(f"claim '{name}', key 'goal.above': {unknown('claim', claim.goal.above, self.claims)}")
+        return self
+
+    def chosen(self, names: list[str]) -> dict[str, Claim]:
+        """The claims called ``names``, or all; UserError for an unknown one."""
+        for name in names:
+            if name in self.elsewhere:
+                raise UserError(f"claim '{name}' is not measured here: {self.elsewhere[name].see}")
+            if name not in self.claims:
+                raise UserError(unknown("claim", name, self.claims))
+        return {name: claim for name, claim in self.claims.items() if not names or name in names}
+
+
+def seed_list(text: str) -> list[int]:
+    """The seeds of ``first-last``; ValueError for those that are no evidence."""
+    match = re.fullmatch(r"(\d{1,10})-(\d{1,10})", text)
+    if match is None:
+        raise ValueError(f"seeds: '{shorten(text)}' is no range; write 100-109")
+    first, last = int(match[1]), int(match[2])
+    if first < FIRST_SEED:
+        raise ValueError(f"seeds: {text} begins below {FIRST_SEED}; these are for tuning, evidence takes {FIRST_SEED} and up")
+    if not first <= last <= min(SEED, first + SEEDS - 1):
+        raise ValueError(f"seeds: {text} is not a range of 1 to {SEEDS} seeds up to {SEED:,}")
+    return list(range(first, last + 1))
+
+
+def load_claims(path: Path) -> Manifest:
+    """The manifest; UserError names the file, the claim, the key and what was probably meant."""
+    raw = parse_yaml(read_text(path, "manifest"), f"'{path}'", trusted=True)
+    raw = {key: value for key, value in raw.items() if not str(key).startswith("_")} if isinstance(raw, dict) else raw
+    # A key that begins with _ holds what others repeat.
+    try:
+        return TypeAdapter(Manifest).validate_json(json.dumps(raw, default=str))  # JSON's mappings may become dataclasses
+    except ValidationError as error:
+        raise UserError(f"'{path}'{_complaint(error)}") from error
+
+
+_PARTS: dict[str, type] = {"published": Published, "goal": Goal, "read": Read}
+
+
+def _complaint(error: ValidationError) -> str:
+    """The first mistake: claim, key, and what is wrong with it. A misspelt key comes before the one that is missing then."""
+    first = min(error.errors(), key=lambda each: each["type"] != "unexpected_keyword_argument")
+    loc = [str(part) for part in first["loc"]]
+    message = first["msg"].removeprefix("Value error, ")
+    section, name, keys = (loc[0], loc[1], loc[2:]) if len(loc) > 1 else ("", "", loc)
+    where = f", {'claim' if section == 'claims' else section} '{shorten(name)}'" if name else ""
+    if keys:
+        where += f", key '{shorten('.'.join(keys))}'"
+    if first["type"] == "unexpected_keyword_argument":
+        schema = _PARTS.get(keys[0], Claim) if len(keys) > 1 else {"claims": Claim, "elsewhere": Elsewhere}.get(section, Manifest)
+        known = [field.name for field in dataclasses.fields(schema)]
+        near = nearest(keys[-1], known)
+        return f"{where}: unknown; " + (f"did you mean '{near}'?" if near else f"known keys: {', '.join(known)}")
+    if first["type"] == "missing":
+        return f"{where}: it is missing"
+    if first["type"] == "value_error":
+        return f": {message}" if message.startswith("claim '") else f"{where}: {message}"
+    return f"{where}: {message}, got {shown(first['input'])}"

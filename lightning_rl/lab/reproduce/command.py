@@ -1,0 +1,226 @@
+"""What ``lightning-rl reproduce`` does: what is missing is run, here, in processes or on a cluster; then the ledger is built."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import math
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.files import write_text
+from lightning_rl.core.workers import finish_epoch, leave_with_parent
+from lightning_rl.lab.reproduce import store
+from lightning_rl.lab.reproduce.claims import Claim, Manifest, load_claims, seed_list
+from lightning_rl.lab.reproduce.ledger import NONE, PAGE, goal_text, ledger, measured_text, read_entries, verdict
+from lightning_rl.lab.reproduce.runs import Job, Main, Outcome, first_epochs, machine, run_job, versions
+from lightning_rl.lab.tables import put_rows
+
+ROOT = Path(__file__).resolve().parents[3]
+"""Of the checkout."""
+
+MANIFEST = Path("results/claims.yaml")
+
+
+def reproduce(arguments: Namespace, main: Main, root: Path = ROOT) -> int:
+    """Runs what is missing of the claims that are asked for, and builds the ledger; the exit code."""
+    if not (root / MANIFEST).is_file():
+        raise UserError(f"'{root / MANIFEST}' is missing: only a checkout of the repository holds the claims; clone it")
+    manifest = load_claims(root / MANIFEST)
+    chosen = manifest.chosen(arguments.ids)
+    if arguments.ids and (arguments.verify or arguments.ledger):
+        reason = "--verify names its claim" if arguments.verify else "--ledger is of all claims"
+        raise UserError(f"'{arguments.ids[0]}': {reason}; leave it out")
+    if arguments.list:
+        show_list(manifest, chosen, root)
+    elif arguments.verify is not None:
+        verify(arguments.verify, manifest, root, main)
+    elif arguments.smoke:
+        smoke(arguments, manifest, chosen, main)
+    elif arguments.ledger:
+        build(manifest, root)
+    else:
+        jobs = missing(chosen, root, main)
+        if jobs:
+            require_clean(manifest, root)
+        _run_all(jobs, arguments, root)
+        build(manifest, root)
+    return 0
+
+
+def missing(chosen: dict[str, Claim], root: Path, main: Main) -> list[Job]:
+    """The seeds that the CSVs lack."""
+    commit = commit_of(root)
+    logdir = root / "exp_dir" / "claims" / commit[:12]
+    jobs = []
+    for name, claim in chosen.items():
+        done = {row["seed"] for row in store.read_runs(root, claim)}
+        jobs += [Job(name, claim, seed, commit, logdir, main) for seed in seed_list(claim.seeds) if str(seed) not in done]
+    return jobs
+
+
+def smoke(arguments: Namespace, manifest: Manifest, chosen: dict[str, Claim], main: Main) -> None:
+    """One seed of each claim with a tiny budget, and the ledger of it, in a folder of its own."""
+    place = Path(tempfile.mkdtemp(prefix="lightning-rl-smoke-"))
+    first = {name: seed_list(claim.seeds)[0] for name, claim in chosen.items()}
+    jobs = [Job(name, claim, first[name], "smoke", place / "exp_dir", main, smoke=True) for name, claim in chosen.items()]
+    _run_all(jobs, arguments, place)
+    write_text(place / PAGE, ledger(manifest, place, "smoke"))
+    print(f"tiny budgets, no evidence: {place / PAGE}")
+
+
+def build(manifest: Manifest, root: Path) -> None:
+    """Writes the ledger."""
+    write_text(root / PAGE, ledger(manifest, root, commit_of(root)))
+    print(f"wrote {root / PAGE}")
+
+
+def verify(name: str, manifest: Manifest, root: Path, main: Main) -> None:
+    """Runs the first epochs of a claim's first seed again; UserError where its curve is another than the stored one.
+
+    On the same processor with the same versions every digit must be the same, elsewhere each value within the tolerance.
+    """
+    claim = manifest.chosen([name])[name]
+    rows = store.read_runs(root, claim)
+    if not rows or not claim.curves:
+        raise UserError(f"claim '{name}' has no stored curve to compare with; run lightning-rl reproduce {name}")
+    row = rows[0]
+    with tempfile.TemporaryDirectory() as folder:
+        job = Job(name, claim, int(row["seed"]), "verify", Path(folder), main)
+        again = {point["env_steps"]: point for point in first_epochs(job)}
+    stored = {int(point["env_steps"]): point for point in store.read_curves(root, claim) if point["seed"] == row["seed"]}
+    shared = sorted(again.keys() & stored.keys())
+    if not shared:
+        raise UserError(f"{job.about}: its first {claim.verify_epochs} epochs hold no stored point; raise verify_epochs")
+    same_place = (row["machine"], row["versions"]) == (machine(), versions())
+    tolerance = 0.0 if same_place else manifest.tolerance
+    how = "digit for digit" if same_place else f"within {tolerance:.0%}, on another machine or with other versions"
+    for step, tag in itertools.product(shared, claim.curves):
+        before, now = store.number(stored[step], tag, root / claim.csv), store.kept(again[step][tag])
+        if not (abs(now - before) <= tolerance * max(1.0, abs(before)) or (math.isnan(now) and math.isnan(before))):
+            difference = f"{tag} at step {step:,} is {now:.9g} now and {before:.9g} in '{claim.csv}'"
+            raise UserError(f"{job.about}: {difference}; they should be equal {how}")
+    print(f"{job.about}: {len(shared)} points up to step {shared[-1]:,} equal the stored curve {how}")
+
+
+def show_list(manifest: Manifest, chosen: dict[str, Claim], root: Path) -> None:
+    """The claims, and how far each is."""
+    entries = read_entries(manifest, root)
+    rows: list[Sequence[str]] = [("claim", "goal", "here", "seeds", "CPU-hours", "")]
+    for name, claim in chosen.items():
+        entry = entries[name]
+        word = verdict(entry, entries)
+        here = "" if word == NONE else measured_text(entry)
+        seeds = f"{len(entry.values)} of {entry.asked}"
+        rows.append((name, goal_text(claim.goal), here, seeds, f"{claim.cpu_hours:g}", word))
+    put_rows(rows)
+
+
+def commit_of(root: Path) -> str:
+    """The commit of the checkout."""
+    return _git(root, "rev-parse", "HEAD").strip()
+
+
+def require_clean(manifest: Manifest, root: Path) -> None:
+    """UserError where the checkout is not what its commit says. What this command writes does not count."""
+    own = {str(PAGE)}
+    for claim in manifest.claims.values():
+        own |= {claim.csv, str(store.runs_path(Path(), claim))}
+    code = ("lightning_rl/", "configs/", str(MANIFEST))
+    lines = [line for line in _git(root, "status", "--porcelain", "--untracked-files=all").splitlines() if line[3:] not in own]
+    dirty = [line[3:] for line in lines if not line.startswith("??") or line[3:].startswith(code)]
+    if dirty:
+        what = f"'{dirty[0]}' is" if len(dirty) == 1 else f"'{dirty[0]}' and {len(dirty) - 1} more are"
+        raise UserError(f"evidence is of a commit, and {what} not committed; commit or stash it, or try --smoke")
+
+
+def _git(root: Path, *words: str) -> str:
+    try:
+        return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise UserError(f"'{root}': git {words[0]} failed; evidence is of a commit: clone the repository") from error
+
+
+def _run_all(jobs: Sequence[Job], arguments: Namespace, root: Path) -> None:
+    """Runs the jobs and stores each as soon as it is done; UserError at the end where some failed."""
+    failed: list[str] = []
+    with _executor(arguments, len(jobs)) as run:
+        for count, outcome in enumerate(run(jobs), 1):
+            if outcome.failure:
+                failed.append(outcome.failure)
+            else:
+                store.add(root, outcome)
+            value = outcome.failure or f"{outcome.job.about}: {outcome.about['value']:.6g}"
+            print(f"{count} of {len(jobs)}: {value}", file=sys.stderr if outcome.failure else sys.stdout, flush=True)
+    if failed:
+        raise UserError(f"{len(failed)} of {len(jobs)} runs failed; the same command tries them again. The first: {failed[0]}")
+
+
+Run = Callable[[Sequence[Job]], Iterator[Outcome]]
+
+
+@contextlib.contextmanager
+def _executor(arguments: Namespace, count: int) -> Iterator[Run]:
+    """How jobs are run: one after another here, in processes, or on a Ray cluster; outcomes as they come."""
+    if arguments.executor == "ray" and count:
+        with _on_ray(arguments.ray_address) as run:
+            yield run
+    elif min(arguments.jobs, count) <= 1:
+        yield lambda jobs: map(run_job, jobs)
+    else:
+        with _in_processes(min(arguments.jobs, count), None if arguments.smoke else 1) as run:
+            yield run
+
+
+@contextlib.contextmanager
+def _in_processes(processes: int, tasks_each: int | None) -> Iterator[Run]:
+    """tasks_each: a process is left after so many, so that a long run meets nothing that another one has left behind."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, context, initializer=_begin, max_tasks_per_child=tasks_each) as pool:
+
+        def run(jobs: Sequence[Job]) -> Iterator[Outcome]:
+            try:
+                yield from (done.result() for done in as_completed([pool.submit(run_job, job) for job in jobs]))
+            except BaseException:
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+
+        yield run
+
+
+def _begin() -> None:
+    """A process of its own: one that began with another epoch finishes it where this program is killed."""
+    os.environ["TTY_COMPATIBLE"] = "0"  # lines instead of progress bars
+    leave_with_parent(finish_epoch)
+
+
+@contextlib.contextmanager
+def _on_ray(address: str | None) -> Iterator[Run]:
+    """A CPU for each job. Runs are resumed where their folder is: on a file system that all machines share."""
+    import ray
+
+    from lightning_rl.evolution.cluster import join_cluster
+
+    started_here = join_cluster(address)
+    task = ray.remote(num_cpus=1, max_retries=-1)(run_job)
+
+    def run(jobs: Sequence[Job]) -> Iterator[Outcome]:
+        waiting = [task.remote(dataclasses.replace(job, logdir=job.logdir.resolve())) for job in jobs]
+        while waiting:
+            (done, *_), waiting = ray.wait(waiting)
+            yield ray.get(done)
+
+    try:
+        yield run
+    finally:
+        if started_here:
+            ray.shutdown()

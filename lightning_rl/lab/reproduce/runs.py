@@ -1,0 +1,268 @@
+"""One seed of a claim: its commands are run, and what counts is read from what they leave."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import dataclasses
+import hashlib
+import itertools
+import json
+import platform
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock
+
+from lightning_rl.core.catalogue import entry
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.files import make_folder, read_text
+from lightning_rl.core.gamenames import folder_name
+from lightning_rl.core.limits import shown
+from lightning_rl.core.yaml_files import read_yaml
+from lightning_rl.lab.reproduce.claims import Claim, Read, Value
+
+Main = Callable[[Sequence[str], str], int]
+"""The command line: words, the name of the program; the exit code."""
+
+POINTS, FIRST_POINTS = 200, 5
+"""Of a curve that are kept, about; and of its beginning, so that there is something to verify."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One seed of a claim. main: the command line; logdir: the folder of the runs of this commit; smoke: tiny budgets."""
+
+    name: str
+    claim: Claim
+    seed: int
+    commit: str
+    logdir: Path
+    main: Main
+    smoke: bool = False
+
+    @property
+    def about(self) -> str:
+        return f"{self.name}, seed {self.seed}"
+
+    @property
+    def folder(self) -> Path:
+        """For files of commands that are no training."""
+        return self.logdir / self.name / f"seed_{self.seed}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What became of a job: about: a row of the claim's runs; curve: rows of its CSV; failure: one line, else empty."""
+
+    job: Job
+    about: Mapping[str, Any]
+    curve: Sequence[Mapping[str, Any]]
+    failure: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """A command of a job: the words after ``lightning-rl``; run: its run directory, where it is a training."""
+
+    words: list[str]
+    run: Path | None
+
+
+def budget_of(claim: Claim, smoke: bool) -> Mapping[str, Value]:
+    """Keys of the config that say how long a training is."""
+    return {**claim.budget, **claim.smoke} if smoke else claim.budget
+
+
+def shown_command(claim: Claim, seed: int | str = "N") -> str:
+    """The commands as one would type them."""
+    budget = [f"--set {key}={_yaml(value)}" for key, value in claim.budget.items()]
+    lines = []
+    for command in claim.commands:
+        words = command.replace("{seed}", str(seed))
+        training = [f"--seed {seed}", *budget] if words.split()[0] == "train" else []
+        lines.append(" ".join(["lightning-rl", words, *training]))
+    return " && ".join(lines)
+
+
+def steps_of(job: Job, budget: Mapping[str, Value]) -> list[Step]:
+    """The commands of a job. Trainings with the same words share a run directory, whatever claim they belong to."""
+    found: list[Step] = []
+    run = job.folder
+    for command in job.claim.commands:
+        words = [_filled(word, job, run) for word in shlex.split(command)]
+        if words[0] == "train":
+            words += ["--seed", str(job.seed), "--num_workers", "0", "--resume"]
+            words += [word for key, value in budget.items() for word in ("--set", f"{key}={_yaml(value)}")]
+            place = hashlib.sha256(shlex.join(words).replace(str(job.logdir), "").encode()).hexdigest()[:12]
+            words += ["--logdir", str(job.logdir), "--exp_name", place]
+            run = _run_dir(words)
+            found.append(Step(words, run))
+        else:
+            flags = shlex.split(job.claim.smoke_flags) if job.smoke else []
+            found.append(Step([*words, *flags], None))
+    return found
+
+
+def _filled(word: str, job: Job, run: Path) -> str:
+    return word.replace("{seed}", str(job.seed)).replace("{run}", str(run)).replace("{folder}", str(job.folder))
+
+
+def _yaml(value: Value) -> str:
+    return json.dumps(value)
+
+
+def _run_dir(words: Sequence[str]) -> Path:
+    """Where a training with these words writes."""
+    flags = dict(itertools.pairwise(words))
+    game, method = folder_name(flags["--gamename"]), entry(flags["--implementation"]).name
+    return Path(flags["--logdir"], game, flags["--exp_name"], method, f"seed_{flags['--seed']}")
+
+
+def run_job(job: Job) -> Outcome:
+    """Runs what is left of a job and reads it; what its commands print goes to ``log.txt`` in its folder."""
+    started, fresh = time.process_time(), not job.folder.exists()
+    make_folder(job.folder)
+    steps = steps_of(job, budget_of(job.claim, job.smoke))
+    try:
+        with _logged(job.folder):
+            for step in steps:
+                _run_step(job, step)
+        runs = [step.run for step in steps if step.run is not None]
+        value, best = read_value(job.claim.read, runs, job.folder)
+        curve = read_curve(job.claim.curves, runs[0]) if job.claim.curves else []
+    except UserError as error:
+        return Outcome(job, {}, [], f"{job.about}: {error}")
+    hours = (time.process_time() - started) / 3600 if fresh else float("nan")
+    about = {
+        "seed": job.seed, "value": value, "best": best, "commit": job.commit, "config_hash": config_hash(runs, job),
+        "machine": machine(), "versions": versions(), "cpu_hours": hours, "command": shown_command(job.claim, job.seed),
+    }  # fmt: skip
+    return Outcome(job, about, curve)
+
+
+@contextlib.contextmanager
+def _logged(folder: Path) -> Iterator[None]:
+    """What is printed goes to log.txt, line by line."""
+    with (folder / "log.txt").open("a", buffering=1) as log, contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
+        yield
+
+
+def _run_step(job: Job, step: Step) -> None:
+    """Runs a command; one that another claim has in common waits until it is done, and then finds it done."""
+    place = job.folder if step.run is None else step.run.parent
+    make_folder(place)
+    with FileLock(place / f".{job.seed}.lock"):
+        print(f"lightning-rl {shlex.join(step.words)}", flush=True)
+        code = job.main(step.words, "lightning-rl")
+    if code:
+        said = (job.folder / "log.txt").read_text().strip().splitlines()
+        if code > 128:  # a signal, which is for this command as well
+            raise KeyboardInterrupt
+        raise UserError(said[-1].removeprefix("error: "))
+
+
+def read_value(read: Read, runs: Sequence[Path], folder: Path) -> tuple[float, float]:
+    """The headline, and beside it the best of the curve, nan where there is none.
+
+    Scalars are those of the first training, as all curves are; reports are beside the last.
+    """
+    if read.report is not None:
+        return _of_report(runs[-1] / read.report, str(read.key)), float("nan")
+    if read.tag is not None:
+        from lightning_rl.lab.scalars import read_scalar
+
+        values = read_scalar(runs[0], read.tag).value
+        x = np.arange(1.0, len(values) + 1)
+    else:
+        x, values = _of_table(folder / str(read.table), read)
+    return statistic(read, x, values), float(values.max()) if len(values) > 1 else float("nan")
+
+
+def statistic(read: Read, x: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> float:
+    """One number of a curve; infinite where it never reaches the threshold that is looked for."""
+    if read.statistic == "first":
+        reached = np.flatnonzero(values >= read.threshold)
+        return float(x[reached[0]]) if reached.size else float("inf")
+    window = values[-read.last :]
+    return float((window >= read.threshold).mean() if read.statistic == "above" else window.mean())
+
+
+def _of_report(path: Path, key: str) -> float:
+    found: Any = json.loads(read_text(path, "report"))
+    for part in key.split("."):
+        if not isinstance(found, dict) or part not in found:
+            raise UserError(f"'{path}' has no '{key}'; mend read.key of the claim")
+        found = found[part]
+    if not isinstance(found, int | float):
+        raise UserError(f"'{path}': '{key}' is {shown(found)}, no number; mend read.key of the claim")
+    return float(found)
+
+
+def _of_table(path: Path, read: Read) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The mean over the rows that count, of a number or of a curve; x: environment steps, where the table says every how many."""
+    with path.open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if all(row.get(name) == value for name, value in read.where.items())]
+    if not rows or read.key not in rows[0]:
+        raise UserError(f"'{path}' has no row with a column '{read.key}' where {dict(read.where)}; mend read of the claim")
+    values = np.array([[float(number) for number in row[read.key].split()] for row in rows]).mean(axis=0)
+    return np.arange(1.0, len(values) + 1) * float(rows[0].get("every", 1)), values
+
+
+def read_curve(tags: Sequence[str], run: Path) -> list[dict[str, Any]]:
+    """Rows of the claim's CSV: the first scalar, thinned but exact, and the others where they have a value at the same step."""
+    from lightning_rl.lab.scalars import read_scalar
+
+    curves = [read_scalar(run, tag) for tag in tags]
+    others = [dict(zip(curve.env_steps.tolist(), curve.value.tolist(), strict=True)) for curve in curves]
+    steps = curves[0].env_steps.tolist()
+    every = -(-len(steps) // POINTS)
+    kept = sorted({*range(min(FIRST_POINTS, len(steps))), *range(every - 1, len(steps), every), len(steps) - 1})
+    about = read_yaml(run / "config.yaml")
+    same = {"gamename": about["gamename"], "implementation": about["implementation"], "seed": about["seed"]}
+    return [{**same, "env_steps": int(steps[i]), **_at(tags, others, steps[i])} for i in kept]
+
+
+def _at(tags: Sequence[str], curves: Sequence[Mapping[float, float]], step: float) -> dict[str, float]:
+    return {tag: curve.get(step, float("nan")) for tag, curve in zip(tags, curves, strict=True)}
+
+
+def config_hash(runs: Sequence[Path], job: Job) -> str:
+    """Of all values of the configs of the trainings, without the place of their files."""
+    configs = [read_yaml(run / "config.yaml")["config"] for run in runs]
+    text = json.dumps(configs, sort_keys=True).replace(str(job.logdir), "")
+    return hashlib.sha256(text.encode()).hexdigest()[:12] if runs else ""
+
+
+def machine() -> str:
+    """The processor, and which of its instructions torch uses: other ones round differently."""
+    import torch
+
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return f"{line.partition(':')[2].strip()}, {torch.backends.cpu.get_cpu_capability()}"
+    return f"{platform.machine()} {platform.system()}, {torch.backends.cpu.get_cpu_capability()}"
+
+
+def versions() -> str:
+    """Of what a number may depend on."""
+    from importlib import metadata
+
+    packages = ("torch", "numpy", "pytorch-lightning", "gymnasium", "mujoco", "scipy")
+    return " ".join([f"python {platform.python_version()}", *(f"{name} {metadata.version(name)}" for name in packages)])
+
+
+def first_epochs(job: Job) -> list[dict[str, Any]]:
+    """The curve of the first epochs of a seed, run anew: ``max_epochs`` ends a run early and changes nothing before."""
+    (first, *_) = steps_of(job, {**job.claim.budget, "max_epochs": job.claim.verify_epochs})
+    assert first.run is not None  # a claim with curves begins with a training
+    print(f"lightning-rl {shlex.join(first.words)}", file=sys.stderr)
+    if code := job.main(first.words, "lightning-rl"):
+        raise UserError(f"{job.about}: its first epochs ended with exit code {code}; what is above says why")
+    return read_curve(job.claim.curves, first.run)

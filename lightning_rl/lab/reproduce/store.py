@@ -1,0 +1,100 @@
+"""The CSVs of a claim: its curves, and beside them a row for each seed that says what it gave and where it was run."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock
+
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.files import make_folder, read_text, write_text
+from lightning_rl.core.limits import TABLE_BYTES, shown
+from lightning_rl.lab.reproduce.claims import Claim, seed_list
+from lightning_rl.lab.reproduce.runs import Outcome, shown_command
+
+RUN_COLUMNS = ("seed", "value", "best", "cpu_hours", "commit", "config_hash", "machine", "versions", "command")
+Row = Mapping[str, str]
+
+
+def runs_path(root: Path, claim: Claim) -> Path:
+    """The CSV with a row for each seed."""
+    return (root / claim.csv).with_suffix(".runs.csv")
+
+
+def read_runs(root: Path, claim: Claim) -> list[Row]:
+    """The seeds that are measured by the claim's commands as they are now, in order; seeds of other commands are no evidence."""
+    rows = _read(runs_path(root, claim), RUN_COLUMNS)
+    stored = {row["seed"] for row in read_curves(root, claim)} if claim.curves else None
+    seeds = map(str, seed_list(claim.seeds))
+    by_seed = {row["seed"]: row for row in rows if stored is None or row["seed"] in stored}
+    found = [by_seed[seed] for seed in seeds if seed in by_seed]
+    for row in found:
+        number(row, "value", runs_path(root, claim))
+    return [row for row in found if row["command"] == shown_command(claim, row["seed"])]
+
+
+def read_curves(root: Path, claim: Claim) -> list[Row]:
+    """The rows of the claim's CSV."""
+    return _read(root / claim.csv, ("seed", "env_steps", *claim.curves))
+
+
+def add(root: Path, outcome: Outcome) -> None:
+    """Puts a seed into the CSVs of its claim, in place of what they had of it. Another process may do so at the same time."""
+    claim, seed = outcome.job.claim, str(outcome.job.seed)
+    path = root / claim.csv
+    make_folder(path.parent)
+    with FileLock(path.parent / ".lock"):
+        if claim.curves:
+            columns = ("gamename", "implementation", "seed", "env_steps", *claim.curves)
+            _write(path, columns, [row for row in _read(path, columns) if row["seed"] != seed], outcome.curve)
+        runs = runs_path(root, claim)
+        _write(runs, RUN_COLUMNS, [row for row in _read(runs, RUN_COLUMNS) if row["seed"] != seed], [outcome.about])
+
+
+def number(row: Row, column: str, path: Path) -> float:
+    """A number of a row; nan of an empty cell."""
+    try:
+        return float(row[column] or "nan")
+    except ValueError as error:
+        where = f"'{path}', seed {row['seed']}"
+        raise UserError(f"{where}: {column} is {shown(row[column])}, no number; mend or remove the file") from error
+
+
+def _read(path: Path, columns: Sequence[str]) -> list[Row]:
+    """The rows of a CSV, none where it is not there; UserError where it has other columns."""
+    if not path.exists():
+        return []
+    reader = csv.DictReader(io.StringIO(read_text(path, "CSV", TABLE_BYTES), newline=""))
+    rows: list[Row] = list(reader)
+    if missing := [name for name in columns if name not in (reader.fieldnames or ())]:
+        raise UserError(f"'{path}' lacks the column '{missing[0]}'; remove the file, and its runs are made again")
+    if any(None in row.values() for row in rows):
+        raise UserError(f"'{path}' has a row that is not whole; remove the file, and its runs are made again")
+    return rows
+
+
+def _write(path: Path, columns: Sequence[str], before: Sequence[Row], new: Sequence[Mapping[str, Any]]) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    rows = [*before, *({name: shortest(row[name]) for name in columns} for row in new)]
+    writer.writerows([row[name] for name in columns] for row in sorted(rows, key=lambda row: int(row["seed"])))
+    write_text(path, text.getvalue())
+
+
+def kept(value: float) -> float:
+    """A number of a curve as it is read back."""
+    return float(shortest(value) or "nan")
+
+
+def shortest(value: Any) -> str:
+    """Numbers of curves are 32 bits wide: as short as gives all of them back. Nothing for nan."""
+    if not isinstance(value, float):
+        return str(value)
+    return "" if math.isnan(value) else str(np.float32(value))

@@ -1,0 +1,113 @@
+"""The manifest: what it may say, and that each of its commands can be run."""
+
+import subprocess
+import sys
+
+import pytest
+from helpers import ROOT
+
+from lightning_rl.cli import run_options
+from lightning_rl.core.errors import UserError
+from lightning_rl.flags import parse
+from lightning_rl.lab.reproduce.claims import load_claims, seed_list
+from lightning_rl.lab.reproduce.ledger import PAGE, built_at, ledger
+from lightning_rl.lab.reproduce.runs import Job, budget_of, steps_of
+from lightning_rl.run.options import run_config
+
+MANIFEST = ROOT / "results" / "claims.yaml"
+CLAIMS = load_claims(MANIFEST).claims
+GOOD = """
+tolerance: 0.01
+_budget: &budget {budget: {max_env_steps: 100}}
+claims:
+  first:
+    <<: *budget
+    task: t
+    published: {value: 3, text: p, source: s}
+    goal: {mean: 2.5}
+    commands: ["train --implementation RCP-A --gamename cartpole"]
+    seeds: 100-101
+    read: {tag: eval/return_mean}
+    curves: [eval/return_mean]
+    csv: results/claims/first.csv
+    smoke: {max_env_steps: 1}
+    cpu_hours: 1
+    tried: 3
+elsewhere: {}
+"""
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_every_training_of_the_manifest_has_a_config_that_holds(name, tmp_path, capsys):
+    """Also with the tiny budgets of --smoke and the few epochs of --verify."""
+    claim = CLAIMS[name]
+    for smoke in (False, True):
+        job = Job(name, claim, 100, "c", tmp_path, lambda words, program: 0, smoke)
+        for budget in (budget_of(claim, smoke), {**budget_of(claim, smoke), "max_epochs": claim.verify_epochs}):
+            for step in steps_of(job, budget):
+                if step.run is not None:
+                    _, arguments = parse(step.words[1:], "lightning-rl", "train")
+                    options = run_options(arguments)
+                    assert options.run_dir == step.run
+                    assert run_config(options).max_env_steps == budget.get("max_env_steps", None)
+
+
+def test_the_ledger_is_that_of_the_manifest_and_the_csvs():
+    """After a change: lightning-rl reproduce --ledger."""
+    page = (ROOT / PAGE).read_text()
+    assert page == ledger(load_claims(MANIFEST), ROOT, built_at(page))
+
+
+def test_claims_are_on_fresh_seeds():
+    assert seed_list("100-102") == [100, 101, 102]
+    for text, words in (("0-9", "for tuning"), ("99-100", "for tuning"), ("109-100", "not a range"), ("100", "write 100-109")):
+        with pytest.raises(ValueError, match=words):
+            seed_list(text)
+    assert min(seed for claim in CLAIMS.values() for seed in seed_list(claim.seeds)) == 100
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("goal: {mean", "goal: {meen", "claims.yaml', claim 'first', key 'goal.meen': unknown; did you mean 'mean'?"),
+        ("tried: 3", "tryed: 3", "claim 'first', key 'tryed': unknown; did you mean 'tried'?"),
+        ("    tried: 3\n", "", "claim 'first', key 'tried': it is missing"),
+        ("seeds: 100-101", "seeds: 0-9", "claim 'first': seeds: 0-9 begins below 100; these are for tuning"),
+        ("task: t", "task: 3", "claim 'first', key 'task': Input should be a valid string, got 3"),
+        ("cpu_hours: 1", "cpu_hours: .nan", "key 'cpu_hours': Input should be a finite number, got nan"),
+        ("cartpole", "{game}", "placeholder 'game' is unknown; choose one of: seed, run, folder"),
+        ("train --", "trian --", "command 'trian' is unknown; did you mean 'train'?"),
+        ("read: {tag: eval/return_mean}", "read: {tag: a, table: b}", "key 'read': give one of tag, table and report"),
+        ("curves: [eval/return_mean]", "curves: []", "curves lacks read.tag, 'eval/return_mean'"),
+        ("goal: {mean: 2.5}", "goal: {above: second}", "claim 'first', key 'goal.above': claim 'second' is unknown"),
+        ("  first:", "  First One:", "claim 'First One': a name has lower-case letters"),
+        ("csv: results/claims", "csv: /etc", "key 'csv': String should match pattern"),
+        ("elsewhere: {}", "elswhere: {}", "key 'elswhere': unknown; did you mean 'elsewhere'?"),
+        ("tolerance: 0.01", "tolerance: [", "not valid YAML"),
+    ],
+)
+def test_a_mistake_is_named_with_its_claim_and_key(before, after, words, tmp_path):
+    path = tmp_path / "claims.yaml"
+    path.write_text(GOOD)
+    assert load_claims(path).claims["first"].budget == {"max_env_steps": 100}
+    assert before in GOOD
+    path.write_text(GOOD.replace(before, after, 1))
+    with pytest.raises(UserError) as refused:
+        load_claims(path)
+    assert words in str(refused.value)
+    assert str(path) in str(refused.value)
+
+
+def test_listing_all_claims_is_light():
+    """0.45 seconds of processor time; the limit leaves room for a slow machine."""
+    program = """
+import resource, sys
+from lightning_rl.cli import main
+assert main(["reproduce", "--list"], "lightning-rl") == 0
+assert not {"torch", "pytorch_lightning", "ray", "pandas", "matplotlib", "gymnasium", "scipy", "tensorboard"} & set(sys.modules)
+used = resource.getrusage(resource.RUSAGE_SELF)
+assert used.ru_utime + used.ru_stime < 2, used
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert all(f" {name} " in done.stdout for name in CLAIMS)

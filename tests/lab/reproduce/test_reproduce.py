@@ -1,0 +1,289 @@
+"""``lightning-rl reproduce`` in a small repository: what is run, what is stored, what the ledger says of it."""
+
+import csv
+import subprocess
+from argparse import Namespace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lightning_rl.cli import main
+from lightning_rl.core.errors import UserError
+from lightning_rl.lab.reproduce import store
+from lightning_rl.lab.reproduce.claims import Claim, Goal, Read, load_claims
+from lightning_rl.lab.reproduce.command import MANIFEST, ROOT, reproduce
+from lightning_rl.lab.reproduce.ledger import MET, NONE, NOT_MET, PAGE, REPORTED, SOME, Entry, ledger, measured_text, verdict
+from lightning_rl.lab.reproduce.runs import statistic
+
+CLAIMS = """
+tolerance: 0.05
+_tiny: &tiny
+  task: a tiny run
+  published: {value: -12, text: a number, source: a paper}
+  seeds: 100-101
+  cpu_hours: 0.01
+  tried: 7
+claims:
+  table:
+    <<: *tiny
+    goal: {mean: -100000, every: -100000}
+    commands: [train --implementation QL --gamename cliff --set steps_per_epoch=40]
+    budget: {max_env_steps: 400}
+    read: {tag: rollout/return_mean, last: 2}
+    curves: [rollout/return_mean, rollout/length_mean]
+    csv: results/claims/table.csv
+    smoke: {max_env_steps: 80}
+  report:
+    <<: *tiny
+    goal: {mean: 100000}
+    commands:
+      - train --implementation SARSA --gamename cliff --set steps_per_epoch=40
+      - eval {run} --episodes 2
+    budget: {max_env_steps: 120}
+    read: {report: evaluation.json, key: sampled.return.mean}
+    curves: [rollout/return_mean]
+    csv: results/claims/report.csv
+    smoke: {max_env_steps: 80}
+    smoke_flags: --episodes 1
+elsewhere:
+  speed: {task: how fast, goal: fast, see: results/speed.md}
+"""
+
+
+def git(root, *words):
+    command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def commit(root):
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "now", "--allow-empty")
+    return git(root, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    git(tmp_path, "init", "-q")
+    (tmp_path / "results").mkdir()
+    (tmp_path / MANIFEST).write_text(CLAIMS)
+    (tmp_path / ".gitignore").write_text("exp_dir/\n*.lock\n")
+    commit(tmp_path)
+    return tmp_path
+
+
+def again(root, *ids, run=main, **flags):
+    given = {"list": False, "verify": None, "smoke": False, "ledger": False, "jobs": 1, "executor": "serial", "ray_address": None}
+    return reproduce(Namespace(ids=list(ids), **{**given, **flags}), run, root)
+
+
+def counting(calls, stop_at=None):
+    def run(words, program):
+        calls.append((words[0], words[words.index("--seed") + 1] if "--seed" in words else ""))
+        if len(calls) == stop_at:
+            return 143  # as a run that SIGTERM has ended
+        return main(words, program)
+
+    return run
+
+
+def test_what_is_missing_is_run_stored_and_written_down(checkout, capsys):
+    calls = []
+    head = commit(checkout)
+    assert again(checkout, run=counting(calls)) == 0
+    assert calls == [("train", "100"), ("train", "101"), ("train", "100"), ("eval", ""), ("train", "101"), ("eval", "")]
+    claim = load_claims(checkout / MANIFEST).claims["table"]
+    rows = store.read_runs(checkout, claim)
+    assert [row["seed"] for row in rows] == ["100", "101"]
+    for row in rows:
+        assert (row["commit"], len(row["config_hash"])) == (head, 12)
+        assert "torch" in row["versions"]
+        assert "," in row["machine"]
+        assert row["command"].startswith("lightning-rl train --implementation QL --gamename cliff")
+        assert row["command"].endswith(f"--seed {row['seed']} --set max_env_steps=400")
+        curve = [float(each["rollout/return_mean"]) for each in store.read_curves(checkout, claim) if each["seed"] == row["seed"]]
+        assert float(row["value"]) == pytest.approx(np.mean(curve[-2:]))  # the last two values are the headline
+        assert float(row["best"]) == max(curve)
+    page = (checkout / PAGE).read_text()
+    assert "| claims | met | not met | reported | some seeds | not run yet |" in page
+    assert "| 2 | 1 | 1 | 0 | 0 | 0 |" in page
+    assert "| `table` | -12 |" in page
+    assert "| 7 | `lightning-rl reproduce table` |" in page
+    assert "another commit" not in page
+    assert "results/speed.md" in page
+
+    # nothing is missing, so nothing is run; what is deleted is made again from what its run has left, and nothing else
+    calls.clear()
+    before = {path.name: path.read_bytes() for path in (checkout / "results" / "claims").glob("*.csv")}
+    assert again(checkout, run=counting(calls)) == 0
+    assert calls == []
+    (checkout / claim.csv).unlink()
+    assert again(checkout, run=counting(calls)) == 0
+    assert calls == [("train", "100"), ("train", "101")]
+    after = {path.name: path.read_bytes() for path in (checkout / "results" / "claims").glob("*.csv")}
+    assert after["table.csv"] == before["table.csv"]
+    assert after["report.runs.csv"] == before["report.runs.csv"]
+
+    # a later commit says that the numbers are of another one
+    later = commit(checkout)
+    assert later != head
+    assert again(checkout, ledger=True) == 0
+    assert f"**another commit, {head[:12]}**" in (checkout / PAGE).read_text()
+
+    # the first epochs again: equal; an altered curve is found, on another machine within the tolerance
+    capsys.readouterr()
+    assert again(checkout, verify="table") == 0
+    assert "points up to step 120 equal the stored curve digit for digit" in capsys.readouterr().out
+    path = checkout / claim.csv
+    content = path.read_text()
+    first = next(csv.DictReader(content.splitlines()))["rollout/return_mean"]
+    path.write_text(content.replace(f",{first},", f",{float(first) * 1.001},", 1))
+    with pytest.raises(UserError, match=r"table, seed 100: rollout/return_mean at step 40 is .* digit for digit"):
+        again(checkout, verify="table")
+    runs = store.runs_path(checkout, claim)
+    runs.write_text(runs.read_text().replace("python 3", "python 2"))
+    assert again(checkout, verify="table") == 0
+    assert "within 5%, on another machine or with other versions" in capsys.readouterr().out
+
+    # with another budget it is another claim: its seeds are missing
+    (checkout / MANIFEST).write_text(CLAIMS.replace("max_env_steps: 400", "max_env_steps: 440"))
+    assert store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["table"]) == []
+
+
+def test_a_killed_reproduction_goes_on(checkout):
+    calls = []
+    with pytest.raises(KeyboardInterrupt):
+        again(checkout, "table", run=counting(calls, stop_at=2))
+    assert calls == [("train", "100"), ("train", "101")]
+    calls.clear()
+    assert again(checkout, "table", run=counting(calls)) == 0
+    assert calls == [("train", "101")]
+
+
+def test_evidence_is_of_a_commit(checkout, capsys):
+    (checkout / MANIFEST).write_text(CLAIMS + "\n")
+    with pytest.raises(UserError, match=r"'results/claims.yaml' is not committed; commit or stash it"):
+        again(checkout, "table")
+    commit(checkout)
+    (checkout / "lightning_rl").mkdir()
+    (checkout / "lightning_rl" / "new.py").write_text("")
+    with pytest.raises(UserError, match=r"'lightning_rl/new.py' is not committed"):
+        again(checkout, "table")
+
+
+def test_smoke_measures_all_claims_and_touches_no_result(checkout, capsys):
+    (checkout / MANIFEST).write_text(CLAIMS + "\n")  # a dirty tree is no obstacle
+    assert again(checkout, smoke=True) == 0
+    page = capsys.readouterr().out.splitlines()[-1].removeprefix("tiny budgets, no evidence: ")
+    assert "| 2 | 0 | 0 | 0 | 2 | 0 |" in Path(page).read_text()  # one seed of two
+    assert not (checkout / "results" / "claims").exists()
+    assert not (checkout / PAGE).exists()
+
+
+def test_a_failed_run_is_named_and_the_others_go_on(checkout, capsys):
+    def run(words, program):
+        if "--seed" in words and words[words.index("--seed") + 1] == "100":
+            print("error: no such luck")
+            return 2
+        return main(words, program)
+
+    with pytest.raises(UserError, match=r"1 of 2 runs failed; .* table, seed 100: no such luck"):
+        again(checkout, "table", run=run)
+    assert [row["seed"] for row in store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["table"])] == ["101"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["tabel"], "claim 'tabel' is unknown; did you mean 'table'?"),
+        (["speed"], "claim 'speed' is not measured here: results/speed.md"),
+    ],
+)
+def test_unknown_claims(words, message, checkout):
+    with pytest.raises(UserError, match="claim") as refused:
+        again(checkout, *words)
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--list", "--smoke"], "--list and --smoke exclude each other; leave one out"),
+        (["--jobs", "0"], "0 is too small"),
+        (["--verify", "rcp-a-lunarlandr"], "did you mean 'rcp-a-lunarlander"),
+        (["rcp-a-lunarlander", "--verify", "x"], "--verify names its claim; leave it out"),
+        (["--ray_address", "a:1"], "--ray_address goes with --executor ray"),
+        (["--seed=3"], "--seed=3; it goes with tune or train"),
+    ],
+)
+def test_mistakes(words, message, capsys):
+    assert main(["reproduce", *words], "lightning-rl") == 2
+    assert message in capsys.readouterr().err
+
+
+def claim_of(goal, seeds="100-102"):
+    return Claim(
+        task="t", published=None, goal=goal, commands=["train"], budget={}, seeds=seeds, read=Read(tag="a", where={}),
+        curves=["a"], csv="results/a.csv", smoke={}, cpu_hours=1.0, tried=None,
+    )  # fmt: skip
+
+
+def entry(goal, *values):
+    return Entry("a", claim_of(goal), values, [], ["c"] * len(values), ["m"], [])
+
+
+@pytest.mark.parametrize(
+    ("goal", "values", "word"),
+    [
+        (Goal(mean=2.0), (), NONE),
+        (Goal(mean=2.0), (3.0, 3.0), SOME),
+        (None, (1.0, 2.0, 3.0), REPORTED),
+        (Goal(mean=2.0), (1.0, 2.0, 3.0), MET),
+        (Goal(mean=2.0, every=2.0), (1.0, 2.0, 3.0), NOT_MET),
+        (Goal(every=2.0, seeds=2), (1.0, 2.0, 3.0), MET),
+        (Goal(mean=2.0, lower=True), (1.0, 2.0, 4.0), NOT_MET),
+        (Goal(every=2.0, seeds=2, lower=True), (1.0, 2.0, float("inf")), MET),
+        (Goal(above="b"), (5.0, 6.0, 7.0), MET),
+        (Goal(above="b"), (2.0, 2.5, 3.0), NOT_MET),
+    ],
+)
+def test_verdicts_by_hand(goal, values, word):
+    assert verdict(entry(goal, *values), {"b": entry(None, 1.0, 2.0, 3.0)}) == word
+
+
+def test_what_is_shown_of_values():
+    assert measured_text(entry(None, 10.0, 11.0, 15.0)) == "12.0 [5.4, 18.6]"
+    assert measured_text(entry(None, 500.0, float("inf"), 700.0)) == "not reached by 1 of 3 seeds, the others at 500, 700"
+
+
+def test_statistics_of_a_curve_by_hand():
+    x, values = np.array([10.0, 20.0, 30.0, 40.0]), np.array([1.0, 5.0, 2.0, 6.0])
+    read = {"tag": "a", "where": {}}
+    assert statistic(Read(**read, last=3), x, values) == 13 / 3
+    assert statistic(Read(**read, statistic="first", threshold=5.0), x, values) == 20
+    assert statistic(Read(**read, statistic="first", threshold=7.0), x, values) == float("inf")
+    assert statistic(Read(**read, last=2, statistic="above", threshold=5.0), x, values) == 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("flags", "minutes"), [({"jobs": 2}, 5)])
+def test_every_claim_of_the_project_can_be_measured(flags, minutes, capsys):
+    assert again(ROOT, smoke=True, **flags) == 0
+    claims = load_claims(ROOT / MANIFEST).claims
+    page = capsys.readouterr().out.splitlines()[-1].removeprefix("tiny budgets, no evidence: ")
+    assert Path(page).read_text().count("| some seeds |") >= len(claims) - 2  # one is of a single seed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", [{"jobs": 2}, {"executor": "ray"}])
+def test_processes_and_a_cluster_give_what_one_process_gives(flags, checkout):
+    assert again(checkout, "table") == 0
+    alone = (checkout / "results" / "claims" / "table.csv").read_bytes()
+    for path in (checkout / "results" / "claims").glob("*.csv"):
+        path.unlink()
+    commit(checkout)  # of another commit: nothing is left to be read
+    assert again(checkout, "table", **flags) == 0
+    assert (checkout / "results" / "claims" / "table.csv").read_bytes() == alone
+    assert ledger(load_claims(checkout / MANIFEST), checkout, "c").count("lightning-rl reproduce table") == 1
