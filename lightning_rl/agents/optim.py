@@ -34,6 +34,8 @@ class MemberAdam(torch.optim.Optimizer):
         max_grad_norm: each member's gradient is scaled down to this 2-norm, as ``torch.nn.utils.clip_grad_norm_`` does.
     """
 
+    _in_step: tuple[Tensor | None, bool] = None, False  # counts, and whether they are all equal; of a copy, too
+
     def __init__(
         self, params: nn.Parameter, lr: LearningRate, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
         weight_decay: float = 0.0, max_grad_norm: float | None = None,
@@ -44,7 +46,6 @@ class MemberAdam(torch.optim.Optimizer):
                 raise ValueError(f"need one learning rate or {len(params)}, one per member, got {list(lr.shape)}")
         defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "max_grad_norm": max_grad_norm}
         super().__init__([params], defaults)
-        self._in_step: tuple[Tensor | None, bool] = None, False  # counts, and whether they are all equal
 
     @property
     def params(self) -> nn.Parameter:
