@@ -221,7 +221,7 @@ _FIGURE_FLAGS = (
 _REPRODUCE_FLAGS = (
     _flag("--ids", (REPRODUCE,), "claims (default: all)", {REPRODUCE: "ids"}, nargs="*", default=[], metavar="CLAIM"),
     _flag("--list", (REPRODUCE,), "show the claims and how far each is; nothing is run", action="store_true"),
-    _flag("--jobs", (REPRODUCE,), "runs at once (default: a process for each core)", type=count, default=cores(), metavar="N"),
+    _flag("--jobs", (REPRODUCE,), "runs at once (default: as many as cores)", type=_process_count, default=cores(), metavar="N"),
     _flag("--verify", (REPRODUCE,), "run the first epochs of a claim again and compare with its curve", metavar="CLAIM"),
     _flag("--ledger", (REPRODUCE,), "build docs/results.md from what is there; nothing is run", action="store_true"),
     _flag("--smoke", (REPRODUCE,), "one seed of each with a tiny budget, in a temporary folder", action="store_true"),

@@ -679,6 +679,19 @@ _AGENTS = [
         ("won + 1, np.maximum(n - won, 1)", "won, np.maximum(n - won, 1)"),
         ("np.square(end - value).sum()) / count", "np.square(end - value).sum())"),
     ),
+    _area(
+        "lab/reproduce/ledger.py", "lab/reproduce/test_reproduce.py",
+        ("value <= limit if goal.lower else value >= limit", "value >= limit"),
+        ("reached >= (goal.seeds or len(entry.values))", "reached >= 1"),
+        ("if each == commit else", "if True else"),
+    ),
+    _area(
+        "lab/reproduce/runs.py", "lab/reproduce/test_reproduce.py",
+        ("values[-read.last :]", "values[-1:]"),
+        ("values >= read.threshold)\n        return", "values > read.threshold)\n        return"),
+    ),
+    _area("lab/reproduce/store.py", "lab/reproduce/test_reproduce.py", ('row["command"] == shown_command', 'row["command"] != shown_command')),
+    _area("lab/reproduce/claims.py", "lab/reproduce/test_claims.py", ("if first < FIRST_SEED:", "if last < FIRST_SEED:")),
     _area("envs/batch.py", "envs/test_batch.py envs/test_reward_batch.py", ('derive_seed(self._seeds[slot], "reset", self._episodes[slot])', 'derive_seed(self._seeds[slot], "reset", 0)')),
     _area(
         "envs/reward_network.py", "envs/test_reward_batch.py",

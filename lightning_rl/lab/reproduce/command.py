@@ -8,7 +8,7 @@ import itertools
 import math
 import multiprocessing
 import os
-import subprocess
+import shutil
 import sys
 import tempfile
 from argparse import Namespace
@@ -20,15 +20,14 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import write_text
 from lightning_rl.core.workers import finish_epoch, leave_with_parent
 from lightning_rl.lab.reproduce import store
+from lightning_rl.lab.reproduce.checkout import MANIFEST, PAGE, commit_of, require_clean
 from lightning_rl.lab.reproduce.claims import Claim, Manifest, load_claims, seed_list
-from lightning_rl.lab.reproduce.ledger import NONE, PAGE, goal_text, ledger, measured_text, read_entries, verdict
+from lightning_rl.lab.reproduce.ledger import NONE, goal_text, ledger, measured_text, read_entries, verdict
 from lightning_rl.lab.reproduce.runs import Job, Main, Outcome, first_epochs, machine, run_job, versions
 from lightning_rl.lab.tables import put_rows
 
 ROOT = Path(__file__).resolve().parents[3]
 """Of the checkout."""
-
-MANIFEST = Path("results/claims.yaml")
 
 
 def reproduce(arguments: Namespace, main: Main, root: Path = ROOT) -> int:
@@ -51,7 +50,7 @@ def reproduce(arguments: Namespace, main: Main, root: Path = ROOT) -> int:
     else:
         jobs = missing(chosen, root, main)
         if jobs:
-            require_clean(manifest, root)
+            require_clean(root)
         _run_all(jobs, arguments, root)
         build(manifest, root)
     return 0
@@ -64,7 +63,7 @@ def missing(chosen: dict[str, Claim], root: Path, main: Main) -> list[Job]:
     jobs = []
     for name, claim in chosen.items():
         done = {row["seed"] for row in store.read_runs(root, claim)}
-        jobs += [Job(name, claim, seed, commit, logdir, main) for seed in seed_list(claim.seeds) if str(seed) not in done]
+        jobs += [Job(name, claim, seed, commit, logdir, main, root) for seed in seed_list(claim.seeds) if str(seed) not in done]
     return jobs
 
 
@@ -72,9 +71,10 @@ def smoke(arguments: Namespace, manifest: Manifest, chosen: dict[str, Claim], ma
     """One seed of each claim with a tiny budget, and the ledger of it, in a folder of its own."""
     place = Path(tempfile.mkdtemp(prefix="lightning-rl-smoke-"))
     first = {name: seed_list(claim.seeds)[0] for name, claim in chosen.items()}
-    jobs = [Job(name, claim, first[name], "smoke", place / "exp_dir", main, smoke=True) for name, claim in chosen.items()]
+    jobs = [Job(name, claim, first[name], "smoke", place / "exp_dir", main, None, smoke=True) for name, claim in chosen.items()]
     _run_all(jobs, arguments, place)
     write_text(place / PAGE, ledger(manifest, place, "smoke"))
+    shutil.rmtree(place / "exp_dir")
     print(f"tiny budgets, no evidence: {place / PAGE}")
 
 
@@ -95,7 +95,7 @@ def verify(name: str, manifest: Manifest, root: Path, main: Main) -> None:
         raise UserError(f"claim '{name}' has no stored curve to compare with; run lightning-rl reproduce {name}")
     row = rows[0]
     with tempfile.TemporaryDirectory() as folder:
-        job = Job(name, claim, int(row["seed"]), "verify", Path(folder), main)
+        job = Job(name, claim, int(row["seed"]), "verify", Path(folder), main, None)
         again = {point["env_steps"]: point for point in first_epochs(job)}
     stored = {int(point["env_steps"]): point for point in store.read_curves(root, claim) if point["seed"] == row["seed"]}
     shared = sorted(again.keys() & stored.keys())
@@ -123,31 +123,6 @@ def show_list(manifest: Manifest, chosen: dict[str, Claim], root: Path) -> None:
         seeds = f"{len(entry.values)} of {entry.asked}"
         rows.append((name, goal_text(claim.goal), here, seeds, f"{claim.cpu_hours:g}", word))
     put_rows(rows)
-
-
-def commit_of(root: Path) -> str:
-    """The commit of the checkout."""
-    return _git(root, "rev-parse", "HEAD").strip()
-
-
-def require_clean(manifest: Manifest, root: Path) -> None:
-    """UserError where the checkout is not what its commit says. What this command writes does not count."""
-    own = {str(PAGE)}
-    for claim in manifest.claims.values():
-        own |= {claim.csv, str(store.runs_path(Path(), claim))}
-    code = ("lightning_rl/", "configs/", str(MANIFEST))
-    lines = [line for line in _git(root, "status", "--porcelain", "--untracked-files=all").splitlines() if line[3:] not in own]
-    dirty = [line[3:] for line in lines if not line.startswith("??") or line[3:].startswith(code)]
-    if dirty:
-        what = f"'{dirty[0]}' is" if len(dirty) == 1 else f"'{dirty[0]}' and {len(dirty) - 1} more are"
-        raise UserError(f"evidence is of a commit, and {what} not committed; commit or stash it, or try --smoke")
-
-
-def _git(root: Path, *words: str) -> str:
-    try:
-        return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise UserError(f"'{root}': git {words[0]} failed; evidence is of a commit: clone the repository") from error
 
 
 def _run_all(jobs: Sequence[Job], arguments: Namespace, root: Path) -> None:

@@ -15,7 +15,6 @@ from lightning_rl.lab.reproduce.runs import shown_command
 from lightning_rl.lab.reproduce.store import number, read_runs, runs_path
 from lightning_rl.lab.tables import interval, markdown
 
-PAGE = Path("docs/results.md")
 MET, NOT_MET, SOME, NONE, REPORTED = "met", "not met", "some seeds", "not run yet", "reported"
 _HOW = """\
 Settings are tuned on seeds 0 to 9. Every number here is on seeds from 100 on that no trial has seen, run once, none

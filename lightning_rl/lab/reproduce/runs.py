@@ -25,18 +25,23 @@ from lightning_rl.core.files import make_folder, read_text
 from lightning_rl.core.gamenames import folder_name
 from lightning_rl.core.limits import shown
 from lightning_rl.core.yaml_files import read_yaml
+from lightning_rl.lab.reproduce.checkout import require_commit
 from lightning_rl.lab.reproduce.claims import Claim, Read, Value
 
 Main = Callable[[Sequence[str], str], int]
 """The command line: words, the name of the program; the exit code."""
 
-POINTS, FIRST_POINTS = 200, 5
+POINTS, FIRST_POINTS = 100, 5
 """Of a curve that are kept, about; and of its beginning, so that there is something to verify."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """One seed of a claim. main: the command line; logdir: the folder of the runs of this commit; smoke: tiny budgets."""
+    """One seed of a claim.
+
+    logdir: the folder of the runs of this commit; main: the command line; root: of the checkout, which has to stay as it is, or
+    None; smoke: tiny budgets.
+    """
 
     name: str
     claim: Claim
@@ -44,6 +49,7 @@ class Job:
     commit: str
     logdir: Path
     main: Main
+    root: Path | None
     smoke: bool = False
 
     @property
@@ -133,6 +139,8 @@ def run_job(job: Job) -> Outcome:
         with _logged(job.folder):
             for step in steps:
                 _run_step(job, step)
+        if job.root is not None and (job.root / ".git").exists():  # another machine has the package alone
+            require_commit(job.root, job.commit)
         runs = [step.run for step in steps if step.run is not None]
         value, best = read_value(job.claim.read, runs, job.folder)
         curve = read_curve(job.claim.curves, runs[0]) if job.claim.curves else []

@@ -9,8 +9,9 @@ from helpers import ROOT
 from lightning_rl.cli import run_options
 from lightning_rl.core.errors import UserError
 from lightning_rl.flags import parse
+from lightning_rl.lab.reproduce.checkout import PAGE
 from lightning_rl.lab.reproduce.claims import load_claims, seed_list
-from lightning_rl.lab.reproduce.ledger import PAGE, built_at, ledger
+from lightning_rl.lab.reproduce.ledger import built_at, ledger
 from lightning_rl.lab.reproduce.runs import Job, budget_of, steps_of
 from lightning_rl.run.options import run_config
 
@@ -42,7 +43,7 @@ def test_every_training_of_the_manifest_has_a_config_that_holds(name, tmp_path, 
     """Also with the tiny budgets of --smoke and the few epochs of --verify."""
     claim = CLAIMS[name]
     for smoke in (False, True):
-        job = Job(name, claim, 100, "c", tmp_path, lambda words, program: 0, smoke)
+        job = Job(name, claim, 100, "c", tmp_path, lambda words, program: 0, None, smoke)
         for budget in (budget_of(claim, smoke), {**budget_of(claim, smoke), "max_epochs": claim.verify_epochs}):
             for step in steps_of(job, budget):
                 if step.run is not None:

@@ -11,9 +11,10 @@ import pytest
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.reproduce import store
+from lightning_rl.lab.reproduce.checkout import MANIFEST, PAGE
 from lightning_rl.lab.reproduce.claims import Claim, Goal, Read, load_claims
-from lightning_rl.lab.reproduce.command import MANIFEST, ROOT, reproduce
-from lightning_rl.lab.reproduce.ledger import MET, NONE, NOT_MET, PAGE, REPORTED, SOME, Entry, ledger, measured_text, verdict
+from lightning_rl.lab.reproduce.command import ROOT, reproduce
+from lightning_rl.lab.reproduce.ledger import MET, NONE, NOT_MET, REPORTED, SOME, Entry, ledger, measured_text, verdict
 from lightning_rl.lab.reproduce.runs import statistic
 
 CLAIMS = """
@@ -171,6 +172,16 @@ def test_evidence_is_of_a_commit(checkout, capsys):
     (checkout / "lightning_rl" / "new.py").write_text("")
     with pytest.raises(UserError, match=r"'lightning_rl/new.py' is not committed"):
         again(checkout, "table")
+    (checkout / "lightning_rl" / "new.py").unlink()
+    (checkout / "notes.txt").write_text("mine")
+
+    def moved(words, program):
+        commit(checkout)
+        return main(words, program)
+
+    with pytest.raises(UserError, match=r"2 of 2 runs failed.* was at commit .* when this began and is no longer"):
+        again(checkout, "table", run=moved)
+    assert store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["table"]) == []
 
 
 def test_smoke_measures_all_claims_and_touches_no_result(checkout, capsys):
