@@ -2,6 +2,7 @@
 # make reproduce  measure every claim of results/claims.yaml that is not measured yet, and build docs/results.md (ARGS adds flags)
 # make test     install into .venv, check style and types, run the fast tests
 # make test-cpus  the tests as on processors without AVX-512, then without AVX2 (ARGS="tests/nets tests/agents" for some)
+# make bench    all speeds beside what bounds them, to results/speed.md: 15 minutes alone on the machine (ARGS="--only members --quick")
 # make speedrun  seconds until five seeds of RCP-A hold 250 on LunarLander; a row each in results/speedrun.csv (ARGS="--stop_return 200")
 # make fuzz     hostile command lines and files, thousands of them (ARGS="--hypothesis-seed=7" for others)
 # make mutants  are the tests good? Hundreds of wrong formulas, one at a time, of which they must notice 95 % (ARGS="--only evolution/")
@@ -11,13 +12,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BOHB := $(VENV)/.bohb
+BASELINES := $(VENV)/.baselines
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-<<<<<<< HEAD
-.PHONY: train test test-cpus test-avx2 lint slow speedrun fuzz mutants crash clean
-=======
-.PHONY: train reproduce test test-cpus test-avx2 lint slow fuzz mutants crash clean
->>>>>>> 8f3b51d (Every claim has one place with its commands, seeds, goal and published value, and one command measures what is missing)
+.PHONY: train reproduce test test-cpus test-avx2 lint slow bench speedrun fuzz mutants crash clean
 
 train: $(STAMP)
 	$(BIN)/python trainer.py --implementation UDRL --gamename lunarlander --resume $(ARGS)
@@ -43,6 +41,9 @@ lint: $(STAMP)
 slow: $(STAMP) $(BOHB)
 	$(BIN)/python -m pytest -m slow $(ARGS)
 
+bench: $(BASELINES)
+	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python benchmarks/bench.py $(ARGS)
+
 speedrun: $(STAMP)
 	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python benchmarks/speedrun.py $(ARGS)
 
@@ -64,6 +65,11 @@ $(STAMP): setup.cfg constraints.txt
 # Only the searches with BOHB need it, and one of its packages is built with a C compiler.
 $(BOHB): $(STAMP)
 	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[bohb]' 2>/dev/null || echo "BOHB cannot be installed here; its tests are skipped"
+	@touch $@
+
+# Stable-Baselines3, which the benchmarks compare with.
+$(BASELINES): $(STAMP)
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[baselines]'
 	@touch $@
 
 clean:

@@ -7,12 +7,14 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from lightning_rl.core.errors import UserError
+
 try:
     from stable_baselines3 import DQN, PPO, TD3
     from stable_baselines3.common.base_class import BaseAlgorithm
     from stable_baselines3.common.noise import NormalActionNoise
 except ImportError as error:
-    raise SystemExit(f"error: Stable-Baselines3 is not installed ({error}); pip install 'lightning_rl[baselines]'") from error
+    raise UserError(f"Stable-Baselines3 is not installed ({error}); pip install -e '.[baselines]'") from error
 from torch import nn
 
 from lightning_rl.envs.gym import Env, RepeatAction, make_env

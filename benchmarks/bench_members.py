@@ -1,167 +1,116 @@
-"""Speed of stacked agents: a DDQN training step of one member alone and of many, and what bounds it.
+"""Agents alone and stacked, beside Stable-Baselines3's with the same network, batch and update ratio.
 
-    OMP_NUM_THREADS=1 python benchmarks/bench_members.py [--members 1 8 48] [--steps 300] [--processes 1 2]
-
-The workload is that of the synthetic-environments paper's tuned DDQN on CartPole-v0: one hidden layer of 57 tanh units,
-batches of 199, one update per environment step. A step is all of it: acting, the environment, storing, drawing the batch,
-update, target network. One thread; times are CPU times of the process, so that other work on the machine slows them less
-than it would slow the clock on the wall. Sizes are measured in turn, several times over; the median is shown.
+A member-step is all that one decision takes: acting, environment, storing, drawing, update, target network, and for PPO its share
+of the roll-out's updates.
 """
 
 from __future__ import annotations
 
-import argparse
-import multiprocessing
-import os
-import statistics
-import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-import torch
-from rich.console import Console
-from rich.table import Table
+import baselines
+from harness import Measure, Spread, Table, cpu, in_turns, mlp_flops, number, products, tanhs
 
-from lightning_rl.agents.dqn import DDQN, DDQNConfig
-from lightning_rl.agents.training import MemberTraining, evaluate_agents
-from lightning_rl.core.config import build_config, merged_values
-from lightning_rl.envs.adapters import FUNC_ENVS
-from lightning_rl.envs.batch import FuncBatch
-from lightning_rl.envs.spec import env_spec
-from lightning_rl.nets.members import MemberMLP
-from lightning_rl.run.runtime import keep_freed_memory
-
-OBS, ACTIONS, HIDDEN, BATCH, REPLAY = 4, 2, 57, 199, 100_000
-NET = MemberMLP(OBS, (HIDDEN,), ACTIONS, "tanh")
-ROUNDS = 5
+from lightning_rl.envs.spec import EnvSpec, env_spec
+from lightning_rl.methods.registry import implementation
+from lightning_rl.run.options import RunOptions, run_config
 
 
-def make_training(members: int, seeds: list[int] | None = None) -> MemberTraining:
-    """Members that learn from the first step on and never end."""
-    seeds = seeds or list(range(members))
-    envs = FuncBatch(FUNC_ENVS["cartpole-v0"](), 200, seeds)
-    return MemberTraining(make_agent(seeds), envs, 10**4, 0.988)
+@dataclass(frozen=True)
+class Case:
+    """One agent on one task.
+
+    first: decisions until it learns. steps: decisions measured at a time. stacked: how many members. flops: of the matrix
+    products of a decision. activations: of a decision, those that take as long as the products. settings: of its config.
+    """
+
+    name: str
+    gamename: str
+    first: int
+    steps: int
+    stacked: int
+    flops: Callable[[Any, EnvSpec], float]
+    activations: Callable[[Any], int] = lambda cfg: 0
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def config(self) -> Any:
+        """Members that never end."""
+        endless = {**self.settings, "stop_rule": "none", "train_episodes": 10_000}
+        return run_config(RunOptions(self.name, self.gamename, settings=endless))
+
+    def limit(self, found: Mapping[str, Spread]) -> float:
+        """Seconds that the products and activations of a decision take at the rates of large tensors, which are LIMITS."""
+        flops = self.flops(self.config, env_spec(self.gamename))
+        return flops * found["product"].median + self.activations(self.config) * found["tanh"].median
 
 
-def make_agent(seeds: list[int]) -> DDQN:
-    """Members with the values of the config, which are the tuned ones."""
-    return DDQN(build_config(DDQNConfig, merged_values("DDQN", "cartpole-v0")), env_spec("cartpole-v0"), seeds)
+def ddqn_flops(cfg: Any, spec: EnvSpec) -> float:
+    """Three forward passes, the backward pass of one."""
+    return mlp_flops([spec.obs_size, *cfg.hidden, spec.action_size], cfg.batch_size, forwards=3, backwards=1)
 
 
-def cpu_seconds(work: Callable[[], object]) -> float:
-    """CPU time that ``work`` takes."""
-    started = time.process_time()
-    work()
-    return time.process_time() - started
+def td3_flops(cfg: Any, spec: EnvSpec) -> float:
+    """Targets, both critics; every ``policy_delay`` steps the actor through the first critic, of which only inputs are needed."""
+    actor = [spec.obs_size, *cfg.hidden, spec.action_size]
+    critic = [spec.obs_size + spec.action_size, *cfg.hidden, 1]
+    fit = mlp_flops(actor, cfg.batch_size, forwards=1) + mlp_flops(critic, cfg.batch_size, forwards=4, backwards=2)
+    improve = mlp_flops(actor, cfg.batch_size, forwards=1, backwards=1) + mlp_flops(critic, cfg.batch_size, forwards=2)
+    return fit + improve / cfg.policy_delay
 
 
-def flops_of_update() -> int:
-    """Multiplications and additions of the matrix products: three forward passes, and the backward pass of one."""
-    first, second = OBS * HIDDEN, HIDDEN * ACTIONS
-    return 2 * BATCH * (3 * (first + second) + first + 2 * second)
+def ppo_flops(cfg: Any, spec: EnvSpec) -> float:
+    """Of each decision: it is played, valued with what follows, and trained on once an epoch."""
+    actor, critic = [spec.obs_size, *cfg.hidden, spec.action_size], [spec.obs_size, *cfg.hidden, 1]
+    trained = sum(mlp_flops(sizes, 1, forwards=1, backwards=1) for sizes in (actor, critic))
+    return cfg.epochs * trained + mlp_flops(actor, 1, forwards=1) + mlp_flops(critic, 1, forwards=2)
 
 
-def bytes_of_update() -> int:
-    """Least traffic: the batch's rows, both networks, gradient and moments, each read and, where changed, written once."""
-    rows = BATCH * (2 * OBS + 3) * 4
-    return rows + 4 * NET.size * (2 + 2 + 2 + 4)
+def ddqn_tanhs(cfg: Any) -> int:
+    """Of the hidden units in the three forward passes."""
+    return 3 * cfg.batch_size * sum(cfg.hidden)
 
 
-def bounds() -> tuple[float, float]:
-    """Seconds that the matrix products and the 3 B H tanh of an update take at the rates of large tensors here."""
-    a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
-    seconds = min(cpu_seconds(lambda: a @ b) for _ in range(10))
-    x = torch.randn(1 << 18)
-    tanh = min(cpu_seconds(lambda: x.sigmoid()) for _ in range(10)) / len(x)
-    return flops_of_update() / (2 * 1024**3 / seconds), 3 * BATCH * HIDDEN * tanh
+DDQN = Case("DDQN", "cartpole-v0", 400, 100, 48, ddqn_flops, ddqn_tanhs)
+TD3 = Case("TD3", "pendulum", 280, 60, 8, td3_flops, settings={"learning_starts": 1, "replay_size": 100_000})
+PPO = Case("PPO", "cartpole", 0, 2048, 8, ppo_flops)
+LIMITS: dict[str, Measure] = {"product": products(), "tanh": tanhs()}
 
 
-def time_tests(episodes: int) -> tuple[float, float]:
-    """(mean return, CPU seconds) of ``episodes`` test episodes of each of 48 members that push to where the pole falls."""
-    agent = make_agent(list(range(48)))
-    first, last = NET.layers(agent.params.data.zero_())
-    first.weight[:, :, 0] = torch.tensor([0.05, 0.2, 1.0, 0.5])  # one unit: a weighted sum of the state
-    last.weight[:, 0, 1] = 1.0  # for pushing right
-    tests = FuncBatch(FUNC_ENVS["cartpole-v0"](), 200, list(range(48 * episodes)))
-    returns: list[float] = []
-    took = cpu_seconds(lambda: returns.append(float(evaluate_agents(agent, tests, episodes)[0].mean())))
-    return returns[0], took
+def ours(case: Case, members: int) -> Measure:
+    """Of a member-step of ``members`` in one stack."""
+    cls: Any = implementation(case.name)
+    method = cls(case.gamename, implementation=case.name, seed=0, num_seeds=members, config=vars(case.config))
+    training = method.rollouts().training
+    training.run(case.first)
+    return cpu(lambda: training.run(case.steps), case.steps * members)
 
 
-def full_memory() -> int:
-    """Bytes that the process grows by 48 members whose replay memories are full."""
-    before = resident()
-    training = make_training(48)
-    memory = training.agent.memory()
-    assert memory is not None
-    memory.data["rows"].fill_(0.1)
-    training.run(3)
-    return resident() - before
+def theirs(case: Case) -> Measure:
+    """Of a step of Stable-Baselines3's."""
+    model = baselines.MODELS[case.name](case.config, env_spec(case.gamename), 0)
+    model.learn(max(case.first, 1))
+    return cpu(lambda: model.learn(case.steps, reset_num_timesteps=False), case.steps)
 
 
-def resident() -> int:
-    """Bytes of this process in memory."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def train_shard(seeds: list[int], steps: int) -> float:
-    """Seconds on the wall for ``steps`` decisions of the members ``seeds``, after a first few."""
-    torch.set_num_threads(1)
-    keep_freed_memory()
-    training = make_training(len(seeds), seeds)
-    training.run(20)
-    started = time.perf_counter()
-    training.run(steps)
-    return time.perf_counter() - started
-
-
-def sharded(members: int, processes: int, steps: int) -> float:
-    """Member-steps a second of members dealt out to processes; what a member does does not depend on its company."""
-    shards = [list(range(members))[n::processes] for n in range(processes)]
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-        slowest = max(pool.map(train_shard, shards, [steps] * processes))
-    return members * steps / slowest
-
-
-def main() -> None:
-    """Measures and prints the table."""
-    parser = argparse.ArgumentParser(description="Speed of stacked DDQN agents.")
-    parser.add_argument("--members", type=int, nargs="+", default=[1, 8, 48])
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--processes", type=int, nargs="+", default=[1, 2])
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    keep_freed_memory()
-    trainings = {members: make_training(members) for members in arguments.members}
-    for training in trainings.values():
-        training.run(50)
-    spent: dict[int, list[float]] = {members: [] for members in trainings}
-    for _ in range(ROUNDS):
-        for members, training in trainings.items():
-            steps = max(arguments.steps // members**0.5, 20)
-            per_step = cpu_seconds(lambda training=training, steps=steps: training.run(int(steps))) / steps  # type: ignore[misc]
-            spent[members].append(per_step / members)
-    products, tanh = bounds()
-    table = Table(title=f"DDQN, {HIDDEN} units, batch {BATCH}: one training step, CPU time, one thread")
-    for heading in ("members", "ms / member-step", "member-steps / s", "times the bound"):
-        table.add_column(heading, justify="right")
-    for members, seconds in spent.items():
-        s = statistics.median(seconds)
-        table.add_row(str(members), f"{1e3 * s:.3f}", f"{1 / s:,.0f}", f"{s / (products + tanh):.1f}")
-    console = Console()
-    console.print(table)
-    console.print(f"one update: {flops_of_update():,} FLOP in matrix products, at least {bytes_of_update():,} bytes")
-    console.print(
-        f"bound: {1e6 * products:.0f} us of matrix products + {1e6 * tanh:.0f} us of tanh, at the rates of large tensors"
+def tables(quick: bool) -> Iterator[Table]:
+    """Of all cases."""
+    rows = []
+    for case in (DDQN, TD3, PPO):
+        members = 4 if quick else case.stacked
+        measures = {"alone": ours(case, 1), f"{members} stacked": ours(case, members), "Stable-Baselines3": theirs(case)}
+        found = in_turns(measures | LIMITS, 1 if quick else 7)
+        limit = case.limit(found)
+        for name in measures:
+            ratio = found["Stable-Baselines3"].median / found[name].median
+            ms, over = found[name].times(1e3), found[name].median / limit
+            rows.append([f"{case.name}, {name}", str(ms), number(ratio), number(1e3 * limit), number(over)])
+    about = (
+        "CPU ms of a member-step, all that a decision takes; one thread. DDQN: 57 tanh units, batch 199, CartPole-v0; TD3: "
+        "2 x 128, batch 256, Pendulum; PPO: 2 x 64, 10 epochs of 64, CartPole-v1; Stable-Baselines3 (its DQN is not double) with "
+        "the same. Limit: the matrix products of the updates, for DDQN also its tanh, at the rates of large tensors."
     )
-    returns, took = time_tests(10)
-    console.print(f"480 test episodes of agents that balance (mean return {returns:.0f}), in lock-step: {took:.2f} s of CPU time")
-    for count in arguments.processes:
-        rate = sharded(arguments.members[-1], count, arguments.steps)
-        console.print(f"{arguments.members[-1]} members in {count} processes: {rate:,.0f} member-steps / s on the wall")
-    console.print(f"48 members with full memories of {REPLAY:,} rows: {full_memory() / 2**20:.0f} MiB")
-
-
-if __name__ == "__main__":
-    main()
+    header = ["", "ms", "times faster than Stable-Baselines3", "limit, ms", "times the limit"]
+    yield Table("Agents, alone and stacked", about, header, rows)

@@ -1,0 +1,86 @@
+"""Runs the benchmarks and writes results/speed.md: ``make bench``, ``make bench ARGS="--quick --only members loops"``.
+
+A whole run takes about 20 minutes and wants the machine for itself. ``--quick`` shows that everything runs; its numbers,
+like those of some families alone, are printed and not kept, unless ``--out`` says where.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from importlib import metadata
+from pathlib import Path
+
+import machine
+
+from lightning_rl.core.arguments import Parser, checked_path
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.files import write_text
+from lightning_rl.core.workers import cores
+
+FAMILIES = sorted(path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py"))
+SPEED = machine.ROOT / "results" / "speed.md"
+_PACKAGES = ("torch", "pytorch-lightning", "gymnasium", "numpy", "stable-baselines3")
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def measure(family: str, quick: bool) -> str:
+    """The tables of a family, in this process; as Markdown."""
+    import torch
+
+    from lightning_rl.run.runtime import keep_freed_memory, quiet_lightning
+
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    quiet_lightning()
+    started = time.monotonic()
+    parts = [table.markdown() for table in importlib.import_module(f"bench_{family}").tables(quick)]
+    return "\n".join([*parts, f"*`--only {family}`: {time.monotonic() - started:.0f} s.*\n"])
+
+
+def heading(words: Sequence[str], load: float) -> str:
+    """Where and how all of it was measured. load: before."""
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in _PACKAGES)
+    facts = {
+        "command": " ".join(["make bench", *([f'ARGS="{" ".join(words)}"'] if words else [])]),
+        "machine": f"{machine.processor()}, {cores()} cores; {machine.vector_flags()}",
+        "load": f"{load:.1f} before, {machine.load():.1f} at the end",
+        "commit": machine.commit(), "date": time.strftime("%Y-%m-%d %H:%M"), "versions": versions,
+    }  # fmt: skip
+    about = "Medians, in brackets the quartiles. What is compared was measured in turns, in one run."
+    return "\n".join(["# Speed", "", about, "", *(f"* {name}: {value}" for name, value in facts.items()), ""])
+
+
+def main(words: Sequence[str]) -> None:
+    """See above."""
+    parser = Parser(prog="bench.py", description="Measures how fast everything is, beside what bounds it.")
+    parser.add_argument("--only", nargs="+", choices=FAMILIES, default=FAMILIES, metavar="FAMILY", help=", ".join(FAMILIES))
+    parser.add_argument("--quick", action="store_true", help="a few rounds of little work: does it run?")
+    parser.add_argument("--out", type=checked_path, help="where the tables go (default: results/speed.md, of a whole run)")
+    arguments: argparse.Namespace = parser.parse_args(words)
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    load, parts = machine.load(), []
+    for family in arguments.only:
+        importlib.import_module(f"bench_{family}")  # what one lacks is said before another has run
+    for family in arguments.only:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(1, mp_context=context) as pool:
+            parts.append(pool.submit(measure, family, arguments.quick).result())
+        print(parts[-1], flush=True)
+    whole = not arguments.quick and arguments.only == FAMILIES
+    if (out := arguments.out or (SPEED if whole else None)) is not None:
+        write_text(out, "\n".join([heading(words, load), *parts]))
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except UserError as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        sys.exit(2)
