@@ -48,7 +48,6 @@ compare $out/lowdata exp_dir/panflute-5/low-data{,-1e-4} --bin 100 --title "PanF
 compare $out/procmaze3 exp_dir/procmaze-3/default --bin 1000 --title "ProcMaze, 3 x 3" --line=-3:optimum
 compare $out/buttongrid3 exp_dir/buttongrid-3/default --bin 1000 --title "ButtonGrid, 3 x 3, 3 buttons" --line "17.5:optimum" --line "2.1:random policy"
 python trainer.py --eval_agent exp_dir/panflute-8/default/simple-model/seed_1/last.ckpt --imagine
-python benchmarks/bench_model_based.py > $out/bench.txt
 for agent in ER simple-model; do # peak memory of thirty seeds
     /usr/bin/time -f "$agent: %M kB" python trainer.py --num_workers 0 --implementation $agent --gamename procmaze --exp_name memory \
         --num_seeds 30 --set max_env_steps=200 --set steps_per_epoch=100 --set learning_starts=100

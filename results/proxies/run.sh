@@ -83,4 +83,3 @@ draw proxy-success $out/success $out/rooms.csv $out/curves_cartpole.csv:SE --tit
 judge generations $out/step_sizes_runs.csv --gamename emptyroom22 --runs 48 --seed 100 --set max_epochs=20 \
     --draw "step_size={log: [0.03, 5.0]}" --draw "score_transform={choice: [linear, nes_unnormalised, all_better_max, all_better_sum]}"
 draw step-sizes $out/step_sizes $out/step_sizes_runs.csv
-python benchmarks/bench_bilevel.py --steps 1000
