@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from importlib import metadata
 from pathlib import Path
 
 import machine
@@ -26,7 +25,6 @@ from lightning_rl.core.workers import cores
 
 FAMILIES = sorted(path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py"))
 SPEED = machine.ROOT / "results" / "speed.md"
-_PACKAGES = ("torch", "pytorch-lightning", "gymnasium", "numpy", "stable-baselines3")
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -46,12 +44,11 @@ def measure(family: str, quick: bool) -> str:
 
 def heading(words: Sequence[str], load: float) -> str:
     """Where and how all of it was measured. load: before."""
-    versions = ", ".join(f"{name} {metadata.version(name)}" for name in _PACKAGES)
     facts = {
         "command": " ".join(["make bench", *([f'ARGS="{" ".join(words)}"'] if words else [])]),
         "machine": f"{machine.processor()}, {cores()} cores; {machine.vector_flags()}",
         "load": f"{load:.1f} before, {machine.load():.1f} at the end",
-        "commit": machine.commit(), "date": time.strftime("%Y-%m-%d %H:%M"), "versions": versions,
+        "commit": machine.commit(), "date": time.strftime("%Y-%m-%d %H:%M"), "versions": machine.versions(),
     }  # fmt: skip
     about = "Medians, in brackets the quartiles. What is compared was measured in turns, in one run."
     return "\n".join(["# Speed", "", about, "", *(f"* {name}: {value}" for name, value in facts.items()), ""])

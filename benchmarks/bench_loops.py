@@ -56,6 +56,9 @@ class ChainedFlights(gymnasium.Wrapper[Any, Any, Any, Any]):
         return obs, reward, False, False, info
 
 
+register_env(CHAINED, ChainedFlights, horizon=500, max_return=320.0)
+
+
 @dataclass(frozen=True)
 class Loop:
     """A run to be timed. skip: its first epochs, with the warm-up and the start of the workers."""
@@ -126,7 +129,7 @@ def replay(gamename: str, flights: Sequence[Flight]) -> float:
 
 def bare(gamename: str, flights: Sequence[Flight]) -> float:
     """Seconds for a step of one bare simulator on each core, together."""
-    with multiprocessing.get_context("fork").Pool(cores()) as pool:
+    with multiprocessing.Pool(cores()) as pool:
         return 1 / sum(pool.map(functools.partial(replay, gamename), [flights] * cores(), chunksize=1))
 
 
@@ -171,7 +174,6 @@ def measured(every: Sequence[Loop], rounds: int) -> dict[str, dict[str, Spread]]
 
 def tables(quick: bool) -> Iterator[Table]:
     """Of all loops."""
-    register_env(CHAINED, ChainedFlights, horizon=500, max_return=320.0)
     prepare_process()
     every = loops(quick)
     found = measured(every, 1 if quick else 5)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import baselines
-from harness import Measure, Spread, Table, cpu, in_turns, mlp_flops, number, products, tanhs
+from harness import Measure, Spread, Table, copies, cpu, in_turns, mlp_flops, mlp_size, number, products, tanhs
 
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.methods.registry import implementation
@@ -19,11 +19,19 @@ from lightning_rl.run.options import RunOptions, run_config
 
 
 @dataclass(frozen=True)
+class Needs:
+    """What a decision cannot do without: operations of matrix products, tanhs, bytes that are read or written."""
+
+    flops: float
+    bytes: float
+    tanhs: float = 0.0
+
+
+@dataclass(frozen=True)
 class Case:
     """One agent on one task.
 
-    first: decisions until it learns. steps: decisions measured at a time. stacked: how many members. flops: of the matrix
-    products of a decision. activations: of a decision, those that take as long as the products. settings: of its config.
+    first: decisions until it learns. steps: decisions measured at a time. stacked: how many members. settings: of its config.
     """
 
     name: str
@@ -31,8 +39,7 @@ class Case:
     first: int
     steps: int
     stacked: int
-    flops: Callable[[Any, EnvSpec], float]
-    activations: Callable[[Any], int] = lambda cfg: 0
+    needs: Callable[[Any, EnvSpec], Needs]
     settings: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -42,41 +49,50 @@ class Case:
         return run_config(RunOptions(self.name, self.gamename, settings=endless))
 
     def limit(self, found: Mapping[str, Spread]) -> float:
-        """Seconds that the products and activations of a decision take at the rates of large tensors, which are LIMITS."""
-        flops = self.flops(self.config, env_spec(self.gamename))
-        return flops * found["product"].median + self.activations(self.config) * found["tanh"].median
+        """Seconds of a decision at the rates of large tensors, of which ``LIMITS`` are the measures."""
+        needs = self.needs(self.config, env_spec(self.gamename))
+        computing = needs.flops * found["product"].median + needs.tanhs * found["tanh"].median
+        return max(computing, needs.bytes * found["copy"].median)
 
 
-def ddqn_flops(cfg: Any, spec: EnvSpec) -> float:
+def trained_bytes(size: int, target: bool = True) -> int:
+    """Of an update of so many parameters: they, their gradient, two moments and perhaps a target are read and written."""
+    return 2 * 4 * size * (4 + target)
+
+
+def ddqn_needs(cfg: Any, spec: EnvSpec) -> Needs:
     """Three forward passes, the backward pass of one."""
-    return mlp_flops([spec.obs_size, *cfg.hidden, spec.action_size], cfg.batch_size, forwards=3, backwards=1)
+    sizes = [spec.obs_size, *cfg.hidden, spec.action_size]
+    flops = mlp_flops(sizes, cfg.batch_size, forwards=3, backwards=1)
+    rows = 4 * cfg.batch_size * (2 * spec.obs_size + 3)
+    return Needs(flops, rows + trained_bytes(mlp_size(sizes)), 3 * cfg.batch_size * sum(cfg.hidden))
 
 
-def td3_flops(cfg: Any, spec: EnvSpec) -> float:
-    """Targets, both critics; every ``policy_delay`` steps the actor through the first critic, of which only inputs are needed."""
+def td3_needs(cfg: Any, spec: EnvSpec) -> Needs:
+    """Targets and both critics; every ``policy_delay`` steps the actor through the first critic, of which inputs suffice."""
     actor = [spec.obs_size, *cfg.hidden, spec.action_size]
     critic = [spec.obs_size + spec.action_size, *cfg.hidden, 1]
     fit = mlp_flops(actor, cfg.batch_size, forwards=1) + mlp_flops(critic, cfg.batch_size, forwards=4, backwards=2)
     improve = mlp_flops(actor, cfg.batch_size, forwards=1, backwards=1) + mlp_flops(critic, cfg.batch_size, forwards=2)
-    return fit + improve / cfg.policy_delay
+    rows = 4 * cfg.batch_size * (2 * spec.obs_size + spec.action_size + 2)
+    weights = trained_bytes(2 * mlp_size(critic)) + trained_bytes(mlp_size(actor)) / cfg.policy_delay
+    return Needs(fit + improve / cfg.policy_delay, rows + weights)
 
 
-def ppo_flops(cfg: Any, spec: EnvSpec) -> float:
-    """Of each decision: it is played, valued with what follows, and trained on once an epoch."""
+def ppo_needs(cfg: Any, spec: EnvSpec) -> Needs:
+    """A decision is played, valued with what follows, and trained on once an epoch."""
     actor, critic = [spec.obs_size, *cfg.hidden, spec.action_size], [spec.obs_size, *cfg.hidden, 1]
     trained = sum(mlp_flops(sizes, 1, forwards=1, backwards=1) for sizes in (actor, critic))
-    return cfg.epochs * trained + mlp_flops(actor, 1, forwards=1) + mlp_flops(critic, 1, forwards=2)
+    flops = cfg.epochs * trained + mlp_flops(actor, 1, forwards=1) + mlp_flops(critic, 1, forwards=2)
+    updates = cfg.epochs / (cfg.batch_size or cfg.rollout_steps)
+    rows = 4 * cfg.epochs * (spec.obs_size + 4)
+    return Needs(flops, rows + updates * trained_bytes(mlp_size(actor) + mlp_size(critic), target=False))
 
 
-def ddqn_tanhs(cfg: Any) -> int:
-    """Of the hidden units in the three forward passes."""
-    return 3 * cfg.batch_size * sum(cfg.hidden)
-
-
-DDQN = Case("DDQN", "cartpole-v0", 400, 100, 48, ddqn_flops, ddqn_tanhs)
-TD3 = Case("TD3", "pendulum", 280, 60, 8, td3_flops, settings={"learning_starts": 1, "replay_size": 100_000})
-PPO = Case("PPO", "cartpole", 0, 2048, 8, ppo_flops)
-LIMITS: dict[str, Measure] = {"product": products(), "tanh": tanhs()}
+DDQN = Case("DDQN", "cartpole-v0", 400, 100, 48, ddqn_needs)
+TD3 = Case("TD3", "pendulum", 280, 60, 8, td3_needs, {"learning_starts": 1, "replay_size": 100_000})
+PPO = Case("PPO", "cartpole", 0, 2048, 8, ppo_needs)
+LIMITS: dict[str, Measure] = {"product": products(), "tanh": tanhs(), "copy": copies()}
 
 
 def ours(case: Case, members: int) -> Measure:
@@ -95,6 +111,12 @@ def theirs(case: Case) -> Measure:
     return cpu(lambda: model.learn(case.steps, reset_num_timesteps=False), case.steps)
 
 
+def rates(found: Mapping[str, Spread]) -> str:
+    """What the machine does in a second, in words."""
+    gflops, gigabytes = (1e-9 / found[name].median for name in ("product", "copy"))
+    return f"{gflops:.0f} GFLOP/s and {gigabytes:.1f} GB/s here"
+
+
 def tables(quick: bool) -> Iterator[Table]:
     """Of all cases."""
     rows = []
@@ -110,7 +132,8 @@ def tables(quick: bool) -> Iterator[Table]:
     about = (
         "CPU ms of a member-step, all that a decision takes; one thread. DDQN: 57 tanh units, batch 199, CartPole-v0; TD3: "
         "2 x 128, batch 256, Pendulum; PPO: 2 x 64, 10 epochs of 64, CartPole-v1; Stable-Baselines3 (its DQN is not double) with "
-        "the same. Limit: the matrix products of the updates, for DDQN also its tanh, at the rates of large tensors."
+        "the same. Limit: the matrix products of the updates and DDQN's tanh, or the bytes of batches, weights, gradients and "
+        f"moments, whichever takes longer at the rates of large tensors ({rates(found)})."
     )
     header = ["", "ms", "times faster than Stable-Baselines3", "limit, ms", "times the limit"]
     yield Table("Agents, alone and stacked", about, header, rows)

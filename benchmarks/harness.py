@@ -114,6 +114,17 @@ def tanhs() -> Measure:
     return cpu(work, 20 * len(x))
 
 
+def copies() -> Measure:
+    """CPU seconds for a byte that is read or written, in a tensor far larger than the caches."""
+    source, target = torch.ones(1 << 25), torch.empty(1 << 25)
+    return cpu(lambda: target.copy_(source), 2 * 4 * len(source))
+
+
+def mlp_size(sizes: Sequence[int]) -> int:
+    """Parameters of a network with layers ``sizes``, inputs and outputs included."""
+    return sum((inputs + 1) * outputs for inputs, outputs in itertools.pairwise(sizes))
+
+
 def mlp_flops(sizes: Sequence[int], batch: int, forwards: int = 0, backwards: int = 0) -> int:
     """Floating-point operations of the matrix products of a network with layers ``sizes``, inputs and outputs included.
 

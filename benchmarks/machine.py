@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from importlib import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+_PACKAGES = ("torch", "pytorch-lightning", "gymnasium", "numpy", "stable-baselines3")
 _VECTORS = ("avx2", "fma", "avx512f", "avx512_bf16", "amx_tile")
 
 
@@ -33,6 +35,13 @@ def _cpuinfo(key: str) -> str:
 def load() -> float:
     """How many processes wanted a core in the last minute, on average."""
     return os.getloadavg()[0]
+
+
+def versions() -> str:
+    """Of Python and of the packages that speed depends on, as far as they are installed."""
+    installed = {each.name.lower(): each.version for each in metadata.distributions()}
+    found = [f"{name} {installed[name]}" for name in _PACKAGES if name in installed]
+    return ", ".join([f"Python {platform.python_version()}", *found])
 
 
 def commit() -> str:
