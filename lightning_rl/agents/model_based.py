@@ -32,6 +32,7 @@ from lightning_rl.nets.members import Layers, MemberMLP
 from lightning_rl.nets.world_models import (
     CategoricalLatent,
     GaussianLatent,
+    Latent,
     LatentModel,
     LossWeights,
     RealSteps,
@@ -133,9 +134,9 @@ class TrainedBlock(MemberModule):
 
     def __init__(self, net: MemberMLP | WorldModel, generators: Sequence[torch.Generator], rate: float, cfg: ModelBasedConfig):
         super().__init__()
-        self.net, self.params = net, nn.Parameter(net.init(generators))
+        self.params = nn.Parameter(net.init(generators))
+        self._layers: Callable[[Tensor], Any] = net.kept_layers if isinstance(net, MemberMLP) else net.layers
         self.adam = MemberAdam(self.params, rate, (cfg.betas[0], cfg.betas[1]), cfg.adam_eps, cfg.weight_decay)
-        self._views: dict[str, tuple[int, Any]] = {}
 
     def optimizers(self) -> list[Any]:
         return [self.adam]
@@ -143,21 +144,14 @@ class TrainedBlock(MemberModule):
     @property
     def layers(self) -> Any:
         """The layers of the parameters."""
-        return self._view("params", self.params.detach())
+        return self._layers(self.params)
 
     @property
     def gradient(self) -> Any:
         """The layers of the gradient."""
         if self.params.grad is None:
             self.params.grad = torch.zeros_like(self.params)
-        return self._view("gradient", self.params.grad)
-
-    def _view(self, name: str, block: Tensor) -> Any:
-        """Views are made once, or again where the block has moved."""
-        place = block.data_ptr()
-        if name not in self._views or self._views[name][0] != place:
-            self._views[name] = place, self.net.layers(block)
-        return self._views[name][1]
+        return self._layers(self.params.grad)
 
 
 class Replay(MemberModule):
@@ -299,7 +293,7 @@ class ModelRollouts(Replay):
 
     def fit(self, sample: RealSteps, number: int, *optimizers: Any) -> None:
         codes = self._codes.at(number)[:, 0]
-        self.losses += self.model.gradient(self.weights.layers, sample, codes, self.cfg, self.weights.gradient).T
+        self.losses.add_(self.model.gradient(self.weights.layers, sample, codes, self.cfg, self.weights.gradient).T)
         optimizers[0].step()
 
     def batch(self, values: RecordedPass, number: int, sample: RealSteps) -> UpdateBatch:
@@ -332,24 +326,20 @@ def simple_model(cfg: ModelBasedConfig, env: FuncEnv) -> WorldModel:
     return SimpleModel(env.obs_size, env.action_size, cfg.hidden, cfg.activation, sample_bits)
 
 
-def categorical_model(cfg: ModelBasedConfig, env: FuncEnv) -> WorldModel:
-    """A model of categorical latents."""
-    latent = CategoricalLatent(cfg.variables, cfg.classes)
-    return LatentModel(env.obs_size, env.action_size, cfg.hidden, cfg.activation, latent)
+def latent_model(make_latent: Callable[[ModelBasedConfig], Latent], cfg: ModelBasedConfig, env: FuncEnv) -> WorldModel:
+    """A model of latents."""
+    return LatentModel(env.obs_size, env.action_size, cfg.hidden, cfg.activation, make_latent(cfg))
 
 
-def gaussian_model(cfg: ModelBasedConfig, env: FuncEnv) -> WorldModel:
-    """A model of Gaussian latents."""
-    latent = GaussianLatent(cfg.variables, cfg.std, cfg.min_std)
-    return LatentModel(env.obs_size, env.action_size, cfg.hidden, cfg.activation, latent)
-
-
+MODELS: dict[str, Callable[[ModelBasedConfig, FuncEnv], WorldModel]] = {
+    "simple": simple_model,
+    "categorical": functools.partial(latent_model, lambda cfg: CategoricalLatent(cfg.variables, cfg.classes)),
+    "gaussian": functools.partial(latent_model, lambda cfg: GaussianLatent(cfg.variables, cfg.std, cfg.min_std)),
+}
 SOURCES: dict[str, Callable[[ModelBasedConfig, FuncEnv, SeededMembers], Replay]] = {
     "replay": Replay,
     "environment": EnvironmentRollouts,
-    "simple": functools.partial(ModelRollouts, simple_model),
-    "categorical": functools.partial(ModelRollouts, categorical_model),
-    "gaussian": functools.partial(ModelRollouts, gaussian_model),
+    **{kind: functools.partial(ModelRollouts, make) for kind, make in MODELS.items()},
 }
 """Where the transitions of an update come from, by ``transitions``."""
 
@@ -402,8 +392,9 @@ class ModelBasedDQN(SeededMembers):
             return
         if step % cfg.target_interval == 0:
             self.target.data.copy_(self.online.params.data)
-        for _ in range(cfg.updates_per_step):
-            self.update(self.num_updates, optimizers)
+        first = (step - cfg.learning_starts) * cfg.updates_per_step  # asking the optimizer would wait for the device
+        for number in range(first, first + cfg.updates_per_step):
+            self.update(number, optimizers)
 
     @torch.no_grad()
     def update(self, number: int, optimizers: Sequence[Any]) -> None:
@@ -428,7 +419,7 @@ class ModelBasedDQN(SeededMembers):
         index = batch.action.unsqueeze(-1)
         error = batch.q.gather(-1, index).squeeze(-1) - target
         weighted = error if batch.weight is None else batch.weight * error
-        self.losses += (weighted * error).mean(-1)
+        self.losses.add_((weighted * error).mean(-1))
         grad = torch.zeros_like(batch.q).scatter_(-1, index, weighted.unsqueeze(-1) * (2 / error.shape[-1]))
         values.gradient(grad, self.online.gradient)
 

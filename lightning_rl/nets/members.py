@@ -191,7 +191,7 @@ class MemberMLP:
             found[piece.layer][piece.name] = columns.view(len(params), *piece.shape)
         return tuple(Layer(**each, weight_t=each["weight"].mT, bias_t=each["bias"].mT) for each in found)
 
-    def _kept_layers(self, params: Tensor) -> Layers:
+    def kept_layers(self, params: Tensor) -> Layers:
         """``layers`` without a gradient, made once for the blocks used last: views cost more than the products of a small net."""
         key = (self, params.data_ptr(), params.shape, params.stride(0), params.dtype, params.device)
         if key not in _KEPT:
@@ -204,16 +204,16 @@ class MemberMLP:
         """Member ``n`` applied to its own inputs: params ``[N, D]``, x ``[N, B, in_size]`` -> ``[N, B, out_size]``."""
         if torch.is_grad_enabled() and (params.requires_grad or x.requires_grad):
             return cast(Tensor, _MLPFunction.apply(params, x, self))
-        return self.forward(self._kept_layers(params), x)[0]
+        return self.forward(self.kept_layers(params), x)[0]
 
     @torch.no_grad()
     def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, Pullback]:
         """The output, and what turns the gradient to it into those to params and to x (vector-Jacobian product)."""
-        layers = self._kept_layers(params)
+        layers = self.kept_layers(params)
         out, saved = self.forward(layers, x)
 
         def pullback(grad: Tensor, into: Tensor, want_x: bool = False) -> Tensor | None:
-            return self.backward(layers, saved, grad, self._kept_layers(into), want_x)
+            return self.backward(layers, saved, grad, self.kept_layers(into), want_x)
 
         return out, pullback
 
@@ -340,7 +340,7 @@ class _MLPFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, params: Tensor, x: Tensor, net: MemberMLP) -> Tensor:
-        out, saved = net.forward(net._kept_layers(params), x)
+        out, saved = net.forward(net.kept_layers(params), x)
         ctx.net = net
         ctx.save_for_backward(params, *saved)
         return out
@@ -352,7 +352,7 @@ class _MLPFunction(torch.autograd.Function):
         want_params, want_x, _ = ctx.needs_input_grad
         to_params = torch.empty_like(params) if want_params else None
         into = None if to_params is None else ctx.net.layers(to_params)
-        return to_params, ctx.net.backward(ctx.net._kept_layers(params), saved, grads[0], into, want_x), None
+        return to_params, ctx.net.backward(ctx.net.kept_layers(params), saved, grads[0], into, want_x), None
 
 
 def _linear(layer: Layer, x: Tensor, scale: float, rows: bool) -> Tensor:

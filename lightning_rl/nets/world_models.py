@@ -139,6 +139,9 @@ class GaussianLatent:
         return kl, to_output, torch.cat([by[2], by[3] * prior_slope], dim=-1)
 
 
+Latent = CategoricalLatent | GaussianLatent
+
+
 class WorldModel(ABC):
     """A model of an environment whose observations are bits.
 
@@ -169,9 +172,9 @@ class WorldModel(ABC):
         return torch.cat([net.init(generators) for net in self.nets], dim=1)
 
     def layers(self, params: Tensor) -> list[Layers]:
-        """The layers of each network in ``params`` ``[N, D]``, as views."""
+        """The layers of each network in ``params`` ``[N, D]``, as views without a gradient."""
         pieces = params.split([net.size for net in self.nets], dim=1)
-        return [net.layers(piece) for net, piece in zip(self.nets, pieces, strict=True)]
+        return [net.kept_layers(piece) for net, piece in zip(self.nets, pieces, strict=True)]
 
     def _run(self, number: int, layers: Sequence[Layers], x: Tensor) -> Tensor:
         return self.nets[number].forward(layers[number], x)[0]
@@ -272,8 +275,7 @@ class LatentModel(WorldModel):
     outcome_nets = (2, 3)
 
     def __init__(
-        self, obs_size: int, action_size: int, hidden: Sequence[int], activation: ActivationName,
-        latent: CategoricalLatent | GaussianLatent,
+        self, obs_size: int, action_size: int, hidden: Sequence[int], activation: ActivationName, latent: Latent,
     ):  # fmt: skip
         z, out, joined = latent.size, latent.output_size, latent.size + action_size
         # Encoder, dynamics, reward, continuation, decoder.

@@ -39,7 +39,8 @@ def setting(model, members=2, batch=5, seed=0):
 
 def by_autograd(params, model):
     """Runs the model's networks with parameters that autograd knows."""
-    layers = model.layers(params)
+    pieces = params.split([net.size for net in model.nets], dim=1)
+    layers = [net.layers(piece) for net, piece in zip(model.nets, pieces, strict=True)]
 
     def run(number, x):
         for layer in layers[number][:-1]:
