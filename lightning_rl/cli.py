@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from lightning_rl import __version__
+from lightning_rl import __version__, flags
 from lightning_rl.core.arguments import Parser, list_commands
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.config import check_key, keys, merged_values, parse_settings, read_settings
@@ -23,19 +23,7 @@ from lightning_rl.core.errors import UserError, disk_full, user_message
 from lightning_rl.core.gamenames import folder_name, named_game, unknown_gamename
 from lightning_rl.core.limits import SEED, shown
 from lightning_rl.core.workers import cores
-from lightning_rl.flags import (
-    EVAL,
-    FIGURE,
-    FINAL_EVAL_EPISODES,
-    IMAGINE,
-    IMAGINED_EPISODES,
-    REPRODUCE,
-    SUMMARIES,
-    SWEEP_EPISODES,
-    TRAIN,
-    TUNE,
-    parse,
-)  # fmt: skip
+from lightning_rl.flags import EVAL, FIGURE, IMAGINE, REPRODUCE, SUMMARIES, TRAIN, TUNE, parse
 from lightning_rl.run.state import check_folder_names, checkpoint_at
 from lightning_rl.tools import TOOLS, use
 
@@ -87,9 +75,9 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
     prepare_process()
     if (swept := parse_sweep(arguments.eval_command)) is not None:
-        print_sweep(sweep(path, arguments.eval_episodes or SWEEP_EPISODES, num_workers, *swept, force=arguments.force))
+        print_sweep(sweep(path, arguments.eval_episodes or flags.SWEEP_EPISODES, num_workers, *swept, force=arguments.force))
     else:
-        episodes = arguments.eval_episodes or FINAL_EVAL_EPISODES
+        episodes = arguments.eval_episodes or flags.FINAL_EVAL_EPISODES
         print_report(evaluate_checkpoint(path, episodes, arguments.eval_command, num_workers, arguments.force))
     return 0
 
@@ -101,7 +89,7 @@ def _imagine(arguments: argparse.Namespace) -> int:
     from lightning_rl.run.runtime import prepare_process
 
     prepare_process()
-    print_imagination(imagine(path, arguments.eval_episodes or IMAGINED_EPISODES, arguments.force))
+    print_imagination(imagine(path, arguments.eval_episodes or flags.IMAGINED_EPISODES, arguments.force))
     return 0
 
 
@@ -156,13 +144,12 @@ def _num_workers(arguments: argparse.Namespace) -> int:
     return 1 if value is None else int(value)
 
 
-def with_flags(settings: Mapping[str, Any], flags: Mapping[str, tuple[str, Any]]) -> dict[str, Any]:
-    """``--set`` with the flags that mean the same, ``{flag: (key, value)}``; UserError where the two contradict each other."""
+def with_flags(settings: Mapping[str, Any], meant: Mapping[str, tuple[str, Any]]) -> dict[str, Any]:
+    """``--set`` with the flags that mean the same, ``{flag: (key, value or None)}``; UserError where both say something else."""
     merged = dict(settings)
-    for flag, (key, value) in flags.items():
-        if key in merged and merged[key] != value:
+    for flag, (key, value) in meant.items():
+        if value is not None and merged.setdefault(key, value) != value:
             raise UserError(f"{flag} contradicts --set {key}={shown(merged[key])}; leave one of them out")
-        merged[key] = value
     return merged
 
 
@@ -176,14 +163,12 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
     """The options of a training run, checked as far as that goes without the packages that train."""
     found = entry(arguments.implementation)
     method, known = found.name, keys(found)
-    flags = {f"--{key}": (key, getattr(arguments, key)) for key in ("max_epochs", "eval_episodes")}
+    meant = {f"--{key}": (key, getattr(arguments, key)) for key in ("max_epochs", "eval_episodes")}
     if arguments.no_expo_weighting:
         if "weights" not in known:
             raise UserError(f"--no_expo_weighting: {method} has no exponential weights; leave it out")
-        flags["--no_expo_weighting"] = ("weights", "none")
-    settings = with_flags(
-        parse_settings(arguments.settings), {flag: (key, value) for flag, (key, value) in flags.items() if value is not None}
-    )
+        meant["--no_expo_weighting"] = ("weights", "none")
+    settings = with_flags(parse_settings(arguments.settings), meant)
     for key in settings:
         check_key("--set", key, known)
     merged_values(method, arguments.gamename, arguments.preset)  # so that an unknown preset is refused at once
@@ -199,27 +184,12 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
     _say(f"{method} on {arguments.gamename}, {seeds}, accelerator {arguments.accelerator}, {helpers}: {folder}")
     from lightning_rl.run.options import RunOptions
 
-    return RunOptions(
-        implementation=method,
-        gamename=arguments.gamename,
-        exp_name=arguments.exp_name,
-        seed=arguments.seed,
-        num_seeds=arguments.num_seeds,
-        preset=arguments.preset,
-        num_workers=arguments.num_workers,
-        logdir=arguments.logdir,
-        config=config,
-        settings=settings,
-        accelerator=arguments.accelerator,
-        executor=arguments.executor,
-        ray_address=arguments.ray_address,
-        checkpoint=not arguments.no_checkpoint,
-        recording_epoch_interval=arguments.recording_epoch_interval,
-        reload=reload,
-        resume=arguments.resume,
-        stop_return=arguments.stop_return,
-        stop_evaluations=arguments.stop_evaluations,
-    )
+    same = {field.name for field in dataclasses.fields(RunOptions)} & vars(arguments).keys()
+    made = {
+        "implementation": method, "config": config, "settings": settings, "reload": reload,
+        "checkpoint": not arguments.no_checkpoint,
+    }  # fmt: skip
+    return RunOptions(**{name: getattr(arguments, name) for name in same} | made)
 
 
 def _thread_failed(failure: threading.ExceptHookArgs) -> None:

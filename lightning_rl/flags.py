@@ -102,139 +102,132 @@ def _flag(name: str, modes: tuple[str, ...], help: str, words: Mapping[str, str]
     return Flag(name, modes, {**options, "help": help}, words or {})
 
 
-_RUN_FLAGS = (
-    _flag(
-        "--implementation", RUN, "method (default UDRL): {entries}; for short: {aliases}", default="UDRL", metavar="NAME"
+GROUPS: dict[str, tuple[Flag, ...]] = {
+    "claims": (
+        _flag("--ids", (REPRODUCE,), "claims (default: all)", {REPRODUCE: "ids"}, nargs="*", default=[], metavar="CLAIM"),
+        _flag("--list", (REPRODUCE,), "show the claims and how far each is; nothing is run", action="store_true"),
+        _flag(
+            "--jobs", (REPRODUCE,), "runs at once (default: as many as cores)", type=_process_count, default=cores(),
+            metavar="N",
+        ),
+        _flag("--verify", (REPRODUCE,), "run the first epochs of a claim again and compare with its curve", metavar="CLAIM"),
+        _flag("--ledger", (REPRODUCE,), "build docs/results.md from what is there; nothing is run", action="store_true"),
+        _flag("--smoke", (REPRODUCE,), "one seed of each with a tiny budget, in a temporary folder", action="store_true"),
     ),
-    _flag(
-        "--gamename", RUN, "environment (default lunarlander): {games}; or any Gymnasium id, or my_package:MyEnv-v0",
-        default="lunarlander", metavar="NAME",
+    "what to run": (
+        _flag("--implementation", RUN, "method (default UDRL): {entries}; for short: {aliases}", default="UDRL", metavar="NAME"),
+        _flag(
+            "--gamename", RUN, "environment (default lunarlander): {games}; or any Gymnasium id, or my_package:MyEnv-v0",
+            default="lunarlander", metavar="NAME",
+        ),
+        _flag("--exp_name", RUN, "folder of the experiment (default: default)", default="default", metavar="NAME"),
+        _flag("--seed", RUN, "seed of the run (default 25)", type=whole(0, SEED), default=25, metavar="N"),
+        _flag(
+            "--num_seeds", (TRAIN,),
+            "agents only: train the seeds SEED .. SEED+N-1 at once, one folder each; same results as alone up to rounding "
+            "(default 1)",
+            type=whole(1, SEEDS), default=1, metavar="N",
+        ),
+        _flag("--preset", RUN, "a block under presets: in the method's config, e.g. a paper's own values", metavar="NAME"),
+        _flag("--max_epochs", RUN, "same as --set max_epochs=N", type=count, metavar="N"),
+        _flag(
+            "--stop_return", (TRAIN,), "stop when the mean return of an evaluation (actions sampled) is R or more", type=number,
+            metavar="R",
+        ),
+        _flag("--stop_evaluations", (TRAIN,), "... of N evaluations in a row (default 1)", type=count, default=1, metavar="N"),
+        _flag(
+            "--set", RUN, "override a key of the config; repeatable", dest="settings", action="append", default=[],
+            metavar="KEY=VALUE",
+        ),
+        _flag(
+            "--config", RUN, "keys of the config from a run's config.yaml or a search's best.yaml", type=checked_path,
+            metavar="YAML",
+        ),
+        _flag("--no_expo_weighting", RUN, "same as --set weights=none (UDRL, RCP-R and RCP-A)", action="store_true"),
     ),
-    _flag("--exp_name", RUN, "folder of the experiment (default: default)", default="default", metavar="NAME"),
-    _flag("--seed", RUN, "seed of the run (default 25)", type=whole(0, SEED), default=25, metavar="N"),
-    _flag(
-        "--num_seeds", (TRAIN,),
-        "agents only: train the seeds SEED .. SEED+N-1 at once, one folder each; same results as alone up to rounding "
-        "(default 1)",
-        type=whole(1, SEEDS), default=1, metavar="N",
+    "where and how": (
+        _flag(
+            "--logdir", RUN, "root of all results (default exp_dir)", type=checked_path, default=Path("exp_dir"), metavar="DIR",
+        ),
+        _flag(
+            "--num_workers", (*RUN, EVAL),
+            "roll-out processes, or those that evaluate a population; 0: none besides this one; same results (default 1; of a "
+            "search those of each trial, default 0)",
+            type=non_negative, metavar="N",
+        ),
+        _flag(
+            "--num_processes", (TRAIN,),
+            "train the seeds of --num_seeds in N groups, a process each; same results up to rounding (default 1)",
+            type=_process_count, default=1, metavar="N",
+        ),
+        _flag(
+            "--accelerator", RUN,
+            "where networks train (default cpu, the fastest for small ones); auto: a GPU if there is one and the method can use "
+            "it: UDRL, RCP and policy gradients; all others train on the CPU",
+            choices=("cpu", "gpu", "auto"), default="cpu",
+        ),
+        _flag(
+            "--executor", (*RUN, REPRODUCE),
+            "where SE and RN evaluate their populations, or the runs of reproduce are; same results up to rounding: serial in "
+            "processes here, ray on a cluster",
+            choices=EXECUTORS, default="serial",
+        ),
+        _flag("--ray_address", (*RUN, REPRODUCE), "of a running Ray cluster (default: one is started here)", metavar="HOST:PORT"),
     ),
-    _flag("--preset", RUN, "a block under presets: in the method's config, e.g. a paper's own values", metavar="NAME"),
-    _flag("--max_epochs", RUN, "same as --set max_epochs=N", type=count, metavar="N"),
-    _flag(
-        "--stop_return", (TRAIN,), "stop when the mean return of an evaluation (actions sampled) is R or more", type=number,
-        metavar="R",
+    "checkpoints and recordings": (
+        _flag("--resume", RUN, "go on from last.ckpt in the run directory, or start if there is none", action="store_true"),
+        _flag("--reload", RUN, "start a new run from the weights of a checkpoint", type=checked_path, metavar="CKPT"),
+        _flag("--no_checkpoint", (TRAIN,), "write no checkpoints", action="store_true"),
+        _flag(
+            "--recording_epoch_interval", RUN, "film the policy every N epochs (default -1: never)", type=_interval, default=-1,
+            metavar="N",
+        ),
     ),
-    _flag(
-        "--stop_evaluations", (TRAIN,), "... of N evaluations in a row (default 1)", type=count, default=1, metavar="N"
+    "hyper-parameter search": (
+        _flag(
+            "--use_tune", (TUNE,), "search with Ray Tune, as the tune: block of the method's config says; see --resume",
+            {"tune": ""}, action="store_true",
+        ),
+        _flag(
+            "--tune", (TUNE,),
+            "override a key of the tune: block: algorithm=asha|bohb|optuna, trials, seeds, budget, reports, search; repeatable",
+            dest="tune_settings", action="append", default=[], metavar="KEY=VALUE",
+        ),
     ),
-    _flag(
-        "--set", RUN, "override a key of the config; repeatable",
-        dest="settings", action="append", default=[], metavar="KEY=VALUE",
+    "evaluation": (
+        _flag(
+            "--eval_agent", (EVAL, IMAGINE),
+            "evaluate a checkpoint, or that of a run directory: table, evaluation.json and a film beside it",
+            {"eval": "eval_agent"}, type=checked_path, metavar="CKPT",
+        ),
+        _flag(
+            "--eval_episodes", (*RUN, EVAL, IMAGINE),
+            f"episodes per mode (default {FINAL_EVAL_EPISODES}; in training: of the config)", {"eval": "--episodes"},
+            type=whole(1, EPISODES), metavar="N",
+        ),
+        _flag(
+            "--eval_command", (EVAL,),
+            "command to play, e.g. return=250,horizon=300 or advantage=1.5, or 'sweep' (or sweep=LOW:HIGH) for a table and "
+            "picture of obtained against commanded (default: the checkpoint's)",
+            {"eval": "--command"}, metavar="NAME=VALUE,...",
+        ),
+        _flag(
+            "--imagine", (IMAGINE,),
+            "of model-based checkpoints: the model's roll-outs beside the real ones, as a picture, and the error of each step",
+            action="store_true",
+        ),
+        _flag(
+            "--force", (EVAL, IMAGINE), "overwrite files beside the checkpoint even if another program wrote them",
+            action="store_true",
+        ),
     ),
-    _flag(
-        "--config", RUN, "keys of the config from a run's config.yaml or a search's best.yaml", type=checked_path, metavar="YAML"
+    "figures": (
+        _flag(
+            "--figure", (FIGURE,), "draw a figure instead: the same as lightning-rl figures NAME ...", nargs=argparse.REMAINDER,
+            metavar="NAME ...",
+        ),
     ),
-    _flag("--no_expo_weighting", RUN, "same as --set weights=none (UDRL, RCP-R and RCP-A)", action="store_true"),
-)  # fmt: skip
-_PLACE_FLAGS = (
-    _flag(
-        "--logdir", RUN, "root of all results (default exp_dir)", type=checked_path, default=Path("exp_dir"), metavar="DIR"
-    ),
-    _flag(
-        "--num_workers", (*RUN, EVAL),
-        "roll-out processes, or those that evaluate a population; 0: none besides this one; same results (default 1; of a search "
-        "those of each trial, default 0)",
-        type=non_negative, metavar="N",
-    ),
-    _flag(
-        "--num_processes", (TRAIN,),
-        "train the seeds of --num_seeds in N groups, a process each; same results up to rounding (default 1)",
-        type=_process_count, default=1, metavar="N",
-    ),
-    _flag(
-        "--accelerator", RUN,
-        "where networks train (default cpu, the fastest for small ones); auto: a GPU if there is one and the method can use "
-        "it: UDRL, RCP and policy gradients; all others train on the CPU",
-        choices=("cpu", "gpu", "auto"), default="cpu",
-    ),
-    _flag(
-        "--executor", (*RUN, REPRODUCE),
-        "where SE and RN evaluate their populations, or the runs of reproduce are; same results up to rounding: serial in "
-        "processes here, ray on a cluster",
-        choices=EXECUTORS, default="serial",
-    ),
-    _flag("--ray_address", (*RUN, REPRODUCE), "of a running Ray cluster (default: one is started here)", metavar="HOST:PORT"),
-)  # fmt: skip
-_KEEP_FLAGS = (
-    _flag("--resume", RUN, "go on from last.ckpt in the run directory, or start if there is none", action="store_true"),
-    _flag("--reload", RUN, "start a new run from the weights of a checkpoint", type=checked_path, metavar="CKPT"),
-    _flag("--no_checkpoint", (TRAIN,), "write no checkpoints", action="store_true"),
-    _flag(
-        "--recording_epoch_interval", RUN, "film the policy every N epochs (default -1: never)",
-        type=_interval, default=-1, metavar="N",
-    ),
-)  # fmt: skip
-_TUNE_FLAGS = (
-    _flag(
-        "--use_tune", (TUNE,), "search with Ray Tune, as the tune: block of the method's config says; see --resume",
-        {"tune": ""}, action="store_true",
-    ),
-    _flag(
-        "--tune", (TUNE,),
-        "override a key of the tune: block: algorithm=asha|bohb|optuna, trials, seeds, budget, reports, search; repeatable",
-        dest="tune_settings", action="append", default=[], metavar="KEY=VALUE",
-    ),
-)  # fmt: skip
-_EVAL_FLAGS = (
-    _flag(
-        "--eval_agent", (EVAL, IMAGINE),
-        "evaluate a checkpoint, or that of a run directory: table, evaluation.json and a film beside it",
-        {"eval": "eval_agent"}, type=checked_path, metavar="CKPT",
-    ),
-    _flag(
-        "--eval_episodes", (*RUN, EVAL, IMAGINE),
-        f"episodes per mode (default {FINAL_EVAL_EPISODES}; in training: of the config)",
-        {"eval": "--episodes"}, type=whole(1, EPISODES), metavar="N",
-    ),
-    _flag(
-        "--eval_command", (EVAL,),
-        "command to play, e.g. return=250,horizon=300 or advantage=1.5, or 'sweep' (or sweep=LOW:HIGH) for a table and picture "
-        "of obtained against commanded (default: the checkpoint's)",
-        {"eval": "--command"}, metavar="NAME=VALUE,...",
-    ),
-    _flag(
-        "--imagine", (IMAGINE,),
-        "of model-based checkpoints: the model's roll-outs beside the real ones, as a picture, and the error of each step",
-        action="store_true",
-    ),
-    _flag(
-        "--force", (EVAL, IMAGINE), "overwrite files beside the checkpoint even if another program wrote them",
-        action="store_true",
-    ),
-)  # fmt: skip
-_FIGURE_FLAGS = (
-    _flag(
-        "--figure", (FIGURE,), "draw a figure instead: the same as lightning-rl figures NAME ...",
-        nargs=argparse.REMAINDER, metavar="NAME ...",
-    ),
-)  # fmt: skip
-_REPRODUCE_FLAGS = (
-    _flag("--ids", (REPRODUCE,), "claims (default: all)", {REPRODUCE: "ids"}, nargs="*", default=[], metavar="CLAIM"),
-    _flag("--list", (REPRODUCE,), "show the claims and how far each is; nothing is run", action="store_true"),
-    _flag("--jobs", (REPRODUCE,), "runs at once (default: as many as cores)", type=_process_count, default=cores(), metavar="N"),
-    _flag("--verify", (REPRODUCE,), "run the first epochs of a claim again and compare with its curve", metavar="CLAIM"),
-    _flag("--ledger", (REPRODUCE,), "build docs/results.md from what is there; nothing is run", action="store_true"),
-    _flag("--smoke", (REPRODUCE,), "one seed of each with a tiny budget, in a temporary folder", action="store_true"),
-)
-GROUPS = {
-    "claims": _REPRODUCE_FLAGS,
-    "what to run": _RUN_FLAGS,
-    "where and how": _PLACE_FLAGS,
-    "checkpoints and recordings": _KEEP_FLAGS,
-    "hyper-parameter search": _TUNE_FLAGS,
-    "evaluation": _EVAL_FLAGS,
-    "figures": _FIGURE_FLAGS,
-}
+}  # fmt: skip
 FLAGS = {flag.name: flag for flags in GROUPS.values() for flag in flags}
 _ORDER = (FIGURE, IMAGINE, EVAL, TUNE, TRAIN, REPRODUCE)
 MODES = {mode: {name for name, flag in FLAGS.items() if mode in flag.modes} for mode in _ORDER}

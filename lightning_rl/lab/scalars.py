@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -37,10 +37,10 @@ def print_skipped(path: Path, reason: str) -> None:
     print(f"skipped '{path}': {reason}", file=sys.stderr)
 
 
-def attempt(path: Path, read: Callable[[], T], skip: Skip = print_skipped) -> list[T]:
-    """What ``read`` gives, or nothing and a line about ``path`` where it cannot."""
+def attempt(path: Path, read: Callable[..., T], *given: Any, skip: Skip = print_skipped) -> list[T]:
+    """What ``read(*given)`` gives, or nothing and a line about ``path`` where it cannot."""
     try:
-        return [read()]
+        return [read(*given)]
     except UserError as error:
         skip(path, str(error))
         return []

@@ -12,7 +12,7 @@ import pandas as pd
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.outputs import Out
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.csv_files import read_csv, require
+from lightning_rl.lab.figures.csv_files import labelled, read_csv, require
 from lightning_rl.lab.figures.runs import read_sources
 
 COLUMNS = ["run", "command", "commanded", "obtained_mean", "obtained_sd"]
@@ -50,10 +50,7 @@ def read_sweep(path: Path, label: str | None) -> pd.DataFrame:
     table = read_csv(path / "sweep.csv" if path.is_dir() else path, COLUMNS[2:])
     table = pd.DataFrame({"command": "return", "run": path.stem}, table.index).assign(**table)
     require(table, COLUMNS)
-    names = table["run"].astype(str)
-    if label is not None:
-        names = pd.Series(label, table.index) if names.nunique() == 1 else f"{label} " + names
-    return table[COLUMNS].assign(run=names)
+    return table[COLUMNS].assign(run=labelled(table["run"], label))
 
 
 def read_sweeps(sources: Sequence[str]) -> pd.DataFrame:

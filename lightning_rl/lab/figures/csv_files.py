@@ -40,6 +40,13 @@ def require(table: pd.DataFrame, columns: Sequence[str], remedy: str = "") -> No
         raise UserError(f"it lacks the column {', '.join(missing)}; {remedy or f'its columns: {known}'}")
 
 
+def labelled(names: pd.Series, label: str | None) -> pd.Series:
+    """What is drawn by name: ``label`` (of ``CSV:LABEL``) instead of a single name, and before each of several."""
+    if label is None:
+        return names.astype(str)
+    return pd.Series(label, names.index) if names.nunique() == 1 else f"{label} " + names.astype(str)
+
+
 def _text(content: bytes) -> str:
     before, nul, _ = content.partition(b"\0")
     if nul:

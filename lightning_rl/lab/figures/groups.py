@@ -55,13 +55,9 @@ def binned(x: Floats, value: Floats, width: float, edges: Floats) -> Floats:
 
     An empty bin between full ones lies on the line between its neighbours; before the first and after the last it is nan.
     """
-    index = np.clip(np.ceil(x / width - 1e-9).astype(int) - 1, 0, len(edges))
-    total = np.bincount(index, value, len(edges) + 1)[: len(edges)]
-    count = np.bincount(index, minlength=len(edges) + 1)[: len(edges)]
-    full = np.flatnonzero(count)
-    if not full.size:
-        return np.full(len(edges), np.nan)
-    return np.interp(np.arange(len(edges)), full, total[full] / count[full], left=np.nan, right=np.nan)
+    bins = np.maximum(np.ceil(x / width - 1e-9) - 1, 0)
+    means = pd.Series(value).groupby(bins).mean().reindex(range(len(edges)))
+    return means.interpolate(limit_area="inside").to_numpy()
 
 
 def nice_width(end: float) -> float:

@@ -10,7 +10,7 @@ import pandas as pd
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_bytes
 from lightning_rl.core.limits import TABLE_BYTES
-from lightning_rl.lab.figures.csv_files import read_csv, require
+from lightning_rl.lab.figures.csv_files import labelled, read_csv, require
 from lightning_rl.lab.figures.runs import read_sources
 from lightning_rl.lab.figures.style import counted
 from lightning_rl.lab.scalars import print_skipped
@@ -46,10 +46,7 @@ def _read(path: Path, label: str | None, columns: Sequence[str], protocol: str, 
         print_skipped(path, "its last row is not whole (an evaluation was killed there); the others count")
     texts = [name for name in columns if name not in (*_NUMBERS, *_LISTS)]
     table[texts] = table[texts].fillna("").astype(str)
-    if label is not None:
-        several = table[kind].nunique() > 1
-        table[kind] = f"{label} " + table[kind].astype(str) if several else label
-    return table
+    return table.assign(**{kind: labelled(table[kind], label)})
 
 
 def numbers(cell: object) -> list[float]:

@@ -141,12 +141,13 @@ FIGURES: dict[str, Tool] = {
         *_BASICS, argument("--proxy", "of this one alone (default: all in the sources together)", metavar="NAME"),
     ),
     "reward-curves": _figure(
-        "reward_curves:draw", "learning curves of agents with learned rewards, a panel for each agent",
+        "reward_networks:draw_curves", "learning curves of agents with learned rewards, a panel for each agent",
         *_BASICS, _threshold("drawn across (default: what solves the task)"),
         argument("--low", "lower end of the vertical axis", type=number, metavar="RETURN"), _MARKDOWN,
     ),
     "grid-rewards": _figure(
-        "grid_rewards:draw", "reward networks in a grid world: rewards as triangles per action, visits of agents", *_BASICS
+        "reward_networks:draw_grid", "reward networks in a grid world: rewards as triangles per action, visits of agents",
+        *_BASICS,
     ),
     "step-sizes": _figure(
         "searches:draw_step_sizes", "searches for proxies: step size and score transform against success", *_BASICS, _SOLVED

@@ -5,7 +5,6 @@ A run that cannot be read is named with the reason and left out; it never hides 
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import sys
@@ -83,7 +82,7 @@ def find_runs(sources: Iterable[Path], skip: Skip = print_skipped) -> list[Run]:
         if not paths:
             skip(source, "there is no run at or below it" if source.is_dir() else "it does not exist")
         for path in paths:
-            found += attempt(path, functools.partial(open_run, path), skip)
+            found += attempt(path, open_run, path, skip=skip)
     return found
 
 
@@ -155,10 +154,10 @@ def read_sources(
     for source in sources:
         path, label = split_label(source)
         if read_run is None or path.suffix == ".csv":
-            tables += attempt(path, functools.partial(read_csv, path, label), skip)
+            tables += attempt(path, read_csv, path, label, skip=skip)
             continue
         for run in find_runs([path], skip):
-            tables += attempt(run.path, functools.partial(read_run, run), skip)
+            tables += attempt(run.path, read_run, run, skip=skip)
     if not tables:
         raise UserError(f"nothing to draw: {nothing}")
     return pd.concat(tables, ignore_index=True)

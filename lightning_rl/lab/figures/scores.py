@@ -38,15 +38,10 @@ def run_scores(group: Group, threshold: float | None) -> pd.DataFrame:
         if y.size:
             last = max(1, round(FINAL_SHARE * y.size))
             row = {"run": f"seed_{seed}", "final": y[-last:].mean(), "best": y.max(), "area": y.mean()}
-            rows.append({**row, **_reaching(x, y, threshold)})
+            reached = x[y >= (np.inf if threshold is None else threshold)]
+            row |= {"to_threshold": reached[0] if reached.size else np.nan}
+            rows.append({**row, "reached": np.nan if threshold is None else float(reached.size > 0)})
     return pd.DataFrame(rows)
-
-
-def _reaching(x: Floats, y: Floats, threshold: float | None) -> dict[str, float]:
-    if threshold is None:
-        return {"to_threshold": np.nan, "reached": np.nan}
-    above = x[y >= threshold]
-    return {"to_threshold": above[0] if above.size else np.nan, "reached": float(above.size > 0)}
 
 
 def group_scores(runs: pd.DataFrame) -> pd.DataFrame:

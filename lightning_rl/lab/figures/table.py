@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import functools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -48,7 +47,7 @@ def run_table(run_dirs: Sequence[Path], tags: Sequence[str], last: int, until: f
     """All runs with mean, sd and lowest of each group below its runs, as texts. A scalar that a run lacks is left empty."""
     rows = []
     for run_dir in sorted(run_dirs, key=lambda path: (_group(path), path.name)):
-        rows += attempt(run_dir, functools.partial(run_row, run_dir, tags, last, until))
+        rows += attempt(run_dir, run_row, run_dir, tags, last, until)
     if not rows:
         raise UserError(f"no table: none of {', '.join(map(str, run_dirs)) or 'the folders'} holds values of '{tags[0]}'")
     parts = []

@@ -6,7 +6,6 @@ Of the supervised baseline of synthetic environments also the model's loss.
 from __future__ import annotations
 
 import argparse
-import functools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -166,7 +165,7 @@ def read_losses(folders: Sequence[Path]) -> pd.DataFrame:
     parts = []
     for run in find_runs(folders):
         for name in LOSSES:
-            parts += attempt(run.path, functools.partial(_read_loss, run, name))
+            parts += attempt(run.path, _read_loss, run, name)
     if not parts:
         raise UserError("no loss to draw: name run directories of MBRL beside the CSV of lightning-rl proxies transfer")
     return pd.concat(parts, ignore_index=True)

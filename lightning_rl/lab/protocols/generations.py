@@ -19,8 +19,8 @@ from lightning_rl.core.config import build_config, merged_values, parse_settings
 from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import generator
-from lightning_rl.lab.protocols.results import Results, open_results
-from lightning_rl.lab.tuning.space import Space, spaces
+from lightning_rl.lab.protocols.results import open_results
+from lightning_rl.lab.tuning.space import spaces
 from lightning_rl.methods.proxy_search import RN, SE, Generation, ProxySearch
 
 METHODS: dict[str, type[ProxySearch]] = {"SE": SE, "RN": RN}
@@ -57,24 +57,6 @@ def evolve(
     return rows
 
 
-def evaluate_generations(
-    results: Results, implementation: str, gamename: str, seeds: Sequence[int], preset: str | None,
-    settings: Mapping[str, Any], drawn: Sequence[Space],
-) -> None:  # fmt: skip
-    """Fills ``results`` with runs of these seeds."""
-    base = merged_values(implementation, gamename, preset)
-    fixed = [*([f"preset {preset}"] if preset else []), *(f"{key}={value}" for key, value in settings.items())]
-    words = "; ".join(fixed + [f"{space.key} drawn" for space in drawn])
-    with counting(len(seeds), "runs") as advance:
-        for seed in seeds:
-            about = {"gamename": gamename, "implementation": implementation, "settings": words, "seed": seed}
-            if not results.has(**about):
-                values = {space.key: space.draw(generator(seed, f"draw {space.key}")) for space in drawn}
-                rows = evolve(implementation, gamename, seed, base, [("--set", settings), ("--draw", values)])
-                results.add([{**about, **row} for row in rows])
-            advance(1, f"seed {seed}")
-
-
 def run(given: argparse.Namespace) -> None:
     """Fills OUT.csv and prints a summary."""
     settings = parse_settings(given.settings)
@@ -82,11 +64,20 @@ def run(given: argparse.Namespace) -> None:
     for key, value in asked.items():
         if not isinstance(value, dict):
             raise UserError(f"--draw {key}={value}: expected a space, e.g. --draw 'step_size={{log: [0.01, 10]}}'")
-    seeds = range(given.seed, given.seed + given.runs)
+    drawn = spaces(asked)
+    words = [f"preset {given.preset}"] if given.preset else []
+    words += [*(f"{key}={value}" for key, value in settings.items()), *(f"{space.key} drawn" for space in drawn)]
+    about = {"gamename": given.gamename, "implementation": given.implementation, "settings": "; ".join(words)}
+    base = merged_values(given.implementation, given.gamename, given.preset)
     with open_results(Path(given.out), COLUMNS, KEY, given.force) as results:
-        evaluate_generations(
-            results, given.implementation, given.gamename, seeds, given.preset, settings, spaces(asked)
-        )
+        with counting(given.runs, "runs") as advance:
+            for seed in range(given.seed, given.seed + given.runs):
+                if not results.has(**about, seed=seed):
+                    values = {space.key: space.draw(generator(seed, f"draw {space.key}")) for space in drawn}
+                    layers = [("--set", settings), ("--draw", values)]
+                    rows = evolve(given.implementation, given.gamename, seed, base, layers)
+                    results.add([{**about, "seed": seed, **row} for row in rows])
+                advance(1, f"seed {seed}")
         print_runs(results.rows)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -61,7 +60,7 @@ def find_models(sources: Sequence[str], gamename: str | None = None) -> list[Mod
             raise UserError(f"no proxy (a .pt file) is at or below '{path}'; name a run directory of SE, RN or MBRL, a file, "
                             f"or one of: {', '.join(shipped())}")  # fmt: skip
         for file in files:
-            found += attempt(file, functools.partial(_read_model, file, gamename))
+            found += attempt(file, _read_model, file, gamename)
     if sources and not found:
         raise UserError(f"no proxy can be used among {', '.join(sources)}")
     for model in found:

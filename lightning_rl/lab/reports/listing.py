@@ -64,10 +64,9 @@ def show(given: argparse.Namespace) -> None:
     if out is not None:
         out.write(File(out.path, csv_text(rows), owned_table(RUN_COLUMNS)))
     names = [name for name in RUN_COLUMNS if name not in ("scalar", "run", "reason")]
-    cells = [[cell(name, row[name]) for name in names] for _, row in rows.iterrows()]
     caption = "last and best: " + ", ".join(sorted({tag for tag in rows["scalar"] if tag}))
     styles = ["red" if state == "failed" else None for state in rows["state"]]
-    put_rows([names, *cells], f"{len(rows)} runs", caption, styles)
+    put_rows([names, *cells(rows, names)], f"{len(rows)} runs", caption, styles)
     for _, row in rows[rows["reason"] != ""].iterrows():
         print(f"{row['state']}: {row['run']}: {row['reason']}")
 
@@ -75,8 +74,12 @@ def show(given: argparse.Namespace) -> None:
 FORMATS = {"env_steps": "{:,.0f}", "hours": "{:.2f}"}
 
 
-def cell(name: str, value: object) -> str:
-    """A value of the column ``name`` for people; empty where there is none."""
-    if isinstance(value, float):
-        return "" if math.isnan(value) else FORMATS.get(name, "{:.1f}").format(value)
-    return str(value)
+def cells(table: pd.DataFrame, names: Sequence[str]) -> list[list[str]]:
+    """The columns ``names`` of each row for people; empty where there is no value."""
+
+    def text(name: str, value: object) -> str:
+        if isinstance(value, float):
+            return "" if math.isnan(value) else FORMATS.get(name, "{:.1f}").format(value)
+        return str(value)
+
+    return [[text(name, row[name]) for name in names] for _, row in table.iterrows()]

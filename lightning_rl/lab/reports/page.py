@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import base64
-import functools
 import io
 import json
 import shlex
@@ -30,7 +29,7 @@ from lightning_rl.lab.figures.curves import Look, curves_figure
 from lightning_rl.lab.figures.groups import LABELS, labelled_runs, make_groups
 from lightning_rl.lab.figures.runs import IDENTITY, Run, find_runs
 from lightning_rl.lab.figures.scores import score_table, summary_rows
-from lightning_rl.lab.reports.listing import cell, run_row
+from lightning_rl.lab.reports.listing import cells, run_row
 from lightning_rl.lab.reports.registry import PAGE_TAGS, RUN_COLUMNS
 from lightning_rl.lab.scalars import attempt
 from lightning_rl.lab.tables import is_number
@@ -118,8 +117,8 @@ def _curves(
 def _runs_table(runs: Sequence[Run]) -> dict[str, Any]:
     table = pd.DataFrame([run_row(run) for run in runs], columns=list(RUN_COLUMNS))
     header = [name for name in RUN_COLUMNS if name not in ("scalar", "run")]
-    rows = [[cell(name, row[name]) for name in header] for _, row in table.iterrows()]
-    return {"header": header, "rows": rows, "classes": ["failed" if state == "failed" else "" for state in table["state"]]}
+    classes = ["failed" if state == "failed" else "" for state in table["state"]]
+    return {"header": header, "rows": cells(table, header), "classes": classes}
 
 
 def _pictures(folders: Sequence[Path], runs: Sequence[Run]) -> list[tuple[str, bytes]]:
@@ -128,8 +127,7 @@ def _pictures(folders: Sequence[Path], runs: Sequence[Run]) -> list[tuple[str, b
     sweeps = [path for run in runs for path in sorted(run.path.glob("sweep*.png"))]
     found = []
     for path in (*sweeps, *searches):
-        for content in attempt(path, functools.partial(read_bytes, path, "picture", PICTURE_BYTES)):
-            found.append((str(path), content))
+        found += [(str(path), content) for content in attempt(path, read_bytes, path, "picture", PICTURE_BYTES)]
     return found
 
 

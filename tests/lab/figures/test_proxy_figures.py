@@ -7,10 +7,9 @@ from helpers import run_cli
 
 from lightning_rl.cli import main
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.grid_rewards import mean_values, steps_into_holes
 from lightning_rl.lab.figures.histograms import shares
 from lightning_rl.lab.figures.protocol_csv import ordered
-from lightning_rl.lab.figures.reward_curves import curve_table, first_step, summary_rows
+from lightning_rl.lab.figures.reward_networks import curve_table, first_step, mean_values, steps_into_holes, summary_rows
 from lightning_rl.lab.figures.searches import curves, read_generations, run_table, solved_at
 from lightning_rl.lab.figures.transfer import all_returns, bars, densities, kernel_density, with_groups
 from lightning_rl.lab.figures.transfer import summary_rows as transfer_rows

@@ -1,0 +1,212 @@
+"""Reward networks: learning curves of agents with learned rewards, a panel for each agent, beside those with the task's own.
+
+In a grid world also what they pay, a triangle for each action of each cell, and how often agents are where.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import Normalize
+from matplotlib.patches import Rectangle
+from matplotlib.patheffects import withStroke
+
+from lightning_rl.core.errors import UserError
+from lightning_rl.envs.spec import solved_return
+from lightning_rl.functional.intervals import mean_interval
+from lightning_rl.lab.figures import style
+from lightning_rl.lab.figures.protocol_csv import numbers, ordered, read_protocol
+from lightning_rl.lab.scalars import Floats
+from lightning_rl.lab.tables import markdown
+
+CURVE_COLUMNS = ("gamename", "trained_on", "proxy", "agent", "protocol", "number", "every", "returns")
+FIRST = {"exclusive_potential": 0, "additive_potential": 1, "exclusive": 2, "additive": 3, "real": 9}
+_LINES = {"real": "--", "real, curious agents": ":"}
+GRID_COLUMNS = (
+    "gamename", "trained_on", "proxy", "agent", "agents", "quantity", "row", "column", "cell", "action", "value",
+)  # fmt: skip
+_CORNERS = {"right": ((1, 0), (1, 1)), "left": ((0, 0), (0, 1)), "down": ((0, 1), (1, 1)), "up": ((0, 0), (1, 0))}
+"""The side of a cell, (column, row) of its two corners, that is the base of an action's triangle; its tip is the middle."""
+_MOVES = {"right": (0, 1), "left": (0, -1), "down": (1, 0), "up": (-1, 0)}
+_NAMES = {"O": "hole", "#": "wall", "G": "goal", "S": "start"}
+
+
+def curve_table(agents: pd.DataFrame) -> tuple[Floats, Floats, Floats]:
+    """(steps ``[K]``, curves ``[n, K]`` of the agents, curves of what intervals are drawn over).
+
+    These are means of the agents of each proxy where there are several proxies: agents with one reward are not independent.
+    """
+    if agents["every"].nunique() > 1:
+        raise UserError(f"curves with values every {' and '.join(map(str, agents['every'].unique()))} steps do not share an axis")
+    values = [numbers(cell) for cell in agents["returns"]]
+    if len({len(row) for row in values}) > 1:
+        raise UserError("curves of different lengths do not share an axis; draw them apart")
+    curves = np.array(values)
+    steps = np.arange(1, curves.shape[1] + 1, dtype=np.float64) * int(agents["every"].iloc[0])
+    units = pd.DataFrame(curves).groupby(agents["proxy"].to_numpy(), sort=False).mean().to_numpy()
+    return steps, curves, units if len(units) > 1 else curves
+
+
+def draw_curve(axes: Axes, agents: pd.DataFrame, colour: str, label: str) -> pd.DataFrame:
+    """The mean over agents and its interval; the rows of the CSV."""
+    steps, curves, units = curve_table(agents)
+    (_, low, high), mean = mean_interval(units), curves.mean(axis=0)
+    line = _LINES.get(str(agents["trained_on"].iloc[0]), "-")
+    style.banded_line(axes, steps, mean, low, high, colour, linewidth=1.8, linestyle=line, label=label)
+    return pd.DataFrame({"env_steps": steps, "mean": mean, "low": low, "high": high})
+
+
+def first_step(steps: Floats, curve: Floats, limit: float) -> str:
+    """Where a curve first reaches the limit, or an empty string."""
+    reached = np.flatnonzero(curve >= limit)
+    return f"{steps[reached[0]]:,.0f}" if reached.size else ""
+
+
+def summary_rows(table: pd.DataFrame, limit: float | None) -> list[tuple[str, ...]]:
+    """Header, and per agent and reward: first step at which the mean reaches the limit, best and last of the mean."""
+    at = f"steps until {limit:g}" if limit is not None else "steps until solved"
+    rows: list[tuple[str, ...]] = [("agent", "reward", "proxies", "agents", at, "best", "at the end")]
+    for (agent, protocol), part in table.groupby(["agent", "protocol"], sort=False):
+        for reward in ordered(part["trained_on"], FIRST):
+            agents = part[part["trained_on"] == reward]
+            steps, curves, _ = curve_table(agents)
+            mean = curves.mean(axis=0)
+            count = "-" if reward.startswith("real") else str(agents["proxy"].nunique())
+            when = "" if limit is None else first_step(steps, mean, limit)
+            rows.append((f"{agent}, {protocol}", reward, count, str(len(agents)), when, f"{mean.max():.1f}", f"{mean[-1]:.1f}"))
+    return rows
+
+
+def lines_text(table: pd.DataFrame, rewards: Sequence[str]) -> str:
+    """How many agents and proxies each line is of."""
+    parts = []
+    for reward in rewards:
+        rows = table[table["trained_on"] == reward]
+        agents = len(rows) // max(rows.groupby(["agent", "protocol"]).ngroups, 1)
+        proxies = "" if reward.startswith("real") else f" with {rows['proxy'].nunique()} reward networks"
+        parts.append(f"{reward}: {agents} agents{proxies}")
+    return "; ".join(parts)
+
+
+def draw_curves(given: argparse.Namespace) -> None:
+    """OUT.png, OUT.svg and OUT.csv, or the table of ``--markdown``."""
+    table = read_protocol(given.sources, CURVE_COLUMNS, "reward-curves")
+    game = str(table["gamename"].iloc[0])
+    limit = solved_return(game) if given.threshold is None else given.threshold
+    if given.markdown:
+        print(markdown(summary_rows(table, limit)))
+        return
+    rewards = ordered(table["trained_on"], FIRST)
+    kinds = list(table.groupby(["agent", "protocol"], sort=False))
+    figure, panels = style.panels(len(kinds), (6.8, 4.6))
+    rows = []
+    for axes, ((agent, protocol), part) in zip(panels, kinds, strict=True):
+        for index, reward in enumerate(rewards):
+            agents = part[part["trained_on"] == reward]
+            if len(agents):
+                lines = draw_curve(axes, agents, style.colour(index), reward)
+                rows.append(lines.assign(agent=agent, protocol=protocol, reward=reward))
+        if limit is not None:
+            axes.axhline(limit, color="grey", linewidth=1, linestyle="-.", label=f"solved: {limit:g}")
+        axes.set(xlabel="training steps", ylabel="return of a greedy real episode", title=f"{agent} ({protocol})")
+        axes.set_ylim(bottom=given.low)
+        style.big_numbers(axes.xaxis)
+    style.shared_legend(figure, panels, loc="outside right upper", title="reward")
+    style.describe(
+        figure, given.title or f"Agents with learned rewards on {game}",
+        f"Mean over agents; band: 95 % interval over proxies, over agents where there is one. "
+        f"{lines_text(table, rewards)}.",
+    )  # fmt: skip
+    style.save(figure, given.out, pd.concat(rows, ignore_index=True).assign(gamename=game))
+
+
+def mean_values(table: pd.DataFrame) -> pd.DataFrame:
+    """trained_on, quantity, row, column, cell, action, value: means over proxies; visits as shares of all of the kind."""
+    keys = ["trained_on", "quantity", "row", "column", "cell", "action"]
+    means = table.assign(action=table["action"].fillna("")).groupby(keys, sort=False, as_index=False)["value"].mean()
+    visits = means["quantity"] == "visits"
+    total = means[visits].groupby("trained_on")["value"].transform("sum")
+    means.loc[visits, "value"] /= total.clip(lower=1e-12)
+    return means
+
+
+def steps_into_holes(cells: pd.DataFrame) -> pd.Series:
+    """Which actions lead to a hole: their real cost would hide all other differences."""
+    letters = cells.drop_duplicates(["row", "column"]).set_index(["row", "column"])["cell"].to_dict()
+
+    def into_hole(step: pd.Series) -> bool:
+        down, right = _MOVES[step["action"]]
+        return bool(letters.get((step["row"] + down, step["column"] + right)) == "O")
+
+    return cells.apply(into_hole, axis=1)
+
+
+def draw_board(axes: Axes, cells: pd.DataFrame, title: str) -> None:
+    """An empty board with its letters."""
+    height, width = int(cells["row"].max()) + 1, int(cells["column"].max()) + 1
+    axes.set(xlim=(0, width), ylim=(height, 0), aspect="equal", xticks=[], yticks=[], title=title)
+    axes.grid(visible=False)
+    for _, place in cells.drop_duplicates(["row", "column"]).iterrows():
+        if place["cell"] in _NAMES:
+            dark = place["cell"] in "O#"
+            if dark:
+                axes.add_patch(Rectangle((place["column"], place["row"]), 1, 1, color="#555555", zorder=3))
+            axes.annotate(place["cell"], (place["column"] + 0.5, place["row"] + 0.5), ha="center", va="center", zorder=4,
+                          fontsize=9, fontweight="bold", color="white" if dark else "black",
+                          path_effects=[] if dark else [withStroke(linewidth=3, foreground="white")])  # fmt: skip
+
+
+def draw_rewards(axes: Axes, cells: pd.DataFrame, title: str) -> PolyCollection:
+    """A triangle for each action of each cell, coloured from the lowest to the highest reward but for steps into holes."""
+    draw_board(axes, cells, title)
+    paid = cells[~cells["cell"].isin(["O", "#", "G"])]  # those that actions are taken in
+    usual = paid[~steps_into_holes(cells).loc[paid.index]]["value"]
+    shapes = []
+    for row, column, action in zip(paid["row"], paid["column"], paid["action"], strict=True):
+        side = [(column + dx, row + dy) for dx, dy in _CORNERS[action]]
+        shapes.append([*side, (column + 0.5, row + 0.5)])
+    scale = Normalize(usual.min(), usual.max())
+    triangles = PolyCollection(shapes, cmap="viridis", norm=scale, edgecolors="white", linewidths=0.4)
+    triangles.set_array(paid["value"].to_numpy(float))
+    axes.add_collection(triangles)
+    return triangles
+
+
+def draw_visits(axes: Axes, cells: pd.DataFrame, title: str) -> PolyCollection:
+    """A square for each cell, the darker the more visits."""
+    draw_board(axes, cells, title)
+    squares = [[(c, r), (c + 1, r), (c + 1, r + 1), (c, r + 1)] for r, c in zip(cells["row"], cells["column"], strict=True)]
+    shades = PolyCollection(squares, cmap="Blues", norm=Normalize(0, cells["value"].max()), edgecolors="#DDDDDD", linewidths=0.4)
+    shades.set_array(cells["value"].to_numpy(float))
+    axes.add_collection(shades)
+    return shades
+
+
+def draw_grid(given: argparse.Namespace) -> None:
+    """OUT.png, OUT.svg and OUT.csv."""
+    table = read_protocol(given.sources, GRID_COLUMNS, "grid-rewards")
+    kinds, first = ordered(table["trained_on"], FIRST), table.iloc[0]
+    means = mean_values(table)
+    height, width = int(table["row"].max()) + 1, int(table["column"].max()) + 1
+    each = min(0.62 * width + 1.6, 9.0)
+    tall = each * height / width * 0.8 + 0.5
+    figure, grid = plt.subplots(len(kinds), 2, figsize=(2 * each, tall * len(kinds) + 0.9), squeeze=False)
+    for (left, right), kind in zip(grid, kinds, strict=True):
+        cells = means[means["trained_on"] == kind]
+        paid = draw_rewards(left, cells[cells["quantity"] == "reward"], f"{kind}: reward")
+        figure.colorbar(paid, ax=left, label="reward of the action", extend="min", shrink=0.75)
+        visits = draw_visits(right, cells[cells["quantity"] == "visits"], f"{kind}: where {first['agent']} agents are")
+        figure.colorbar(visits, ax=right, label="share of visits", shrink=0.75)
+    proxies = "; ".join(f"{kind}: {table[table['trained_on'] == kind]['proxy'].nunique()}" for kind in kinds if kind != "real")
+    style.describe(
+        figure, given.title or f"Learned rewards on {first['gamename']}",
+        f"Mean over reward networks ({proxies}). A triangle is the action towards its side; steps into a hole (O) may lie below "
+        f"the colours' range. Visits: one greedy episode of each of {int(first['agents'])} agents per network.",
+    )  # fmt: skip
+    style.save(figure, given.out, means.assign(gamename=first["gamename"]))
