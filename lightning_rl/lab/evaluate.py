@@ -135,19 +135,10 @@ def beside(checkpoint: Path, name: str, force: bool) -> Out:
 def evaluate_checkpoint(
     path: Path, episodes: int, command_text: str | None, num_workers: int, force: bool = False
 ) -> dict[str, Any]:
-    """``evaluate``, with ``evaluation.json`` and a film beside the checkpoint.
+    """``evaluate`` under ``name=value,...``, with ``evaluation.json`` and a film beside the checkpoint; the report names both.
 
-    The files of a command are named by it (``evaluation_return=150.json``), so that commands can be compared.
-
-    Args:
-        path: the checkpoint.
-        episodes: how many of each mode.
-        command_text: ``name=value,...``; None: the checkpoint's own command.
-        num_workers: processes that play episodes.
-        force: overwrite files of these names that no evaluation has written.
-
-    Returns:
-        The report of ``evaluate``, with ``checkpoint`` and ``video``.
+    The files of a command are named by it (``evaluation_return=150.json``), so that commands can be compared. force: overwrite
+    files of these names that no evaluation has written.
     """
     method = load(path).method
     given = parse_command(command_text, method.command_names)

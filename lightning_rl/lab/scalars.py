@@ -54,12 +54,7 @@ def natural_order(name: str) -> list[tuple[int, str]]:
 def read_scalar(run_dir: Path, tag: str) -> Curve:
     """A scalar over env_steps from all TensorBoard files of a run; after resuming, the later value of a step counts.
 
-    Args:
-        run_dir: the folder that holds ``logger/``.
-        tag: the scalar, e.g. ``eval/return_mean``.
-
-    Raises:
-        UserError: the run has no such scalar, or no finite value of it.
+    UserError where the run has no such scalar, or no finite value of it.
     """
     points: dict[int, tuple[float, float]] = {}
     before = 0.0

@@ -37,12 +37,7 @@ def put_rows(
 ) -> None:
     """Prints header and rows as a table, columns of numbers to the right.
 
-    Args:
-        rows: the header and the rows.
-        title: above the table.
-        caption: below it.
-        styles: of the rows, e.g. ``red``; none are plain.
-        end: a line below the table.
+    styles: of the rows, e.g. ``red``; None: plain. end: a line below the table and its caption.
     """
     table = Table(title=title, caption=caption)
     for heading, *cells in zip(*rows, strict=True):

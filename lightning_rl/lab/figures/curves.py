@@ -174,7 +174,7 @@ def draw_with_areas(given: argparse.Namespace) -> None:
         draw_areas(right, bars)
         table += [(game, *bar) for bar in bars]
     seeds = style.counted(len(group.seeds) for groups in games.values() for group in groups)
-    style.describe(figure, given.title, f"{seeds}; {LINES}; bars: the same interval; averaged over bins of {width:,.6g}.")
+    style.describe(figure, given.title, f"{seeds}; {LINES}; whiskers: that of the area; averaged over bins of {width:,.6g}.")
     style.save(figure, given.out, pd.concat(parts, ignore_index=True))
     beside = given.out.at(style.stem(given.out.path))
     path = save_table(beside, pd.DataFrame(table, columns=list(AREA_COLUMNS)), "areas")

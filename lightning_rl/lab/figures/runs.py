@@ -107,20 +107,9 @@ def on_axis(run_dir: Path, curve: Curve, axis: str) -> Floats:
 def read_table(
     sources: Sequence[str], tag: str, axis: str = "env_steps", keys: Sequence[str] = (), skip: Skip = print_skipped
 ) -> pd.DataFrame:
-    """The values of a scalar, of all runs in the sources.
+    """The values of a scalar, of all runs in the sources (see ``read_sources``); axis: what they are over, one of ``AXES``.
 
-    Args:
-        sources: run directories, folders above them, and results CSVs (``CSV:LABEL`` names the method).
-        tag: the scalar, e.g. ``rollout/return_mean``.
-        axis: what the values are over, one of ``AXES``.
-        keys: of the runs' configs, each a column.
-        skip: is told of what cannot be read and is left out.
-
-    Returns:
-        One row per value: gamename, exp_name, implementation, seed, ``keys``, run, config (its text), ``axis``, value.
-
-    Raises:
-        UserError: nothing can be read.
+    One row per value: gamename, exp_name, implementation, seed, ``keys`` of the configs, run, config (its text), ``axis``, value.
     """
     table = read_sources(
         sources,
@@ -139,16 +128,10 @@ def read_sources(
     nothing: str,
     skip: Skip = print_skipped,
 ) -> pd.DataFrame:
-    """One table of all sources; each that cannot be read is named and left out.
+    """One table of all sources: CSVs (``CSV:LABEL``), run directories, and folders above them.
 
-    Args:
-        sources: CSVs (``CSV:LABEL``), run directories, and folders above them.
-        read_csv: the table of a path and its label.
-        read_run: the table of a run directory; None where every source is a CSV.
-        nothing: why there is nothing to draw, should that be so.
-
-    Raises:
-        UserError: no source could be read.
+    What cannot be read is named and left out; where nothing is left, a UserError says ``nothing``. read_csv: the table of a path
+    and its label; read_run: that of a run directory, None where every source is a CSV.
     """
     tables = []
     for source in sources:
@@ -212,10 +195,9 @@ def _of_single_runs(table: pd.DataFrame) -> pd.Series:
     """Which rows of a figure's CSV are of a run, not of a mean or a published curve."""
     if "run" not in table:
         return pd.Series(True, table.index)
-    single = ~table["run"].isin(AGGREGATES)
     if "group" not in table:  # of the first figures: other names are means and published curves
-        single &= table["run"].astype(str).str.startswith("seed_")
-    return single
+        return table["run"].astype(str).str.startswith("seed_")
+    return ~table["run"].isin(AGGREGATES)
 
 
 def require_one_run_per_seed(table: pd.DataFrame, groups: Sequence[str]) -> None:

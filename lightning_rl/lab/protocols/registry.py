@@ -8,6 +8,10 @@ TRANSFER_AGENTS = ("DDQN", "DuelingDDQN", "TD3-discrete")
 BIN = 0.02
 
 
+def _count(name: str, help: str, default: int | None = None) -> Argument:
+    return argument(name, help, type=count, default=default, metavar="N")
+
+
 def _csv(written: str) -> tuple[Argument, ...]:
     return (
         argument("out", f"{written}; rows that are there already are not made again", metavar="OUT.csv"),
@@ -23,9 +27,7 @@ def _csv_and_proxies(written: str) -> tuple[Argument, ...]:
             "sources", "proxy file, name of a shipped one, run directory, or folder above some", nargs="*", metavar="PROXY"
         ),
         argument("--gamename", "only proxies of this task (default: that of the first)", metavar="NAME"),
-        argument(
-            "--best", "of each kind only the N that their own search scored highest (default: all)", type=count, metavar="N"
-        ),
+        _count("--best", "of each kind only the N that their own search scored highest (default: all)"),
     )
 
 
@@ -37,7 +39,7 @@ def _settings(of: str) -> Argument:
 def _agents(hyperparameters: str) -> tuple[Argument, ...]:
     """How many agents, and with which hyper-parameters."""
     return (
-        argument("--count", "agents of each kind on each proxy (default 10)", type=count, default=10, metavar="N"),
+        _count("--count", "agents of each kind on each proxy (default 10)", 10),
         argument(
             "--hyperparameters", "varied: learning rate, batch size, width and depth are drawn for each agent around the "
             f"preset's, learning rate and discount for tables (default {hyperparameters})",
@@ -47,13 +49,9 @@ def _agents(hyperparameters: str) -> tuple[Argument, ...]:
     )  # fmt: skip
 
 
-def _also(name: str, meaning: str) -> Argument:
-    return argument(name, f"also N agents {meaning}", type=count, default=0, metavar="N")
-
-
 _TESTS_AND_STEPS = (
-    argument("--tests", "real test episodes of each (10)", type=count, default=10, metavar="N"),
-    argument("--steps", "train N steps instead of until the paper's stop rule holds", type=count, metavar="N"),
+    _count("--tests", "real test episodes of each (10)", 10),
+    _count("--steps", "train N steps instead of until the paper's stop rule holds"),
 )
 
 
@@ -68,7 +66,7 @@ PROTOCOLS: dict[str, Tool] = {
         argument(
             "--agents", f"default: {' '.join(TRANSFER_AGENTS)}", nargs="+", default=list(TRANSFER_AGENTS), metavar="NAME"
         ),
-        *_agents("varied"), *_TESTS_AND_STEPS, _also("--real", "of each kind on the real task itself"),
+        *_agents("varied"), *_TESTS_AND_STEPS, _count("--real", "also N agents of each kind on the real task itself", 0),
     ),
     "reward-curves": _protocol(
         "reward_curves", "learning curves of agents with learned rewards (for the figure reward-curves)",
@@ -78,9 +76,10 @@ PROTOCOLS: dict[str, Tool] = {
             nargs="+", metavar="NAME",
         ),
         *_agents("fixed"),
-        argument("--steps", "training steps (default 50000; cliff 5000, as in the paper)", type=count, metavar="N"),
-        argument("--points", "values of each curve (default 100)", type=count, default=100, metavar="N"),
-        _also("--real", "with the task's own reward"), _also("--curious", "with it and a bonus for novelty"),
+        _count("--steps", "training steps (default 50000; cliff 5000, as in the paper)"),
+        _count("--points", "values of each curve (default 100)", 100),
+        _count("--real", "also N agents with the task's own reward", 0),
+        _count("--curious", "also N agents with it and a bonus for novelty", 0),
     ),
     "transitions": _protocol(
         "transitions", "synthetic beside real transitions, as histograms (for the figure proxy-histograms)",
@@ -100,7 +99,7 @@ PROTOCOLS: dict[str, Tool] = {
         *_csv("one row per generation of each run"),
         argument("--implementation", "default SE", choices=("SE", "RN"), default="SE"),
         argument("--gamename", "task (default emptyroom22)", default="emptyroom22", metavar="NAME"),
-        argument("--runs", "seeds SEED .. SEED+N-1 (default 20)", type=count, default=20, metavar="N"),
+        _count("--runs", "seeds SEED .. SEED+N-1 (default 20)", 20),
         argument("--preset", "a block under presets: in the method's config", metavar="NAME"),
         _settings("the method's config"),
         argument(

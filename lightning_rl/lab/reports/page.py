@@ -49,17 +49,10 @@ class Skipped:
 
 
 def report(folders: Sequence[Path], tags: Sequence[str], group: Sequence[str] | None, videos: bool, title: str) -> str:
-    """The page as a text.
+    """The page of the runs at or below the folders as a text; UserError where there is none.
 
-    Args:
-        folders: run directories, or folders above some.
-        tags: scalars to draw; those that no run has are named and left out.
-        group: keys whose values tell groups apart; None: the method.
-        videos: whole films instead of stills.
-        title: of the page.
-
-    Raises:
-        UserError: there is no run.
+    tags: scalars to draw; those that no run has are named and left out. group: keys whose values tell groups apart, None: the
+    method. videos: whole films instead of stills.
     """
     skipped = Skipped()
     runs = find_runs(folders, skipped)

@@ -74,11 +74,7 @@ def read_trials(folder: Path) -> list[Trial]:
 
 def best_trial(trials: Sequence[Trial], mode: str) -> Trial | None:
     """The best of the trials that came furthest: a score at a smaller budget says less. None where none has a score."""
-    furthest = max((len(trial.reports) for trial in trials), default=0)
-    if not furthest:
-        return None
-    sign = 1 if mode == "max" else -1
-    return max((trial for trial in trials if len(trial.reports) == furthest), key=lambda trial: sign * trial.score)
+    return next((trial for trial in ranked(trials, mode) if trial.reports), None)
 
 
 def ranked(trials: Sequence[Trial], mode: str) -> list[Trial]:

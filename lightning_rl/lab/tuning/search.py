@@ -80,18 +80,17 @@ def _fit(plan: Plan, state: Any, resume: bool) -> None:
     if resume and ray_tune.Tuner.can_restore(str(state)):
         tuner = ray_tune.Tuner.restore(str(state), placed, resume_unfinished=True, restart_errored=True)
     else:
-        tuner = ray_tune.Tuner(
-            placed,
-            param_space={space.key: _domain(space) for space in spaces(plan.tune.search)},
-            tune_config=_tune_config(plan),
-            run_config=ray_tune.RunConfig(
-                name=STATE,
-                storage_path=str(plan.folder),
-                verbose=0,
-                failure_config=ray_tune.FailureConfig(max_failures=2),  # of workers and machines; see trainable for the rest
-                callbacks=[_progress(plan)],
-            ),
-        )
+        algorithm, scheduler = ALGORITHMS[plan.tune.algorithm](plan)
+        tune_config = ray_tune.TuneConfig(
+            metric="score", mode=plan.tune.mode, num_samples=plan.tune.trials, search_alg=algorithm, scheduler=scheduler,
+            reuse_actors=True, trial_dirname_creator=lambda trial: trial.trial_id,
+        )  # fmt: skip
+        run_config = ray_tune.RunConfig(
+            name=STATE, storage_path=str(plan.folder), verbose=0, callbacks=[_progress(plan)],
+            failure_config=ray_tune.FailureConfig(max_failures=2),  # of workers and machines; see trainable for the rest
+        )  # fmt: skip
+        space = {each.key: _domain(each) for each in spaces(plan.tune.search)}
+        tuner = ray_tune.Tuner(placed, param_space=space, tune_config=tune_config, run_config=run_config)
     tuner.fit()
 
 
@@ -107,16 +106,6 @@ def _domain(space: Space) -> Any:
         "log_int": lambda low, high: ray_tune.lograndint(low, high + 1),
     }
     return domains[space.form](*space.values)
-
-
-def _tune_config(plan: Plan) -> Any:
-    from ray import tune as ray_tune
-
-    search_algorithm, scheduler = ALGORITHMS[plan.tune.algorithm](plan)
-    return ray_tune.TuneConfig(
-        metric="score", mode=plan.tune.mode, num_samples=plan.tune.trials, search_alg=search_algorithm, scheduler=scheduler,
-        reuse_actors=True, trial_dirname_creator=lambda trial: trial.trial_id,
-    )  # fmt: skip
 
 
 def _halving(plan: Plan) -> Any:
