@@ -10,7 +10,7 @@ that plays its episodes. The record is the time at which the last of the five is
 not reached 250, and then there is no record.
 
 Every seed is a row of results/speedrun.csv, whatever came of it. The runs stay under exp_dir/<gamename>/speedrun_<time>/, with
-what they printed in seed_<n>.log. The exit code is 1 if a seed failed.
+what they printed in seed_<n>.log. The exit code is 1 if a seed failed, 130 if the runs were stopped.
 """
 
 from __future__ import annotations
@@ -159,7 +159,8 @@ class Board:
                 put(f"seed {seed}: {report.outcome}, {report.seconds:,.0f} s, {report.env_steps:,} steps")
         running = [
             f"seed {seed}: {report.last_return:.0f}"
-            for seed, report in zip(self.seeds, reports, strict=True) if report.outcome == RUNNING
+            for seed, report in zip(self.seeds, reports, strict=True)
+            if report.outcome == RUNNING and not math.isnan(report.last_return)
         ]  # fmt: skip
         share = sum(report.share for report in reports) / len(reports)  # the time left is that of seeds that spend all
         self.bar.show(share, [f"{len(self.ended)} of {len(reports)} over", *running])
@@ -222,7 +223,8 @@ def speedrun(words: Sequence[str], records: Path = RECORDS) -> int:
         csv.DictWriter(text, COLUMNS, lineterminator="\n").writerows(rows)
         table.append(text.getvalue())
     print_table(common, rows)
-    return 1 if any(report.outcome.startswith("failed") for report in reports) else 0
+    outcomes = [report.outcome for report in reports]
+    return 1 if any(outcome.startswith("failed") for outcome in outcomes) else 130 if STOPPED in outcomes else 0
 
 
 if __name__ == "__main__":
