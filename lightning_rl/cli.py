@@ -24,6 +24,7 @@ from lightning_rl.core.gamenames import folder_name, named_game, unknown_gamenam
 from lightning_rl.core.limits import SEED, shown
 from lightning_rl.core.workers import cores
 from lightning_rl.flags import EVAL, FIGURE, IMAGINE, REPRODUCE, SUMMARIES, TRAIN, TUNE, parse
+from lightning_rl.run.runtime import import_lightning, prepare_process
 from lightning_rl.run.state import check_folder_names, checkpoint_at
 from lightning_rl.tools import TOOLS, use
 
@@ -57,8 +58,10 @@ def _main(words: Sequence[str], program: str) -> int:
     return _MODES[mode](arguments)
 
 
-def _say(line: str) -> None:
-    print(line, flush=True)  # at once: what follows takes seconds to import
+def _begin(line: str) -> None:
+    """Says at once what runs where, then loads the packages that take seconds."""
+    print(line, flush=True)
+    import_lightning()
 
 
 def _figure(arguments: argparse.Namespace) -> int:
@@ -69,9 +72,8 @@ def _figure(arguments: argparse.Namespace) -> int:
 def _evaluate(arguments: argparse.Namespace) -> int:
     path = checkpoint_at(arguments.eval_agent)
     num_workers = _num_workers(arguments)
-    _say(f"evaluating '{path}'")
+    _begin(f"evaluating '{path}'")
     from lightning_rl.lab.evaluate import evaluate_checkpoint, parse_sweep, print_report, print_sweep, sweep
-    from lightning_rl.run.runtime import prepare_process
 
     prepare_process()
     if (swept := parse_sweep(arguments.eval_command)) is not None:
@@ -84,9 +86,8 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
 def _imagine(arguments: argparse.Namespace) -> int:
     path = checkpoint_at(arguments.eval_agent)
-    _say(f"imagining with '{path}'")
+    _begin(f"imagining with '{path}'")
     from lightning_rl.lab.imagine import imagine, print_imagination
-    from lightning_rl.run.runtime import prepare_process
 
     prepare_process()
     print_imagination(imagine(path, arguments.eval_episodes or flags.IMAGINED_EPISODES, arguments.force))
@@ -181,7 +182,7 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
     seeds = f"seed {arguments.seed}" + (f" to {arguments.seed + arguments.num_seeds - 1}" if arguments.num_seeds > 1 else "")
     folder = arguments.logdir / folder_name(arguments.gamename) / arguments.exp_name / method
     helpers = f"{arguments.num_workers} worker{'s' * (arguments.num_workers != 1)}"
-    _say(f"{method} on {arguments.gamename}, {seeds}, accelerator {arguments.accelerator}, {helpers}: {folder}")
+    _begin(f"{method} on {arguments.gamename}, {seeds}, accelerator {arguments.accelerator}, {helpers}: {folder}")
     from lightning_rl.run.options import RunOptions
 
     same = {field.name for field in dataclasses.fields(RunOptions)} & vars(arguments).keys()

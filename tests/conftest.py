@@ -1,5 +1,8 @@
+import gc
 import sys
 from pathlib import Path
+
+gc.disable()  # until all is imported and collected: a quarter of that time goes into searching for garbage
 
 import pytest
 import torch
@@ -11,6 +14,11 @@ from helpers import toy_games
 from lightning_rl.evolution.cluster import join_cluster
 
 __all__ = ["toy_games"]
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

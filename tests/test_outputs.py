@@ -22,6 +22,7 @@ def files(folder):
 
 def refused(capsys, *words, says):
     """The command fails with one line that says so, and changes no file."""
+    capsys.readouterr()  # what was said before
     assert main([str(word) for word in words]) == 2
     printed = capsys.readouterr().err.strip().splitlines()
     assert len(printed) == 1, printed

@@ -66,7 +66,7 @@ def test_before_the_first_epoch_the_time_so_far_is_shown(shown):
     assert re.search(r"0\.0% 0:00:0\d so far", last_frame(out.getvalue()))
 
 
-def test_without_a_terminal_there_is_a_line_now_and_then(shown, monkeypatch):
+def test_without_a_terminal_there_is_a_line_at_once_then_now_and_then(shown, monkeypatch):
     seconds = itertools.count(0, 20)
     monkeypatch.setattr(console.time, "monotonic", lambda: next(seconds))
     out = shown(None)
@@ -74,6 +74,6 @@ def test_without_a_terminal_there_is_a_line_now_and_then(shown, monkeypatch):
         for _ in range(4):
             advance(1, "DDQN")
     assert out.getvalue().splitlines() == [
-        "agents · 50.0% · 0:00:40 left · 2 of 4 agents · DDQN",
-        "agents · 100.0% · 0:00:00 left · 4 of 4 agents · DDQN",
+        "agents · 25.0% · 0:01:00 left · 1 of 4 agents · DDQN",
+        "agents · 75.0% · 0:00:20 left · 3 of 4 agents · DDQN",
     ]

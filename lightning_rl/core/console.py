@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +34,8 @@ class ProgressBar:
 
     def __init__(self, name: str, share: float = 0.0):
         self.name, self._first = name, share
-        self._started = self._printed = time.monotonic()
+        self._started = time.monotonic()
+        self._printed = -math.inf  # so that the first line comes with the first news
         console = Console(file=sys.stderr)
         self._room = console.width - _AROUND
         self._bar: Progress | None = None
