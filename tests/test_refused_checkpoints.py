@@ -48,7 +48,7 @@ CHANGES = [
     (("state_dict", "env_steps"), torch.tensor(-5), "state_dict.env_steps: numbers from -5"),
     (("state_dict", "env_steps"), torch.tensor(2.0), "state_dict.env_steps: float32 [], expected int64 []"),
     (("loops",), {}, "loops: lacks fit_loop"),
-    (("loops", "fit_loop", "epoch_progress", "current", "completed"), 0, "does not go with epoch 1"),
+    (("loops", "fit_loop", "epoch_progress", "current", "completed"), 0, "epoch_progress.current.completed: 0, expected 1"),
     (("epoch",), -1, "epoch: -1"),
     (("epoch",), NAN, "epoch: nan"),
     (("global_step",), 10**30, "global_step: 1000"),

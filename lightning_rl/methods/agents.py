@@ -23,6 +23,7 @@ from lightning_rl.core.types import Episode
 from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import BestAction, TanhAction
+from lightning_rl.methods.base import return_scalars
 from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.stacked import StackedMethod, scores_of
 from lightning_rl.nets.policies import Policy
@@ -104,16 +105,8 @@ def rollout_scalars(training: MemberTraining, before: Tensor, member: int) -> di
     """``rollout/...`` over the member's episodes that have ended since there were ``before`` ``[N]``; none if none did."""
     r = training.results
     new = slice(int(before[member]), int(r.episodes[member]))
-    returns, lengths = r.returns[member, new], r.lengths[member, new].double()
-    if not len(returns):
-        return {}
-    return {
-        "rollout/return_mean": float(returns.mean()),
-        "rollout/return_std": float(returns.std(correction=0)),
-        "rollout/return_min": float(returns.min()),
-        "rollout/return_max": float(returns.max()),
-        "rollout/length_mean": float(lengths.mean()),
-    }
+    returns, lengths = r.returns[member, new].tolist(), r.lengths[member, new].tolist()
+    return return_scalars("rollout", returns, lengths) if returns else {}
 
 
 class AgentRollouts(Rollouts):

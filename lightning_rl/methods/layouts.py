@@ -146,7 +146,7 @@ def resume_layout(
         "global_step": Count(done),
         "pytorch-lightning_version": Also(Text(SHOWN), _foreign_version),
         "state_dict": weights_layout(method),
-        "loops": Also(_loops(), lambda loops: _wrong_counts(loops, epoch, done)),
+        "loops": _loops(epoch, done),
         "callbacks": Fields(states, more=users_trainer),
         "optimizer_states": [optimizer_layout(optimizer) for optimizer in optimizers],
         "lr_schedulers": [_scheduler_layout(scheduler, done) for scheduler in schedulers],
@@ -202,13 +202,20 @@ def _rates(group: Mapping[str, Any]) -> dict[str, Any]:
     return {"lr": rate, "weight_decay": OneOf((group["weight_decay"], Number(0.0))), "initial_lr": Optional(group["lr"])}
 
 
-def _loops() -> Any:
-    """The counters of Lightning's loops, as a Trainer of this version has them."""
+def _loops(epoch: int, done: int) -> dict[str, Any]:
+    """The counters of Lightning's loops, as a Trainer of this version has them; each epoch is one batch.
+
+    A checkpoint may be written before the epoch counts as processed, at the end of its evaluation.
+    """
     trainer = Trainer(accelerator="cpu", devices=1, logger=False, enable_checkpointing=False, enable_progress_bar=False,
                       enable_model_summary=False)  # fmt: skip
     names = ("fit_loop", "validate_loop", "test_loop", "predict_loop")
     loops = {name: _counters(getattr(trainer, name).state_dict()) for name in names}
-    loops["fit_loop"]["epoch_loop.state_dict"] = {"_batches_that_stepped": Count()}
+    fit, counts = loops["fit_loop"], {"ready": done, "started": done, "processed": done, "completed": done}
+    fit["epoch_loop.state_dict"] = {"_batches_that_stepped": Count()}
+    fit["epoch_progress"]["current"] = {**counts, "processed": Count(epoch, done), "completed": epoch}
+    fit["epoch_loop.batch_progress"]["total"] = counts
+    fit["epoch_loop.batch_progress"]["current"] = dict.fromkeys(counts, 1)
     return loops
 
 
@@ -218,30 +225,9 @@ def _counters(example: Any) -> Any:
     return Flag() if isinstance(example, bool) else Count()
 
 
-def _wrong_counts(loops: Mapping[str, Any], epoch: int, done: int) -> str | None:
-    """Each epoch is one batch. A checkpoint may be written before the epoch counts as processed, at the end of its evaluation."""
-    fit = loops["fit_loop"]
-    expected = {"ready": done, "started": done, "processed": done}
-    processed = max(fit["epoch_progress"]["current"]["processed"], epoch)
-    found = {
-        "epoch_progress.current": (
-            fit["epoch_progress"]["current"], {**expected, "processed": min(processed, done), "completed": epoch},
-        ),
-        "epoch_loop.batch_progress.total": (fit["epoch_loop.batch_progress"]["total"], {**expected, "completed": done}),
-        "epoch_loop.batch_progress.current": (
-            fit["epoch_loop.batch_progress"]["current"], dict.fromkeys(("ready", "started", "processed", "completed"), 1),
-        ),
-    }  # fmt: skip
-    wrong = [name for name, (counts, right) in found.items() if counts != right]
-    return f"fit_loop.{wrong[0]} does not go with epoch {epoch}" if wrong else None
-
-
 def _wrong_steps(checkpoint: Mapping[str, Any]) -> str | None:
-    """``global_step`` is the sum of the optimizer steps that the loops have counted."""
-    fit = checkpoint["loops"]["fit_loop"]
-    manual = fit["epoch_loop.manual_optimization.optim_step_progress"]["total"]
-    automatic = fit["epoch_loop.automatic_optimization.optim_progress"]["optimizer"]["step"]["total"]
-    steps = manual["completed"] + automatic["completed"]
+    """``global_step`` is the number of optimizer steps that the loops have counted."""
+    steps = checkpoint["loops"]["fit_loop"]["epoch_loop.manual_optimization.optim_step_progress"]["total"]["completed"]
     return None if steps == checkpoint["global_step"] else f"global_step: {checkpoint['global_step']}, its loops counted {steps}"
 
 

@@ -25,7 +25,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lightning_rl.core.contents import Number
 from lightning_rl.core.seeding import generator, seed_torch
 from lightning_rl.core.types import Episode, Request
 from lightning_rl.functional import upside_down as functional
@@ -141,7 +140,6 @@ class UpsideDownRollouts(CollectedRollouts):
     def __init__(self, method: UpsideDown, num_workers: int):
         super().__init__(method, num_workers, method.cfg.overlap)
         self.cfg, self.target, self.command_names = method.cfg, method.target, method.command_names
-        self.command = tuple(Number() for _ in self.command_names)
         best = 0 if self.cfg.buffer == "newest" else self.cfg.replay_size
         newest = 0 if self.cfg.buffer == "best" else self.cfg.recent_episodes
         self.buffer = EpisodeBuffer(best, newest, self.cfg.window_steps)

@@ -14,7 +14,7 @@ import torch
 from pytorch_lightning import LightningDataModule
 from torch import Tensor
 
-from lightning_rl.core.contents import ListOf
+from lightning_rl.core.contents import ListOf, Number
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import ActionMode, Episode, Request
 from lightning_rl.nets.policies import Policy
@@ -123,8 +123,6 @@ class CollectedRollouts(Rollouts):
             epoch of staleness. Without, they are never stale.
     """
 
-    command: Any = None  # template of a request's command
-
     def __init__(self, method: Method, num_workers: int, overlap: bool = False):
         super().__init__(method, method.collector(num_workers))
         self.collector, self.run_seed, self.overlap = method.collector(num_workers), method.seed, overlap
@@ -179,8 +177,10 @@ class CollectedRollouts(Rollouts):
     def layout(self, done: int) -> dict[str, Any]:
         if not self.overlap:
             return {"epoch": done}
-        behaviour = dict(self.collector.behaviour.state_dict())
-        return {"epoch": done, "commands": ListOf(self.command, low=1), "behaviour": behaviour}
+        command = tuple(Number() for _ in self.method.command_names) or None
+        return {
+            "epoch": done, "commands": ListOf(command, low=1), "behaviour": dict(self.collector.behaviour.state_dict()),
+        }  # fmt: skip
 
     def collectors(self) -> list[Collector]:
         return [self.collector, *super().collectors()]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -32,19 +31,8 @@ _NOISE_BLOCK = 64  # steps of action noise drawn at a time
 _MAX_OUTSTANDING = 1000  # chunks queued per worker, so that a whole collection starts at once
 
 
-class Actor(Protocol):
-    """What chooses actions: a ``Policy``, or ``UniformActions``."""
-
-    @property
-    def noise_size(self) -> int: ...
-
-    def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray: ...
-
-    def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor: ...
-
-
 class UniformActions:
-    """Uniformly random actions: from uniform noise ``[B, A]`` (continuous), or from Gumbel noise (discrete)."""
+    """Stands in for a policy: uniformly random actions, from uniform noise ``[B, A]`` (continuous) or Gumbel noise (discrete)."""
 
     def __init__(self, spec: EnvSpec):
         self.continuous, self.noise_size = spec.continuous, spec.action_size
@@ -59,7 +47,7 @@ class UniformActions:
 class ActionNoise:
     """The noise that turns distributions into actions, one independent stream per request."""
 
-    def __init__(self, requests: Sequence[Request], actor: Actor):
+    def __init__(self, requests: Sequence[Request], actor: Policy | UniformActions):
         self._rngs = [np.random.Generator(np.random.Philox(request.seed)) for request in requests]
         self._draw, self._shape = actor.draw_noise, (_NOISE_BLOCK, actor.noise_size)
         self._block = np.zeros((len(requests), *self._shape), dtype=np.float32)
@@ -120,7 +108,7 @@ class Player(Dataset["list[Episode] | RolloutError"]):
         next_command: how a command changes after a step; None: it stays.
     """
 
-    def __init__(self, spec: EnvSpec, policy: Actor, version: Tensor | None = None, next_command: CommandRule | None = None):
+    def __init__(self, spec: EnvSpec, policy: Policy, version: Tensor | None = None, next_command: CommandRule | None = None):
         self.spec, self.policy, self.next_command = spec, policy, next_command
         self.version = torch.zeros((), dtype=torch.int64) if version is None else version
         self._envs: list[Env] = []
