@@ -489,7 +489,10 @@ _METHODS = [
         "methods/agents.py", "methods/test_generations_by_hand.py",
         ("slice(int(before[member]), int(r.episodes[member]))", "slice(0, int(r.episodes[member]))"),
         ("episodes[n * each[prefix] : (n + 1) * each[prefix]]", "episodes[: each[prefix]]"),
-        ("float(returns.std(correction=0))", "float(returns.std())"),
+    ),
+    _area(
+        "methods/base.py", "methods/test_generations_by_hand.py",
+        ("float(np.std(returns))", "float(np.std(returns, ddof=1))"),
     ),
     _area(
         "methods/inner_loop.py", "methods/test_inner_seeds.py methods/test_inner_loop.py",

@@ -1,6 +1,8 @@
+import gc
 import os
 import signal
 import time
+import weakref
 
 import pytest
 import torch
@@ -82,6 +84,17 @@ def test_one_collection_at_a_time_and_a_closed_collector_begins_anew():
         c.start(requests(2), parameters, 0)
     c.close()
     assert len(c.collect(requests(2), parameters, 0)) == 2
+
+
+def test_a_closed_collector_is_let_go():
+    """A process that trains many runs would keep the policies of all."""
+    c = collector(0)
+    c.collect(requests(2), c.behaviour.state_dict(), 0)
+    seen = weakref.ref(c)
+    c.close()
+    del c
+    gc.collect()
+    assert seen() is None
 
 
 def test_collections_leave_the_global_generator_alone():
