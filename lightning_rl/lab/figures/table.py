@@ -53,7 +53,7 @@ def run_table(run_dirs: Sequence[Path], tags: Sequence[str], last: int, until: f
     parts = []
     for group, runs in pd.DataFrame(rows, columns=["group", "run", "env_steps", *tags]).groupby("group", sort=False):
         values = runs[list(tags)]
-        below = pd.DataFrame([values.mean(skipna=False), values.std(ddof=0, skipna=False), values.min(skipna=False)])
+        below = pd.DataFrame([values.mean(skipna=False), values.std(skipna=False), values.min(skipna=False)])
         parts += [runs, below.assign(group=group, run=["mean", "sd", "min"], env_steps="")]
     table = pd.concat(parts, ignore_index=True)
     table[list(tags)] = table[list(tags)].map(lambda value: "" if pd.isna(value) else f"{value:.2f}")

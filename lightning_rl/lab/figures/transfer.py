@@ -78,7 +78,7 @@ def bars(table: pd.DataFrame) -> pd.DataFrame:
     groups = table.groupby(["agent", "group"], sort=False)
     values = pd.DataFrame({"return mean": groups["return_mean"].mean(), "agents": groups.size().astype(float)})
     for name in ("train_steps", "episodes"):
-        values[f"{name} mean"], values[f"{name} sd"] = groups[name].mean(), groups[name].std(ddof=0)
+        values[f"{name} mean"], values[f"{name} sd"] = groups[name].mean(), groups[name].std().fillna(0.0)
     return values.rename_axis(columns="quantity").stack().reset_index(name="value")
 
 

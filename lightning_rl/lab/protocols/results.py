@@ -13,6 +13,7 @@ import pandas as pd
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import Appended, appending
+from lightning_rl.functional.statistics import summarise
 from lightning_rl.lab.protocols.models import REAL
 from lightning_rl.lab.tables import plain_number
 
@@ -66,8 +67,7 @@ def print_summary(rows: Sequence[Mapping[str, str]], values: Sequence[str]) -> N
     for (agent, protocol, trained_on), group in table.groupby(["agent", "protocol", "trained_on"], sort=False):
         parts = []
         for name in values:
-            x = group[name]
-            parts.append(f"{name} {x.mean():,.1f} +- {x.std(ddof=0):,.1f} (median {x.median():,.1f})")
+            parts.append("{name} {mean:,.1f} +- {sd:,.1f} (median {median:,.1f})".format(name=name, **summarise(group[name])))
         proxies = 0 if trained_on.startswith(REAL) else group["proxy"].nunique()
         where = f" on {proxies} {'proxies' if proxies > 1 else 'proxy'}" if proxies else ""
         print(f"{agent} | {protocol} | {trained_on}: {', '.join(parts)}; {len(group)} agents{where}")

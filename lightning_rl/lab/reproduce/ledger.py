@@ -17,10 +17,11 @@ from lightning_rl.lab.tables import interval, markdown
 
 MET, NOT_MET, SOME, NONE, REPORTED = "met", "not met", "some seeds", "not run yet", "reported"
 _HOW = """\
-Settings are tuned on seeds 0 to 9. Every number here is on seeds from 100 on that no trial has seen, run once, none
-left out. The value of a run is that of its end; the mean over seeds has the 95 % interval of Student's t. *Reported*:
-there is no goal. *Some seeds*: not all that are asked for are measured yet. `lightning-rl reproduce --verify NAME`
-runs the first epochs of a row again and compares."""
+Every number here is on seeds from 100 on that no trial had seen, run once, none left out; settings are tuned on seeds 0 to 9
+(those of before this page on 1 to 3 and 25 to 29). The value of a run is that of its end; the mean over seeds has the 95 %
+interval of Student's t. *Reported*: there is no goal. *Some seeds*: not all that are asked for are measured yet. `{run}` in a
+command is the run directory of the training before it, `{folder}` any folder. `lightning-rl reproduce --verify NAME` runs the
+first epochs of a row again and compares."""
 _BUILT = re.compile(r"^Built at commit (\w+)\.$", re.MULTILINE)
 
 
@@ -34,7 +35,6 @@ class Entry:
     bests: Sequence[float]
     commits: Sequence[str]
     machines: Sequence[str]
-    hours: Sequence[float]
 
     @property
     def asked(self) -> int:
@@ -46,11 +46,9 @@ def read_entries(manifest: Manifest, root: Path) -> dict[str, Entry]:
     found = {}
     for name, claim in manifest.claims.items():
         rows, path = read_runs(root, claim), runs_path(root, claim)
-        numbers = {column: [number(row, column, path) for row in rows] for column in ("value", "best", "cpu_hours")}
-        found[name] = Entry(
-            name, claim, numbers["value"], numbers["best"], [row["commit"] for row in rows],
-            list(dict.fromkeys(row["machine"] for row in rows)), numbers["cpu_hours"],
-        )  # fmt: skip
+        values, bests = ([number(row, column, path) for row in rows] for column in ("value", "best"))
+        machines = list(dict.fromkeys(row["machine"] for row in rows))
+        found[name] = Entry(name, claim, values, bests, [row["commit"] for row in rows], machines)
     return found
 
 
@@ -148,7 +146,7 @@ def built_at(page: str) -> str:
 
 def _row(entry: Entry, word: str) -> tuple[str, ...]:
     published = entry.claim.published
-    value = "–" if published is None else "unknown" if published.value is None else f"{published.value:,.6g}"
+    value = "–" if published is None else "see below" if published.value is None else f"{published.value:,.6g}"
     seeds = f"{entry.claim.seeds}" if word != SOME else f"{len(entry.values)} of {entry.asked}"
     tried = "unknown" if entry.claim.tried is None else str(entry.claim.tried)
     again = f"`lightning-rl reproduce {entry.name}`"

@@ -23,7 +23,7 @@ def test_rows_by_hand(tmp_path, capsys):
     rows = {(r["group"], r["run"]): r for r in csv.DictReader((tmp_path / "t.csv").open())}
     assert rows["game/exp/M", "seed_1"] == {"group": "game/exp/M", "run": "seed_1", "env_steps": "20", "a": "6.00", "b": "7.00"}
     assert rows["game/exp/M", "seed_2"]["a"] == "2.00"
-    assert [rows["game/exp/M", name]["a"] for name in ("mean", "sd", "min")] == ["4.00", "2.00", "2.00"]
+    assert [rows["game/exp/M", name]["a"] for name in ("mean", "sd", "min")] == ["4.00", "2.83", "2.00"]
     assert rows["game/other/M", "mean"]["b"] == ""
     assert "game/exp/M" in capsys.readouterr().out
 

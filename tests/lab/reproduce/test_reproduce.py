@@ -242,7 +242,7 @@ def claim_of(goal, seeds="100-102"):
 
 
 def entry(goal, *values):
-    return Entry("a", claim_of(goal), values, [], ["c"] * len(values), ["m"], [])
+    return Entry("a", claim_of(goal), values, [], ["c"] * len(values), ["m"])
 
 
 @pytest.mark.parametrize(
