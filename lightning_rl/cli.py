@@ -73,14 +73,25 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     path = checkpoint_at(arguments.eval_agent)
     num_workers = _num_workers(arguments)
     _begin(f"evaluating '{path}'")
-    from lightning_rl.lab.evaluate import evaluate_checkpoint, parse_sweep, print_report, print_sweep, sweep
+    from lightning_rl.lab.evaluate import (
+        calibrate_checkpoint,
+        evaluate_checkpoint,
+        parse_sweep,
+        print_report,
+        print_sweep,
+        sweep,
+    )
 
     prepare_process()
-    if (swept := parse_sweep(arguments.eval_command)) is not None:
-        print_sweep(sweep(path, arguments.eval_episodes or flags.SWEEP_EPISODES, num_workers, *swept, force=arguments.force))
+    command, episodes, force = arguments.eval_command, arguments.eval_episodes, arguments.force
+    if arguments.calibrate:
+        low, high = calibrate_checkpoint(path, num_workers)
+        print(f"returns of {low:.0f} .. {high:.0f} can be asked for; that is kept in '{path}'")
+        command = command or "sweep"
+    if parse_sweep(command) is not None:
+        print_sweep(sweep(path, episodes or flags.SWEEP_EPISODES, num_workers, command, force))
     else:
-        episodes = arguments.eval_episodes or flags.FINAL_EVAL_EPISODES
-        print_report(evaluate_checkpoint(path, episodes, arguments.eval_command, num_workers, arguments.force))
+        print_report(evaluate_checkpoint(path, episodes or flags.FINAL_EVAL_EPISODES, command, num_workers, force))
     return 0
 
 

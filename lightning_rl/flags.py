@@ -35,7 +35,7 @@ SUMMARIES = {
 EXECUTORS = ("serial", "ray")
 FINAL_EVAL_EPISODES = 100
 IMAGINED_EPISODES = 200
-SWEEP_EPISODES = 30  # for each of its commands
+SWEEP_EPISODES = 50  # for each of its commands
 _EPILOG = "Everything lands under LOGDIR/GAMENAME/EXP_NAME/IMPLEMENTATION/seed_N/."
 
 
@@ -207,9 +207,15 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         ),
         _flag(
             "--eval_command", (EVAL,),
-            "command to play, e.g. return=250,horizon=300 or advantage=1.5, or 'sweep' (or sweep=LOW:HIGH) for a table and "
-            "picture of obtained against commanded (default: the checkpoint's)",
+            "command to play, e.g. return=250,horizon=300 or advantage=1.5, or 'sweep' (or sweep=LOW:HIGH, sweep=A,B,...) "
+            "for a table and picture of obtained against commanded (default: the checkpoint's)",
             {"eval": "--command"}, metavar="NAME=VALUE,...",
+        ),
+        _flag(
+            "--calibrate", (EVAL,),
+            "of UDRL, RCP-R and RCP-A: find out which command obtains which return, keep that in the checkpoint, and sweep; from "
+            "then on --eval_command return=150 asks for episodes of that return",
+            action="store_true",
         ),
         _flag(
             "--imagine", (IMAGINE,),

@@ -331,7 +331,8 @@ def test_sweep_prints_and_draws_obtained_against_commanded(tmp_path, capsys, imp
 
 
 def test_sweep_over_a_range_of_ones_own():
-    assert parse_sweep("sweep=-300:300") == (-300.0, 300.0)
+    assert parse_sweep("sweep=-300:300") == tuple(range(-300, 301, 50))
+    assert parse_sweep("sweep=-100,0,250") == (-100.0, 0.0, 250.0)
     assert parse_sweep("sweep") == ()
     assert parse_sweep("return=250,horizon=300") is None
     assert parse_sweep(None) is None

@@ -42,6 +42,15 @@ class Distribution(ABC):
         """What the environment makes of samples."""
         return action
 
+    @staticmethod
+    def guided(output: Tensor, usual: Tensor, guidance: Tensor) -> Tensor:
+        """Network outputs ``[..., output_size]`` pushed away from the ``usual`` ones: ``output + guidance * (output - usual)``.
+
+        The classifier-free guidance of Ho and Salimans (2022, arXiv 2207.12598): of logits, ``p(a|c)^(1+w) / p(a|usual)^w``.
+        guidance: w, ``[]`` or ``[..., 1]``.
+        """
+        return output + guidance * (output - usual)
+
     @abstractmethod
     def sample(self, noise: Tensor) -> Tensor:
         """An action for noise ``[..., A]``; the mode where the noise is zero."""
@@ -114,6 +123,15 @@ class Gaussian(Distribution):
     @staticmethod
     def executed(action: Tensor) -> Tensor:
         return action.clamp(-1, 1)
+
+    @staticmethod
+    def guided(output: Tensor, usual: Tensor, guidance: Tensor) -> Tensor:
+        """Pushes the mean, before it is squashed into the box; the standard deviation is that of the command.
+
+        Of normal distributions with one standard deviation ``p(a|c)^(1+w) / p(a|usual)^w`` is just that.
+        """
+        mean, log_std = output.chunk(2, dim=-1)
+        return torch.cat([Distribution.guided(mean, usual.chunk(2, dim=-1)[0], guidance), log_std], dim=-1)
 
     def sample(self, noise: Tensor) -> Tensor:
         return self.mean + self.log_std.exp() * noise

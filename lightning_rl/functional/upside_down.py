@@ -33,16 +33,17 @@ SEGMENTS: dict[str, Callable[[Array, Array], Array]] = {"trailing": trailing_ste
 """How many steps a segment has, by the steps ``left`` from its first one to the end of the episode."""
 
 
-def next_command(command: FloatArray, reward: FloatArray, gamma: float, max_return: float) -> FloatArray:
+def next_command(command: FloatArray, reward: FloatArray, gamma: float, max_return: float, size: int = 2) -> FloatArray:
     """What is left of a command after one step (UDRL paper, Algorithm 2), for a batch of episodes.
 
-    command ``[B, 1]`` or ``[B, 2]``, reward ``[B]`` -> as command: ``return <- min((return - reward) / gamma, max_return)``,
-    and ``horizon <- max(horizon - 1, 1)`` where there is one.
+    command ``[B, C]``, reward ``[B]`` -> as command: ``return <- min((return - reward) / gamma, max_return)``, and
+    ``horizon <- max(horizon - 1, 1)`` where the ``size`` of a command is 2. What follows, its guidance, stays.
     """
     if command.ndim != 2 or reward.shape != command.shape[:1]:
         raise ValueError(f"need command [B, C] and reward [B], got {command.shape} and {reward.shape}")
     left = np.minimum((command[:, :1] - reward[:, None]) / np.float32(gamma), max_return)
-    return np.concatenate([left, np.maximum(command[:, 1:] - 1, 1)], axis=-1, dtype=command.dtype)
+    horizon, guidance = np.maximum(command[:, 1:size] - 1, 1), command[:, size:]
+    return np.concatenate([left, horizon, guidance], axis=-1, dtype=command.dtype)
 
 
 def standardise(x: Tensor, limit: float) -> Tensor:

@@ -6,27 +6,33 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.files import read_text
+from lightning_rl.core.files import read_text, write_plain
 from lightning_rl.core.limits import WHOLE, shorten
 from lightning_rl.core.outputs import File, Out, owned_picture
 from lightning_rl.core.types import ActionMode, Episode, Request
 from lightning_rl.envs.gym import can_film
 from lightning_rl.functional.statistics import summarise
+from lightning_rl.lab.obedience import CALIBRATION_EPISODES, calibrate, obedience
 from lightning_rl.lab.tables import put_rows
 from lightning_rl.methods.base import Method
+from lightning_rl.methods.upside_down import UpsideDown
 from lightning_rl.rollouts.data_module import evaluation_requests
 from lightning_rl.run.callbacks import record_episode
-from lightning_rl.run.loading import Command, full_command, load
+from lightning_rl.run.checkpoints import read_checkpoint
+from lightning_rl.run.loading import Command, asked_names, full_command, load
 
-SWEEP_POINTS = 13
+SWEEP_POINTS, SWEEP_MOST = 13, 16
 
 
 def evaluate(
@@ -54,7 +60,7 @@ def evaluate(
     return {
         **_about(method),
         "episodes": episodes,
-        "command": dict(zip(method.command_names, values or (), strict=True)),
+        "command": dict(zip((*method.command_names, "guidance"), values or (), strict=False)),
         "sampled": _statistics(sampled),
         "greedy": _statistics(greedy),
     }
@@ -112,19 +118,21 @@ def _number(text: str, asked: str, remedy: str) -> float:
 
 
 def parse_sweep(text: str | None) -> tuple[float, ...] | None:
-    """The limits of ``sweep=LOW:HIGH``, none of a plain ``sweep``; None for any other ``--eval_command``."""
-    name, equals, limits = (text or "").partition("=")
+    """The commands of ``sweep=A,B,...``, or 13 of ``sweep=LOW:HIGH``, none of a plain ``sweep``; None for any other text."""
+    name, equals, points = (text or "").partition("=")
     if name != "sweep":
         return None
     if not equals:
         return ()
-    remedy = "expected sweep or sweep=LOW:HIGH, e.g. sweep=-300:300"
-    if limits.count(":") != 1:
+    remedy = "expected sweep, sweep=LOW:HIGH or sweep=A,B,..., e.g. sweep=-300:300"
+    ranged = ":" in points
+    values = [_number(point, str(text), remedy) for point in points.split(":" if ranged else ",")]
+    if not 2 <= len(values) <= (2 if ranged else SWEEP_MOST):
         raise UserError(f"--eval_command '{shorten(str(text))}': {remedy}")
-    low, high = (_number(limit, str(text), remedy) for limit in limits.split(":"))
-    if not low < high:
-        raise UserError(f"--eval_command '{shorten(str(text))}': {low:g} is not below {high:g}; {remedy}")
-    return low, high
+    for low, high in itertools.pairwise(values):
+        if not low < high:
+            raise UserError(f"--eval_command '{shorten(str(text))}': {low:g} is not below {high:g}; {remedy}")
+    return tuple(np.linspace(values[0], values[1], SWEEP_POINTS).tolist()) if ranged else tuple(values)
 
 
 def beside(checkpoint: Path, name: str, force: bool) -> Out:
@@ -141,7 +149,7 @@ def evaluate_checkpoint(
     files of these names that no evaluation has written.
     """
     method = load(path).method
-    given = parse_command(command_text, method.command_names)
+    given = parse_command(command_text, asked_names(method))
     name = "_".join(["evaluation", *(f"{key}={value:g}" for key, value in given.items())])
     out, film = beside(path, f"{name}.json", force), path.parent / f"{name}.mp4"
     out.check(out.path, _owned_report)  # before the work
@@ -164,34 +172,62 @@ def _owned_report(path: Path) -> bool:
     return isinstance(content, dict) and {"checkpoint", "implementation", "gamename", "episodes"} <= content.keys()
 
 
-def sweep(path: Path, episodes: int, num_workers: int, *asked: float, force: bool = False) -> dict[str, Any]:
+def sweep(path: Path, episodes: int, num_workers: int, text: str = "sweep", force: bool = False) -> dict[str, Any]:
     """Plays the checkpoint at ``path`` under commands over its whole range, actions sampled; the report.
 
-    The first command value goes from the lowest to the highest that training saw, or over the two limits that are
-    ``asked``; the others keep the checkpoint's. Writes ``sweep.png``, ``.svg`` and ``.csv`` beside the checkpoint, or
-    ``sweep_LOW_HIGH.png`` and so on for limits.
+    Of a calibrated policy the commands are returns. Otherwise the first command value goes over those that training saw; the
+    others keep the checkpoint's. The report says how well the policy obeys (see ``obedience``). Writes ``sweep.png``, ``.svg``
+    and ``.csv`` beside the checkpoint, or ``sweep_LOW_HIGH.png`` and so on for commands that are asked for.
+
+    Args:
+        path: the checkpoint.
+        episodes: for each command.
+        num_workers: processes that play episodes.
+        text: ``sweep``, ``sweep=LOW:HIGH`` or ``sweep=A,B,...``.
+        force: overwrite files of these names that no sweep has written.
     """
-    method = load(path).method
-    out = beside(path, "_".join(["sweep", *(f"{limit:g}" for limit in asked)]), force)
+    method, values = load(path).method, parse_sweep(text)
+    limits_or_values = [f"{float(point):g}" for point in re.split("[=:,]", text)[1:]]
+    out = beside(path, "_".join(["sweep", *limits_or_values]), force)
     picture = out.path.with_name(f"{out.path.name}.png")
     out.check(picture, owned_picture)  # before the work
-    first, limits = method.first_command(), method.command_limits()
-    if first is None or limits is None:
+    calibrated = method.calibration.limits if isinstance(method, UpsideDown) else None
+    if (limits := calibrated or method.command_limits()) is None:
         raise UserError(f"--eval_command sweep: the policy of '{path}' takes no command; leave it out")
-    low, high = asked or limits
-    commands = [(value, *first[1:]) for value in np.linspace(low, high, SWEEP_POINTS).tolist()]
-    rows = []
-    for command, played in zip(commands, play(method, [(c, "sampled") for c in commands], episodes, num_workers), strict=True):
-        stats = summarise([episode.ret for episode in played])
-        rows.append({"commanded": command[0], "obtained_mean": stats["mean"], "obtained_sd": stats["sd"]})
+    name = "return" if calibrated else method.command_names[0]
+    values = values or tuple(np.linspace(limits[0], limits[1], SWEEP_POINTS).tolist())
+    played = play(method, [(full_command(method, {name: value}), "sampled") for value in values], episodes, num_workers)
+    obtained = [[episode.ret for episode in each] for each in played]
+    rows = [
+        {"commanded": value, "obtained_mean": float(np.mean(each)), "obtained_sd": float(np.std(each, ddof=episodes > 1))}
+        for value, each in zip(values, obtained, strict=True)
+    ]
     report = {
-        "checkpoint": str(path), **_about(method), "episodes": episodes, "command_name": method.command_names[0],
-        "rows": rows, "picture": str(picture),
+        "checkpoint": str(path), **_about(method), "episodes": episodes, "command_name": name, "rows": rows,
+        "calibrated": calibrated is not None, **obedience(values, obtained), "picture": str(picture),
     }  # fmt: skip
     from lightning_rl.lab.figures.commands import draw_sweep  # matplotlib, which training does without
 
     draw_sweep(out, report)
     return report
+
+
+def calibrate_checkpoint(path: Path, num_workers: int) -> tuple[float, float]:
+    """Makes the checkpoint at ``path`` take returns as commands, see ``calibrate``; the lowest and the highest of them.
+
+    The table is written into the checkpoint, of which nothing else changes.
+    """
+    method = load(path).method
+    if not isinstance(method, UpsideDown) or not method.cfg.condition:
+        raise UserError(f"--calibrate: the policy of '{path}' takes no command; leave it out")
+    with counting(CALIBRATION_EPISODES, "episodes") as advance:
+        calibration = calibrate(method, num_workers, advance)
+    if (limits := calibration.limits) is None:
+        raise UserError(f"--calibrate: every command of '{path}' obtains the same return; train it longer")
+    checkpoint = read_checkpoint(path)
+    checkpoint["state_dict"] |= {f"calibration.{name}": value for name, value in calibration.state_dict().items()}
+    write_plain(path, checkpoint)
+    return limits
 
 
 def print_report(report: Mapping[str, Any]) -> None:
@@ -214,4 +250,12 @@ def print_sweep(report: Mapping[str, Any]) -> None:
     for row in report["rows"]:
         rows.append((f"{row['commanded']:.2f}", f"{row['obtained_mean']:.1f}", f"{row['obtained_sd']:.1f}"))
     title = f"{report['implementation']} on {report['gamename']}, {report['episodes']} episodes per command"
-    put_rows(rows, title, end=f"picture: {report['picture']}")
+    put_rows(rows, title, end=f"{obedience_line(report)}\npicture: {report['picture']}")
+
+
+def obedience_line(report: Mapping[str, Any]) -> str:
+    """How well a policy obeyed in a sweep; other commands than returns cannot be compared with what was obtained, but ranked."""
+    ranked = f"rank correlation of episodes {report['rank_correlation']:.2f}"
+    if report["command_name"] != "return":
+        return ranked
+    return f"mean |obtained - commanded| {report['error']:.1f}, slope {report['slope']:.2f}, {ranked}"

@@ -34,8 +34,7 @@ from lightning_rl.functional.upside_down import SEGMENTS, Target, exponential_we
 from lightning_rl.methods.base import Method, episode_scalars
 from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.upside_down_config import UpsideDownConfig
-from lightning_rl.nets.command import COMMAND_NETS, ScaledCommand, relu_mlp
-from lightning_rl.nets.policies import NoisyCommandPolicy, Policy
+from lightning_rl.nets.command import COMMAND_NETS, Calibration, CommandPolicy, NoisyCommandPolicy, ScaledCommand, relu_mlp
 from lightning_rl.rollouts.data_module import CollectedRollouts, training_requests, warm_up_requests
 from lightning_rl.rollouts.episode_buffer import EpisodeBuffer, FlatEpisodes, flatten
 from lightning_rl.rollouts.player import CommandRule
@@ -268,6 +267,7 @@ class UpsideDown(Method):
     Config = UpsideDownConfig
     network_names = ("policy", "critic")
     cfg: UpsideDownConfig
+    policy: CommandPolicy
     critic: nn.Module | None
 
     def __init__(self, gamename: str, **options: Any):
@@ -282,12 +282,12 @@ class UpsideDown(Method):
         net = self.network("policy", functools.partial(COMMAND_NETS[cfg.network], *sizes, cfg.hidden, **own))
         scale = (1.0, 1.0) if cfg.standardise else (cfg.return_scale, cfg.horizon_scale)
         scaled = ScaledCommand(net, [cfg.condition * each for each in scale[: sizes[1]]], cfg.command_limit)
-        kinds = {"episode": Policy, "step": NoisyCommandPolicy}
-        self.learner = kinds[cfg.command_draw](scaled, distribution, spec.action_size)
+        kinds = {"episode": CommandPolicy, "step": NoisyCommandPolicy}
+        self.learner = kinds[cfg.command_draw](scaled, distribution, spec.action_size, sizes[1], cfg.guidance)
         self.policy = self.learner if cfg.tau == 1 else copy.deepcopy(self.learner).requires_grad_(False)
         critic = functools.partial(relu_mlp, spec.obs_size, cfg.critic_hidden or [], 1)
         self.critic = self.network("critic", critic) if cfg.has_critic else None
-        self.target = CommandTarget(cfg, sizes[1], self.max_return)
+        self.target, self.calibration = CommandTarget(cfg, sizes[1], self.max_return), Calibration()
 
     def rollouts(self, num_workers: int = 0) -> UpsideDownRollouts:
         return UpsideDownRollouts(self, num_workers)
@@ -316,6 +316,8 @@ class UpsideDown(Method):
         if cfg.standardise and not cfg.commands_in_deviations:
             self.scale_commands(self.kind.of(episodes, asked, torch.arange(len(label), device=label.device), episodes.left))
         command = self.kind.of(episodes, asked, index, batch.segment)
+        self.policy.fit_usual(command)
+        self.calibration.clear()
         examples = [episodes.obs[episodes.row[index]], command, episodes.action[index]]
         if cfg.weights != "none":
             weight = self.weights(labels[cfg.weights])
@@ -369,8 +371,7 @@ class UpsideDown(Method):
     def values(self, critic: nn.Module, episodes: FlatEpisodes) -> Tensor:  # [M + E], of all stored observations
         return critic(episodes.obs).squeeze(-1) * self.cfg.value_scale
 
-    def lambda_returns(self, episodes: FlatEpisodes, values: Tensor, gae_lambda: float) -> Tensor:
-        """Lambda-returns ``[M]`` of the stored steps."""
+    def lambda_returns(self, episodes: FlatEpisodes, values: Tensor, gae_lambda: float) -> Tensor:  # [M], of the stored steps
         ended = episodes.terminated if self.cfg.bootstrap_truncated else episodes.last
         discount = self.cfg.gamma * (~ended).to(values.dtype)
         return lambda_returns(episodes.reward, discount, values[episodes.row + 1], episodes.last, gae_lambda)
@@ -395,7 +396,7 @@ class UpsideDown(Method):
 
     def command_rule(self) -> CommandRule | None:
         gamma = self.cfg.gamma if self.cfg.command == "return" else 1.0
-        decrease = functools.partial(next_command, gamma=gamma, max_return=self.max_return)
+        decrease = functools.partial(next_command, gamma=gamma, max_return=self.max_return, size=len(self.command_names))
         return {"hold": None, "decrease": decrease}[self.cfg.command_rule]
 
     def command_limits(self) -> tuple[float, float] | None:
@@ -407,8 +408,8 @@ class UpsideDown(Method):
         return {name: self.target.command(value) for name, value in zip(PROBES, self.target.probes.tolist(), strict=True)}
 
     def evaluation_scalars(self, scalars: Mapping[str, float]) -> Mapping[str, float]:
-        low, high = (scalars.get(f"{name}/return_mean") for name in PROBES)
-        return {} if low is None or high is None else {"eval/command_sensitivity": high - low}
+        asked = [scalars[f"{name}/return_mean"] for name in PROBES if f"{name}/return_mean" in scalars]
+        return {"eval/command_sensitivity": asked[1] - asked[0]} if asked else {}
 
     @torch.no_grad()
     def _diagnostics(self, batch: UpsideDownEpoch, command: Tensor, label: Tensor) -> dict[str, float]:

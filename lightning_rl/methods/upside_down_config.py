@@ -44,6 +44,7 @@ class UpsideDownConfig(MethodConfig):
     max_weight: PositiveFloat
     command_rule: Literal["hold", "decrease"]
     command_draw: Literal["episode", "step"]
+    guidance: NonNegativeFloat
     max_return: float | None
     target: Literal["range", "tilted", "quantile", "max"]
     target_labels: Literal["best", "buffer", "step", "minibatch", "episode"]

@@ -1,7 +1,7 @@
-"""Networks that mix an observation with a command by multiplication.
+"""Networks that mix an observation with a command by multiplication, and policies that answer commands.
 
-Each maps obs ``[..., O]`` and a scaled command ``[..., C]`` to ``[..., output_size]``. ``ScaledCommand`` makes the scaling part
-of the model: a buffer, so that it moves with the device and travels in the checkpoint.
+Each network maps obs ``[..., O]`` and a scaled command ``[..., C]`` to ``[..., output_size]``. ``ScaledCommand`` makes the
+scaling part of the model: a buffer, so that it moves with the device and travels in the checkpoint.
 """
 
 from __future__ import annotations
@@ -10,8 +10,13 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+
+from lightning_rl.core.types import Array, FloatArray
+from lightning_rl.functional.distributions import Distribution
+from lightning_rl.nets.policies import Policy
 
 
 def orthogonal_linear(in_size: int, out_size: int, gain: float = 1.0) -> nn.Linear:
@@ -179,3 +184,122 @@ COMMAND_NETS: dict[str, Callable[..., nn.Module]] = {
     "bilinear": BilinearNet,
 }
 """Networks by name: ``(obs_size, command_size, output_size, hidden)``."""
+
+
+class CommandPolicy(Policy):
+    """Answers a command ``[..., C]``, with ``guidance`` louder than it was taught.
+
+    A policy that learns from its own episodes hears how they usually go in every observation, and comes to depend little on
+    what is asked. Guidance pushes its answer away from that to the usual command (see ``Distribution.guided``).
+    A command may carry a guidance of its own as one more number, ``[..., C + 1]``. What is learned from knows no guidance.
+
+    usual: intercept and slope of the usual first number (a return or an advantage) over the second (a horizon), if there is one.
+    """
+
+    guidance: Tensor
+    usual: Tensor
+
+    def __init__(
+        self, net: nn.Module, distribution_class: type[Distribution], action_size: int, command_size: int, guidance: float
+    ):
+        super().__init__(net, distribution_class, action_size)
+        self.command_size = command_size
+        self.register_buffer("guidance", torch.tensor(guidance))
+        self.register_buffer("usual", torch.zeros(2))
+
+    def fit_usual(self, command: Tensor) -> None:
+        """Takes the usual command from those ``[..., C]`` that episodes were the right answers to: a line by least squares."""
+        first, horizon = command[..., 0].flatten().double(), command[..., 1:].sum(-1).flatten().double()
+        spread = horizon - horizon.mean()
+        slope = (spread * first).mean() / spread.square().mean().clamp(min=1e-9)
+        self.usual.copy_(torch.stack([first.mean() - slope * horizon.mean(), slope]))
+
+    def usual_command(self, command: Tensor) -> Tensor:
+        """The command ``[..., C]`` of the same horizon that episodes are usually the answer to."""
+        horizon = command[..., 1:]
+        return torch.cat([self.usual[0] + self.usual[1] * horizon.sum(-1, keepdim=True), horizon], dim=-1)
+
+    def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
+        assert command is not None
+        command, guidance = command[..., : self.command_size], command[..., self.command_size :]
+        if not guidance.shape[-1]:
+            guidance = self.guidance
+        output = self.net(obs, command)
+        if guidance.any():
+            output = self.distribution_class.guided(output, self.net(obs, self.usual_command(command)), guidance)
+        return self.distribution_class(output).sample(noise)
+
+
+class NoisyCommandPolicy(CommandPolicy):
+    """Takes a command of one number and adds normal noise to it at every step, none in greedy episodes.
+
+    command_noise: standard deviation of that noise, and the limits of the noisy command.
+    """
+
+    command_noise: Tensor
+
+    def __init__(
+        self, net: nn.Module, distribution_class: type[Distribution], action_size: int, command_size: int, guidance: float
+    ):
+        super().__init__(net, distribution_class, action_size, command_size, guidance)
+        self.register_buffer("command_noise", torch.zeros(3))
+
+    @property
+    def noise_size(self) -> int:
+        return self.action_size + 1
+
+    def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        action = super().draw_noise(rng, (*shape[:-1], self.action_size))
+        return np.concatenate([action, rng.standard_normal((*shape[:-1], 1), dtype=np.float32)], axis=-1)
+
+    def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
+        assert command is not None
+        sd, low, high = self.command_noise.tolist()
+        if sd:
+            asked, guidance = command[..., :1], command[..., 1:]
+            command = torch.cat([(asked + sd * noise[..., -1:]).clamp(low, high), guidance], dim=-1)
+        return super().act(obs, command, noise[..., :-1])
+
+
+class Calibration(nn.Module):
+    """Which command, with which guidance, obtains a return: a monotone table, fitted to a trained policy by playing it.
+
+    Its numbers travel in the checkpoint; training on makes it void.
+
+    asked ``[POINTS]``: returns in ascending order; first, guidance: for each the first number of the command, and its guidance.
+    """
+
+    POINTS = 33
+    asked: Tensor
+    first: Tensor
+    guidance: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        for name in ("asked", "first", "guidance"):
+            self.register_buffer(name, torch.zeros(self.POINTS))
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """The lowest and the highest return that can be asked for; None where nothing was fitted."""
+        low, high = float(self.asked[0]), float(self.asked[-1])
+        return (low, high) if low < high else None
+
+    def set(self, asked: Array, first: Array, guidance: Array) -> None:
+        """Takes the table; each ``[POINTS]``."""
+        for buffer, given in ((self.asked, asked), (self.first, first), (self.guidance, guidance)):
+            buffer.copy_(torch.from_numpy(given))
+
+    def clear(self) -> None:
+        """Forgets the table."""
+        for buffer in self.buffers():
+            buffer.zero_()
+
+    def command(self, asked: float) -> tuple[float, float]:
+        """First number and guidance of the command that obtains a return within ``limits``: between two entries of the table on
+        a straight line, or that of the nearer one where they differ in guidance.
+        """
+        table = self.asked.numpy()
+        guidance = float(self.guidance[np.abs(table - asked).argmin()])
+        alike = self.guidance.numpy() == guidance
+        return float(np.interp(asked, table[alike], self.first.numpy()[alike])), guidance

@@ -9,7 +9,6 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from lightning_rl.core.types import FloatArray
@@ -49,33 +48,6 @@ class Policy(nn.Module):
     def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         """Noise for ``act``; ``shape`` ends with ``noise_size``."""
         return self.distribution_class.draw_noise(rng, shape)
-
-
-class NoisyCommandPolicy(Policy):
-    """Takes a command of one number and adds normal noise to it at every step, none in greedy episodes.
-
-    command_noise: standard deviation of that noise, and the limits of the noisy command.
-    """
-
-    command_noise: Tensor
-
-    def __init__(self, net: nn.Module, distribution_class: type[Distribution], action_size: int):
-        super().__init__(net, distribution_class, action_size)
-        self.register_buffer("command_noise", torch.zeros(3))
-
-    @property
-    def noise_size(self) -> int:
-        return self.action_size + 1
-
-    def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        action = super().draw_noise(rng, (*shape[:-1], self.action_size))
-        return np.concatenate([action, rng.standard_normal((*shape[:-1], 1), dtype=np.float32)], axis=-1)
-
-    def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
-        assert command is not None
-        sd, low, high = self.command_noise.tolist()
-        noisy = (command + sd * noise[..., -1:]).clamp(low, high) if sd else command
-        return super().act(obs, noisy, noise[..., :-1])
 
 
 def relu_layers(sizes: Sequence[int]) -> nn.Sequential:

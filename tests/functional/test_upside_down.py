@@ -60,6 +60,12 @@ def test_a_discounted_return_without_a_horizon_by_hand():
     assert next_command(command, reward, 0.5, 15.0).tolist() == [[15.0], [12.0]]
 
 
+def test_the_guidance_of_a_command_stays():
+    reward = np.array([2.0], dtype=np.float32)
+    assert next_command(np.array([[10.0, 5.0, 0.5]]), reward, 1.0, 99.0).tolist() == [[8.0, 4.0, 0.5]]
+    assert next_command(np.array([[10.0, 5.0]]), reward, 1.0, 99.0, size=1).tolist() == [[8.0, 5.0]]
+
+
 def test_next_command_keeps_float32_and_refuses_broadcasting():
     command = np.ones((4, 2), dtype=np.float32)
     assert next_command(command, np.ones(4, dtype=np.float32), 1.0, 9.0).dtype == np.float32

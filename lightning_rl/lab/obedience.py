@@ -1,0 +1,127 @@
+"""Whether a policy does what it is asked: the measure, and the calibration that makes what is asked for a return.
+
+A command of RCP-A counts in standard deviations of advantages, one of RCP-R in discounted returns, and none of them is what an
+episode will return. Calibration plays a trained policy under commands over their range, with more and less guidance, fits the
+mean return as a monotone function of the command, and keeps the inverse in the checkpoint: ``return=150`` then means the same
+for all of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lightning_rl.core.console import Advance
+from lightning_rl.core.types import Array, Request
+from lightning_rl.methods.base import Method
+from lightning_rl.nets.command import Calibration
+from lightning_rl.rollouts.data_module import evaluation_requests, warm_up_requests
+
+GUIDANCES = (0.0, 0.25, 0.5, 1.0)
+"""Those that calibration tries, and takes the least of: with guidance, episodes of one command differ more."""
+
+_COARSE, _COARSE_EPISODES = 17, 16  # commands for each guidance, episodes for each of them
+_ROUNDS, _FINE_EPISODES = 4, 24  # rounds of a command for each point of the table, episodes for each of them
+_BEYOND = 0.25  # commands reach this share of their range below what training saw
+_WINDOW, _WINDOW_SHARE = 48, 0.1  # episodes of neighbouring commands that one mean is of, at least, and of all
+
+CALIBRATION_EPISODES = len(GUIDANCES) * _COARSE * _COARSE_EPISODES + _ROUNDS * Calibration.POINTS * _FINE_EPISODES
+"""The most episodes that a calibration plays."""
+
+
+def obedience(asked: Sequence[float], obtained: Sequence[Sequence[float]]) -> dict[str, float]:
+    """How far what is obtained follows what is asked.
+
+    Args:
+        asked: returns ``[K]``.
+        obtained: returns of episodes for each of them, ``[K, E]``.
+
+    Returns:
+        ``error``: mean over what is asked of abs(mean obtained - asked); ``slope``: of the least-squares line of episodes'
+        returns over what was asked of them; ``rank_correlation``: Spearman's, over episodes. Both are 0 where nothing varies.
+    """
+    from scipy.stats import spearmanr
+
+    x, y = np.asarray(asked, dtype=float), np.asarray(obtained, dtype=float)
+    spread = np.repeat(x - x.mean(), y.shape[1])
+    varies = spread.any() and np.ptp(y) > 0
+    return {
+        "error": float(np.abs(y.mean(1) - x).mean()),
+        "slope": float(spread @ y.ravel() / (spread @ spread)) if varies else 0.0,
+        "rank_correlation": float(spearmanr(spread, y.ravel()).statistic) if varies else 0.0,
+    }
+
+
+@dataclass
+class Trials:
+    """Episodes of commands of one guidance."""
+
+    first: list[float] = field(default_factory=list)
+    returns: list[float] = field(default_factory=list)
+
+    def fit(self) -> tuple[Array, Array]:
+        """First numbers of commands in ascending order, and the mean return as an increasing function of them.
+
+        A running mean over episodes in the order of their commands, made monotone by isotonic regression. A level that holds
+        for several commands is at their middle; between two levels lies a straight line.
+        """
+        from scipy.optimize import isotonic_regression
+
+        order, size = np.argsort(self.first, kind="stable"), max(_WINDOW, round(_WINDOW_SHARE * len(self.first)))
+        window = np.full(size, 1 / size)
+        first, mean = (np.convolve(np.asarray(each)[order], window, "valid") for each in (self.first, self.returns))
+        blocks = isotonic_regression(mean).blocks
+        first, level = (np.add.reduceat(each, blocks[:-1]) / np.diff(blocks) for each in (first, mean))
+        return first, level
+
+
+def table(tried: Mapping[float, Trials], floor: float) -> tuple[Array, Array, Array]:
+    """Returns from ``floor`` to the highest, and for each the first number of a command and the least guidance that obtain it."""
+    fits = {guidance: trials.fit() for guidance, trials in sorted(tried.items())}
+    lowest, highest = min(level[0] for _, level in fits.values()), max(level[-1] for _, level in fits.values())
+    asked = np.linspace(max(floor, lowest), highest, Calibration.POINTS)
+    first, guided = np.zeros(len(asked)), np.zeros(len(asked))
+    for guidance, (commands, level) in reversed(fits.items()):
+        reached = (level[0] <= asked) & (asked <= level[-1])
+        first[reached], guided[reached] = np.interp(asked[reached], level, commands), guidance
+    return asked, first, guided
+
+
+def calibrate(method: Method, num_workers: int = 0, advance: Advance = lambda count, now: None) -> Calibration:
+    """Fits the map from the return that is asked for to the command, and the guidance, that obtain it.
+
+    It is played on environment seeds of its own, actions sampled, about 4,300 episodes: first commands over their whole range
+    with each guidance, then those of the table again and again. What can be asked for lies between what uniformly random
+    actions get, less a standard deviation, and what the best command gets.
+
+    Args:
+        method: with a policy that takes commands.
+        num_workers: processes that play; results do not depend on it.
+        advance: is called with how many more episodes were played, and of which round.
+    """
+    low, high = method.command_limits() or (0.0, 0.0)
+    rest = (method.first_command() or ())[1:]
+    parameters, tried, played = method.policy.state_dict(), {guidance: Trials() for guidance in GUIDANCES}, 0
+    with contextlib.closing(method.collector(num_workers)) as collector:
+        uniform = [e.ret for e in collector.collect(warm_up_requests(method.seed, 64), parameters, version=0)]
+        floor = float(np.mean(uniform) - np.std(uniform))
+        asked = [(c, w) for w in GUIDANCES for c in np.linspace(low - _BEYOND * (high - low), high, _COARSE).tolist()]
+        for number in range(1 + _ROUNDS):
+            requests: list[Request] = []
+            for first, guidance in asked:
+                count, start = _FINE_EPISODES if number else _COARSE_EPISODES, played + len(requests)
+                requests += evaluation_requests(method.seed, "calibration", start, count, (first, *rest, guidance), "sampled")
+            for episode in collector.collect(requests, parameters, version=0):
+                first, *_, guidance = episode.request.command or ()
+                tried[guidance].first.append(first)
+                tried[guidance].returns.append(episode.ret)
+            played += len(requests)
+            advance(len(requests), f"round {number + 1} of {1 + _ROUNDS}")
+            _, commands, guidances = table(tried, floor)
+            asked = list(zip(commands.tolist(), guidances.tolist(), strict=True))
+    calibration = Calibration()
+    calibration.set(*table(tried, floor))
+    return calibration

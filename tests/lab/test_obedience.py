@@ -1,0 +1,147 @@
+"""What is asked and what is obtained: the measure, calibration, and commands that mean returns."""
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from gymnasium.spaces import Box, Discrete
+from helpers import run_cli, run_dir
+from torch import nn
+
+import lightning_rl
+from lightning_rl.cli import main
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.gamenames import GAMES
+from lightning_rl.lab.obedience import CALIBRATION_EPISODES, Trials, calibrate, obedience, table
+from lightning_rl.nets.command import Calibration
+from lightning_rl.run.loading import full_command
+
+
+def test_the_measure_worked_by_hand():
+    perfect = obedience([0.0, 10.0], [[-1.0, 1.0], [9.0, 11.0]])
+    assert perfect == {"error": 0.0, "slope": 1.0, "rank_correlation": pytest.approx(0.8944, abs=1e-4)}
+    half = obedience([0.0, 100.0, 200.0], [[50.0], [100.0], [150.0]])
+    assert half == {"error": pytest.approx(100 / 3), "slope": 0.5, "rank_correlation": pytest.approx(1.0)}
+    assert obedience([0.0, 100.0], [[200.0], [0.0]])["slope"] == -2.0
+    deaf = obedience([0.0, 100.0], [[50.0, 50.0], [50.0, 50.0]])
+    assert deaf == {"error": 50.0, "slope": 0.0, "rank_correlation": 0.0}
+
+
+def test_the_fit_is_monotone_and_finds_the_mean_return_of_each_command():
+    rng, trials = np.random.default_rng(0), Trials()
+    trials.first = np.repeat(np.linspace(-3, 3, 61), 40).tolist()
+    trials.returns = [100 * np.tanh(c) + rng.normal(0, 60) for c in trials.first]
+    first, level = trials.fit()
+    assert (np.diff(first) > 0).all()
+    assert (np.diff(level) > 0).all()
+    asked = np.linspace(-80, 80, 9)
+    np.testing.assert_allclose(100 * np.tanh(np.interp(asked, level, first)), asked, atol=25)
+
+
+def test_each_return_is_asked_for_with_the_least_guidance_that_reaches_it():
+    def trials(low, high):
+        return Trials(list(np.linspace(-1, 1, 500)), list(np.linspace(low, high, 500)))
+
+    tried = {1.0: trials(-500.0, 100.0), 0.0: trials(50.0, 98.0), 0.5: trials(-100.0, 100.0)}
+    asked, first, guidance = table(tried, floor=-300.0)
+    assert asked[0] == -300.0
+    assert asked[-1] == pytest.approx(95, abs=5)  # the ends of the means are those of the outer episodes
+    assert set(guidance[asked < -90]) == {1.0}
+    assert set(guidance[(asked > -90) & (asked < 50)]) == {0.5}
+    assert set(guidance[(asked > 56) & (asked < 92)]) == {0.0}
+    assert first[np.abs(asked + 100).argmin()] == pytest.approx(1 / 3, abs=0.05)
+
+
+def test_between_two_entries_of_the_table_lies_a_line_but_not_between_two_guidances():
+    calibration = Calibration()
+    asked, guidance = np.arange(33.0), np.array([0.5] * 10 + [0.0] * 23)
+    calibration.set(asked, np.where(guidance == 0.5, asked, 100 - asked), guidance)
+    assert calibration.limits == (0.0, 32.0)
+    assert calibration.command(4.25) == (4.25, 0.5)
+    assert calibration.command(20.5) == (79.5, 0.0)
+    assert calibration.command(9.4) == (9.0, 0.5)
+    assert calibration.command(9.6) == (90.0, 0.0)
+
+
+class Ones(gymnasium.Env):
+    """Twenty steps; each pays the number of the action."""
+
+    observation_space, action_space = Box(0, 1, (1,)), Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        self.left = 20
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.left -= 1
+        return np.zeros(1, np.float32), float(action), self.left == 0, False, {}
+
+
+class Answer(nn.Module):
+    """Action 1 has the logit ``c / 2 + 1``: the policy answers its command c, though less than it might."""
+
+    def __init__(self):
+        super().__init__()
+        self.slope = nn.Parameter(torch.tensor([0.0, 0.5]))
+
+    def forward(self, obs, command):
+        return command * self.slope + torch.tensor([0.0, 1.0])
+
+
+@pytest.fixture
+def answering():
+    lightning_rl.register_env("ones", Ones, horizon=20, max_return=20.0)
+    method = lightning_rl.RCPA("ones", seed=0, networks={"policy": Answer()}, tau=1.0)
+    method.target.numbers.copy_(torch.tensor([1.0, 0.5, -3.0, 3.0]))
+    yield method
+    del GAMES["ones"]
+
+
+def test_a_calibrated_policy_obtains_what_it_is_asked_for(answering):
+    with pytest.raises(UserError, match="unknown name 'return'; this checkpoint knows: advantage; it can be asked"):
+        full_command(answering, {"return": 10.0})
+    played = []
+    calibration = calibrate(answering, advance=lambda count, now: played.append(count))
+    low, high = calibration.limits
+    assert 5 < low < 9  # what uniformly random actions get, less a standard deviation
+    assert 18.5 < high <= 20
+    assert sum(played) == CALIBRATION_EPISODES
+    answering.calibration.load_state_dict(calibration.state_dict())
+    for asked in (9.0, 12.0, 15.0, 18.0):
+        report = lightning_rl.evaluate(answering, episodes=200, command={"return": asked})
+        assert report["sampled"]["return"]["mean"] == pytest.approx(asked, abs=1.0)
+        assert report["command"].keys() == {"advantage", "guidance"}
+    for asked in (high + 1, low - 1, float("nan")):
+        with pytest.raises(UserError, match=r"^command return="):
+            full_command(answering, {"return": asked})
+
+
+@pytest.mark.parametrize("implementation", ["RCP-A", "UDRL"])
+def test_training_on_makes_a_calibration_void(tmp_path, capsys, implementation):
+    assert run_cli(tmp_path, "--max_epochs", "2", implementation=implementation) == 0
+    last = run_dir(tmp_path, implementation=implementation) / "last.ckpt"
+    capsys.readouterr()
+    flags = ["--num_workers", "0", "--eval_episodes", "2"]
+    assert main(["--eval_agent", str(last), "--calibrate", *flags]) == 0
+    shown = capsys.readouterr().out
+    assert "can be asked for" in shown
+    assert "commanded return" in shown
+    assert "mean |obtained - commanded|" in shown
+    assert last.with_name("sweep.png").exists()
+    low, high = lightning_rl.load(last).method.calibration.limits
+    agent = lightning_rl.load(last)
+    agent.reset(command={"return": (low + high) / 2})
+    assert agent.act(np.zeros(4)) in (0, 1)
+    assert agent.act(np.zeros(4), 1.0) in (0, 1)
+    assert main(["--eval_agent", str(last), "--eval_command", f"return={high + 5}", *flags]) == 2
+    assert f"{low:.0f} .. {high:.0f} on average" in capsys.readouterr().err
+    assert run_cli(tmp_path, "--max_epochs", "3", "--resume", implementation=implementation) == 0
+    assert lightning_rl.load(last).method.calibration.limits is None
+
+
+def test_only_policies_that_take_commands_are_calibrated(tmp_path, capsys):
+    assert run_cli(tmp_path, "--max_epochs", "2", implementation="REINFORCE") == 0
+    last = run_dir(tmp_path, implementation="REINFORCE") / "last.ckpt"
+    capsys.readouterr()
+    assert main(["--eval_agent", str(last), "--calibrate", "--num_workers", "0"]) == 2
+    assert "--calibrate: the policy of" in capsys.readouterr().err
