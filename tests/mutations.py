@@ -111,8 +111,8 @@ _FUNCTIONAL = [
         ("label.std(correction=0)).clamp(max=max_return)", "label.std(correction=0))"),
         ("mean = label.mean().clamp(max=max_return)", "mean = label.mean()"),
         ("(label.mean() + label.std(correction=0))", "(label.mean() + label.std())"),
-        ("np.maximum(command[:, 1:] - 1, 1)", "command[:, 1:] - 1"),
-        ("np.maximum(command[:, 1:] - 1, 1)", "command[:, 1:]"),
+        ("np.maximum(command[:, 1:size] - 1, 1)", "command[:, 1:] - 1"),
+        ("np.maximum(command[:, 1:size] - 1, 1)", "command[:, 1:]"),
         ("return 1 + (uniform", "return (uniform"),
     ),
     _area(
@@ -369,7 +369,7 @@ _METHODS = [
         ("cfg.target_temperature, cfg.max_weight", "cfg.temperature, cfg.max_weight"),
         ("label[batch.episodes.first[-newest:]]", "label[batch.episodes.last]"),
         ("label.new_tensor([0.1, 0.9])", "label.new_tensor([0.9, 0.1])"),
-        ('{"eval/command_sensitivity": high - low}', '{"eval/command_sensitivity": low - high}'),
+        ("asked[1] - asked[0]", "asked[0] - asked[1]"),
         ("self.descend(1, loss, self.cfg.critic_max_grad_norm)", "self.descend(1, loss, self.cfg.max_grad_norm)"),
         ("policy.net.shift.copy_(command.mean(0))", "pass"),
         ("standardise(label, math.inf), self.cfg.temperature", "label, self.cfg.temperature"),
@@ -389,11 +389,24 @@ _METHODS = [
         ('spread = 0.0 if self.cfg.command_draw == "step" else', "spread ="),
     ),
     _area(
-        "nets/policies.py", "methods/test_reward_conditioned.py::test_the_earlier_rcp_r_asks_for_the_best_return_of_the_newest_twenty_episodes "
+        "nets/command.py", "methods/test_reward_conditioned.py::test_the_earlier_rcp_r_asks_for_the_best_return_of_the_newest_twenty_episodes "
         "methods/test_reward_conditioned.py::test_the_earlier_rcp_a_asks_for_the_highest_advantage_of_a_minibatch_with_the_sd_of_that_one "
         "methods/test_reward_conditioned.py::test_a_command_can_be_drawn_anew_at_every_step",
-        ("command + sd * noise[..., -1:]", "command + sd * noise[..., :1]"),
-        (".clamp(low, high) if sd", " if sd"),
+        ("(asked + sd * noise[..., -1:])", "(asked + sd * noise[..., :1])"),
+        (" * noise[..., -1:]).clamp(low, high)", " * noise[..., -1:])"),
+    ),
+    _area(
+        "nets/command.py", "nets/test_command_policies.py",
+        ("self.net(obs, self.usual_command(command))", "self.net(obs, command * 0)"),
+        ("(spread * first).mean() /", "first.mean() /"),
+        ("command[..., : self.command_size], command[..., self.command_size :]", "command[..., : self.command_size], command[..., :0]"),
+    ),
+    _area(
+        "lab/obedience.py", "lab/test_obedience.py",
+        ("in reversed(fits.items())", "in fits.items()"),
+        ("np.asarray(each)[order], window", "np.asarray(each), window"),
+        ("np.abs(y.mean(1) - x).mean()", "np.abs(y - x[:, None]).mean()"),
+        ("np.std(uniform))", "0)"),
     ),
     _area(
         "methods/upside_down.py", "methods/test_upside_down_updates.py",
