@@ -1,6 +1,7 @@
 """Shared by the tests: tiny budgets, a toy policy, a toy environment."""
 
 import dataclasses
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,11 @@ def same_episodes(a: list[Episode], b: list[Episode]) -> bool:
         return (e.terminated, e.truncated, e.request, e.policy_version, *(None if p is None else p.tobytes() for p in parts))
 
     return [key(e) for e in a] == [key(e) for e in b]
+
+
+def die(words: list[str], program: str) -> int:
+    """A command line whose process is killed."""
+    os._exit(9)
 
 
 class CommandTask(gymnasium.Env[Any, Any]):

@@ -14,6 +14,7 @@ import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from lightning_rl.core.errors import UserError
@@ -165,6 +166,8 @@ def _in_processes(processes: int, tasks_each: int | None) -> Iterator[Run]:
         def run(jobs: Sequence[Job]) -> Iterator[Outcome]:
             try:
                 yield from (done.result() for done in as_completed([pool.submit(run_job, job) for job in jobs]))
+            except BrokenProcessPool as error:
+                raise UserError("a process died (out of memory?); lower --jobs: the same command goes on") from error
             except BaseException:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise

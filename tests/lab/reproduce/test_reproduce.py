@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import die
 
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
@@ -279,12 +280,18 @@ def test_statistics_of_a_curve_by_hand():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("flags", "minutes"), [({"jobs": 2}, 5)])
-def test_every_claim_of_the_project_can_be_measured(flags, minutes, capsys):
-    assert again(ROOT, smoke=True, **flags) == 0
+@pytest.mark.timeout(1800)  # under three minutes on two cores
+def test_every_claim_of_the_project_can_be_measured(capsys):
+    assert again(ROOT, smoke=True, jobs=2) == 0
     claims = load_claims(ROOT / MANIFEST).claims
     page = capsys.readouterr().out.splitlines()[-1].removeprefix("tiny budgets, no evidence: ")
     assert Path(page).read_text().count("| some seeds |") >= len(claims) - 2  # one is of a single seed
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_is_one_line(checkout):
+    with pytest.raises(UserError, match=r"a process died \(out of memory\?\)"):
+        again(checkout, "table", run=die, jobs=2)
 
 
 @pytest.mark.slow
