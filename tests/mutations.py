@@ -225,9 +225,9 @@ _DATA = [
     ),
     _area(
         "agents/replay.py", "agents/test_replay.py",
-        ("self._first + self._written % self.capacity", "self._first"),
+        ("self.first + self._written % self.capacity", "self.first"),
         ("(noise * len(self)).long()", "(noise * self.capacity).long()"),
-        ("+ self._first.unsqueeze(1)\n        return", "+ self._first[:1].unsqueeze(1)\n        return"),
+        ("+ self.first.unsqueeze(1)\n        return", "+ self.first[:1].unsqueeze(1)\n        return"),
     ),
     _area(
         "core/seeding.py", "test_fresh_noise.py test_seeding.py",
@@ -543,7 +543,7 @@ _AGENTS = [
     ),
     _area(
         "agents/replay.py", "agents/test_reference_values.py",
-        ("self.replay.batch(self._draw.at(step))", "self.replay.batch(self._draw.at(0))"),
+        ("self.practise(self._draw.at(step)", "self.practise(self._draw.at(0)"),
         ("not active.any():", "not active.all():"),
         ("or bool(discount.any())", "and bool(discount.any())"),
     ),

@@ -6,10 +6,14 @@ synthetic-environments paper; squared error; no gradient clipping.
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Sequence
-from typing import Any
+from types import ModuleType
+from typing import Any, Literal
 
 import torch
+from pydantic import model_validator
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
@@ -17,6 +21,7 @@ from lightning_rl.agents.base import EpsilonGreedyConfig, Sizes, Transition, fro
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig, anything_follows
 from lightning_rl.agents.variation import Variation
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Width
 from lightning_rl.functional.compat import dueling_q_over_batch
 from lightning_rl.functional.value_learning import double_q_target, dueling_q, epsilon_after, epsilon_greedy
@@ -24,11 +29,20 @@ from lightning_rl.nets.members import MemberMLP
 from lightning_rl.nets.values import DuelingNet, MemberNet
 
 _CACHE = 2**20  # bytes
+_COMPILED = ("relu", "leakyrelu", "tanh")
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class DDQNConfig(EpsilonGreedyConfig, OffPolicyConfig):
     """Keys of DDQN."""
+
+    kernels: Literal["torch", "numba"]
+
+    @model_validator(mode="after")
+    def _check_kernels(self) -> DDQNConfig:
+        if self.kernels == "numba" and (self.curiosity != "none" or self.activation not in _COMPILED):
+            raise ValueError(f"kernels numba: needs curiosity none and activation {', '.join(_COMPILED)}; use kernels=torch")
+        return self
 
     def net(self, sizes: Sizes, hidden: tuple[int, ...]) -> MemberNet:
         """The architecture of the Q values."""
@@ -40,10 +54,20 @@ class DuelingDDQNConfig(DDQNConfig):
     """Keys of DuelingDDQN."""
 
     feature_size: Width
+    kernels: Literal["torch"]
 
     def net(self, sizes: Sizes, hidden: tuple[int, ...]) -> MemberNet:
         combine = dueling_q_over_batch if self.faithful else dueling_q
         return DuelingNet(sizes.obs_size, hidden, sizes.action_size, self.feature_size, self.activation, combine)
+
+
+@functools.cache
+def _compiled_kernels() -> ModuleType:
+    try:
+        return importlib.import_module("lightning_rl.agents.kernels")
+    except ImportError as error:
+        remedy = "pip install 'lightning_rl[fast]', or use torch"
+        raise UserError(f"kernels 'numba' is not installed ({error}); {remedy}") from error
 
 
 @implements("DDQN", DDQNConfig)
@@ -61,7 +85,7 @@ class DDQN(OffPolicyAgent):
         self.target = frozen(self.params)
         self.adam = MemberAdam(self.params, learning_rate)
         self._explore = self.noise("explore", (2,), "uniform")
-        self._at_once = max(1, _CACHE // (4 * max(self.batch_sizes) * sum(hidden)))
+        self._at_once = max(1, _CACHE // (4 * max(self.batch_sizes) * max(1, sum(hidden))))
 
     def optimizers(self) -> list[Any]:
         return [self.adam, *super().optimizers()]
@@ -78,6 +102,12 @@ class DDQN(OffPolicyAgent):
         """Q values ``[N, K, A]`` of obs ``[N, K, O]``."""
         return self.net(self.params, obs)
 
+    def practise(self, noise: Tensor, active: Tensor | None, step: int) -> None:
+        if self.cfg.kernels == "numba":
+            _compiled_kernels().learn(self, noise, active)
+        else:
+            super().practise(noise, active, step)
+
     def update(self, batch: Transition, active: Tensor | None, step: int) -> Tensor:
         if self.params.grad is None:
             self.params.grad = torch.empty_like(self.params)
@@ -92,7 +122,9 @@ class DDQN(OffPolicyAgent):
 
     def _blocks(self) -> list[slice]:
         """Members whose hidden layers fit the processor's cache together: elementwise work is several times faster there."""
-        return [slice(n, n + self._at_once) for n in range(0, self.num_members, self._at_once)]
+        members = self.num_members
+        each = -(-members // -(-members // self._at_once))  # as equal blocks as they get
+        return [slice(n, n + each) for n in range(0, members, each)]
 
     @torch.no_grad()
     def _gradient(self, params: Tensor, target_params: Tensor, batch: Transition, weight: Tensor, into: Tensor) -> Tensor:

@@ -40,7 +40,7 @@ class MemberRing:
             name: torch.empty(num_members * capacity, column.size, dtype=column.dtype, device=device)
             for name, column in columns.items()
         }
-        self._first = torch.arange(num_members, device=device) * capacity  # of each member that is left
+        self.first = torch.arange(num_members, device=device) * capacity  # of each member that is left
         self._written = 0
 
     def __len__(self) -> int:
@@ -49,30 +49,30 @@ class MemberRing:
 
     def add(self, row: Mapping[str, Tensor]) -> None:
         """Writes one row ``[N, size]`` of each column for every member; the oldest gives way."""
-        place = self._first + self._written % self.capacity
+        place = self.first + self._written % self.capacity
         for name, data in self.data.items():
             data[place] = row[name].to(data.dtype)
         self._written += 1
 
     def sample(self, noise: Tensor) -> dict[str, Tensor]:
         """Rows ``[N, B, size]`` drawn with replacement, for uniform noise ``[N, B]`` in double precision."""
-        index = (noise * len(self)).long() + self._first.unsqueeze(1)
+        index = (noise * len(self)).long() + self.first.unsqueeze(1)
         return {name: data.index_select(0, index.flatten()).unflatten(0, index.shape) for name, data in self.data.items()}
 
     def keep(self, rows: Tensor) -> None:
         """Goes on with the members ``rows`` alone; nothing is copied."""
-        self._first = self._first[rows]
+        self.first = self.first[rows]
 
     def to(self, device: torch.device) -> None:
         """Goes on on this device."""
-        self._first = self._first.to(device)
+        self.first = self.first.to(device)
         self.data = {name: data.to(device) for name, data in self.data.items()}
 
     def snapshot(self) -> dict[str, Tensor]:
         """What has been written, ``[N, len, size]`` of each column, and how many rows were ever ``written [N]``."""
         written = self._written_rows()
         rows = {name: data[written] for name, data in self.data.items()}
-        return {**rows, "written": torch.full((len(self._first),), self._written)}
+        return {**rows, "written": torch.full((len(self.first),), self._written)}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Goes on from a snapshot of as many members."""
@@ -81,7 +81,7 @@ class MemberRing:
         for name, data in self.data.items():
             if state[name].shape != (*written.shape, data.shape[1]):
                 raise ValueError(
-                    f"{name} {list(state[name].shape)} do not fit {len(self._first)} members of capacity {self.capacity}"
+                    f"{name} {list(state[name].shape)} do not fit {len(self.first)} members of capacity {self.capacity}"
                 )
             data[written] = state[name].to(data.device)
 
@@ -99,7 +99,7 @@ class MemberRing:
         return f"{wrong[0]} rows written, but {rows} are there" if wrong else None
 
     def _written_rows(self) -> Tensor:
-        return self._first.unsqueeze(1) + torch.arange(len(self), device=self._first.device)
+        return self.first.unsqueeze(1) + torch.arange(len(self), device=self.first.device)
 
 
 class MemberReplay(MemberRing):
@@ -180,7 +180,11 @@ class OffPolicyAgent(Agent):
         self.replay.store(transition)
         if active is not None and not active.any():
             return
-        batch = self.replay.batch(self._draw.at(step))
+        self.practise(self._draw.at(step), active, step)
+
+    def practise(self, noise: Tensor, active: Tensor | None, step: int) -> None:
+        """One step on the batch that ``noise`` ``[N, B]`` draws."""
+        batch = self.replay.batch(noise)
         if self.curiosity is not None:
             batch = batch._replace(reward=batch.reward + self.curiosity.learn(batch, self.weight, active))
         self.update(batch, active, step)

@@ -31,7 +31,7 @@ _LARGE = 4096  # numbers above which a matrix is written straight into a block, 
 _PRELU_SLOPE = 0.25
 _NORM_EPS = 1e-5
 _NORMAL_2 = 0.9772498680518208  # P(standard normal < 2)
-_LEAK = 0.01
+LEAK = 0.01
 _MOST_KEPT = 32
 _KEPT: dict[tuple[Any, ...], Layers] = {}  # a block whose views are kept stays in memory, so no other can lie at its place
 _ONE = torch.ones(())  # a number would be made into a tensor at every call
@@ -69,8 +69,8 @@ _aten = torch.ops.aten
 IN_PLACE: dict[str, Activation] = {
     "relu": Activation(torch.relu_, lambda g, out: _aten.threshold_backward.grad_input(g, out, 0, grad_input=g), nn.ReLU),
     "leakyrelu": Activation(
-        lambda z: nn.functional.leaky_relu_(z, _LEAK),
-        lambda g, out: _aten.leaky_relu_backward.grad_input(g, out, _LEAK, True, grad_input=g),
+        lambda z: nn.functional.leaky_relu_(z, LEAK),
+        lambda g, out: _aten.leaky_relu_backward.grad_input(g, out, LEAK, True, grad_input=g),
         nn.LeakyReLU,
     ),
     "tanh": Activation(_tanh_of_half, lambda g, out: _aten.tanh_backward.grad_input(g, out, grad_input=g), nn.Tanh, scale=2.0),
