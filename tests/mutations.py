@@ -577,7 +577,7 @@ _AGENTS = [
         ("- self.cfg.entropy_coef * entropy", "+ self.cfg.entropy_coef * entropy"),
         ("standardised(advantage[member, rows], 1e-8)", "advantage[member, rows]"),
         ("self._minibatches(number * self.cfg.epochs + epoch)", "self._minibatches(number)"),
-        ("= over, self._last_log_prob", "= over, 0 * self._last_log_prob"),
+        (".log_prob(self.action)", ".log_prob(self.action) * 0"),
         ("max_grad_norm=cfg.max_grad_norm", "max_grad_norm=None"),
         ("discounted_returns(reward, self.cfg.gamma, self.over)", "discounted_returns(reward, self.cfg.gamma, torch.zeros_like(self.over))"),
         ("math.log(cfg.std_init)", "cfg.std_init"),

@@ -75,8 +75,6 @@ class PPO(Agent):
     reward: Tensor
     discount: Tensor
     over: Tensor
-    log_prob: Tensor
-    _last_log_prob: Tensor
 
     def __init__(self, cfg: PPOConfig, sizes: Sizes, seeds: Sequence[int], variation: Variation | None = None):
         if cfg.batch_size is not None and cfg.rollout_steps % cfg.batch_size:
@@ -98,12 +96,11 @@ class PPO(Agent):
         self.adam = MemberAdam(self.params, learning_rate, max_grad_norm=cfg.max_grad_norm)
         for name in ("obs", "next_obs"):
             self.register_buffer(name, torch.zeros(count, steps, obs))
-        for name in ("reward", "discount", "log_prob"):
+        for name in ("reward", "discount"):
             self.register_buffer(name, torch.zeros(count, steps))
         kind = torch.float32 if continuous else torch.int64
         self.register_buffer("action", torch.zeros(count, steps, *([size] if continuous else []), dtype=kind))
         self.register_buffer("over", torch.zeros(count, steps, dtype=torch.bool))
-        self.register_buffer("_last_log_prob", torch.zeros(count), persistent=False)
         self._explore = self.noise("explore", (size,), "normal" if continuous else "gumbel")
         self._shuffle = self.noise("shuffle", (steps,), "uniform")
         self.curiosity = ICM(cfg, sizes, continuous, self.generators("curiosity")) if cfg.curiosity == "icm" else None
@@ -127,9 +124,7 @@ class PPO(Agent):
     @torch.no_grad()
     def act(self, obs: Tensor, episode: Tensor, step: int) -> Tensor:
         policy = self.policy(self.params, obs.unsqueeze(1))
-        action = policy.sample(self._explore.at(step).unsqueeze(1))
-        self._last_log_prob = policy.log_prob(action).squeeze(1)
-        return action.squeeze(1)
+        return policy.sample(self._explore.at(step).unsqueeze(1)).squeeze(1)
 
     @torch.no_grad()
     def greedy(self, obs: Tensor) -> Tensor:
@@ -139,8 +134,7 @@ class PPO(Agent):
     def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor | None) -> None:
         place = step % self.cfg.rollout_steps
         self.obs[:, place], self.action[:, place], self.reward[:, place] = transition.obs, transition.action, transition.reward
-        self.discount[:, place], self.next_obs[:, place] = transition.discount, transition.next_obs
-        self.over[:, place], self.log_prob[:, place] = over, self._last_log_prob
+        self.discount[:, place], self.next_obs[:, place], self.over[:, place] = transition.discount, transition.next_obs, over
         if place == self.cfg.rollout_steps - 1:
             self.update(active, step // self.cfg.rollout_steps)
 
@@ -152,9 +146,11 @@ class PPO(Agent):
             batch = Transition(self.obs, self.action, self.reward, self.discount, self.next_obs)
             reward = reward + self.curiosity.learn(batch, torch.full_like(reward, 1 / self.cfg.rollout_steps), active)
         target, advantage = self.targets(reward)
+        with torch.no_grad():
+            acted = self.policy(self.params, self.obs).log_prob(self.action)  # of the policy that has acted
         for epoch in range(self.cfg.epochs):
             for rows in self._minibatches(number * self.cfg.epochs + epoch):
-                self._step(rows, target, advantage, active)
+                self._step(rows, acted, target, advantage, active)
 
     @torch.no_grad()
     def targets(self, reward: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -173,9 +169,11 @@ class PPO(Agent):
             return [torch.arange(self.cfg.rollout_steps, device=self.device).expand(self.num_members, -1)]
         return list(self._shuffle.at(index).argsort(dim=1).split(self.cfg.batch_size, dim=1))
 
-    def _step(self, rows: Tensor, target: Tensor, advantage: Tensor | None, active: Tensor | None) -> None:
+    def _step(
+        self, rows: Tensor, acted: Tensor, target: Tensor, advantage: Tensor | None, active: Tensor | None
+    ) -> None:  # fmt: skip
         member = torch.arange(len(rows), device=rows.device).unsqueeze(1)
-        obs, action, old, target = (x[member, rows] for x in (self.obs, self.action, self.log_prob, target))
+        obs, action, old, target = (x[member, rows] for x in (self.obs, self.action, acted, target))
         policy, value = self.policy(self.params, obs), self.value(self.params, obs)
         weight = target - value.detach() if advantage is None else standardised(advantage[member, rows], 1e-8)
         policy_loss = -clipped_surrogate(policy.log_prob(action), old, weight, self.cfg.clip).mean(-1)

@@ -94,7 +94,7 @@ def test_ppo_learns_from_reward_and_bonus(monkeypatch):
     settings = {"gamma": 0.9, "rollout_steps": 4, "epochs": 1, "batch_size": None, "standardise": "returns", "hidden": [8]}
     agent, over, active = ppo_of(OBS, 3, [1, 2], **settings, **CURIOUS), torch.zeros(2) > 0, torch.ones(2) > 0
     start, steps, targets = agent.curiosity.params.clone(), [one_step(t, 2, 3) for t in range(4)], []
-    monkeypatch.setattr(agent, "_step", lambda rows, target, advantage, active: targets.append(target))
+    monkeypatch.setattr(agent, "_step", lambda rows, acted, target, advantage, active: targets.append(target))
     for t, step in enumerate(steps):
         agent.learn(step, over, t, active)
     for n in range(2):
