@@ -279,6 +279,9 @@ _ENVS = [
         ("reward + step.reward.masked_fill(over, 0)", "reward + step.reward"),
         ("self.length = self.length.masked_fill(where, 0)", "pass"),
         ("self.env.reset(self._reset_noise.at(self._clock))", "self.env.reset(self._reset_noise.at(0))"),
+    ),
+    _area(
+        "envs/gym_batch.py", "envs/test_batch.py",
         ("self._episodes[slot] += 1\n            self._length", "self._length"),
         ("torch.from_numpy(truncated[self._slot].copy()) & ~ended", "torch.from_numpy(truncated[self._slot].copy()) | ended"),
     ),
@@ -708,7 +711,7 @@ _AGENTS = [
     ),
     _area("lab/reproduce/store.py", "lab/reproduce/test_reproduce.py", ('row["command"] == shown_command', 'row["command"] != shown_command')),
     _area("lab/reproduce/claims.py", "lab/reproduce/test_claims.py", ("if first < FIRST_SEED:", "if last < FIRST_SEED:")),
-    _area("envs/batch.py", "envs/test_batch.py envs/test_reward_batch.py", ('derive_seed(self._seeds[slot], "reset", self._episodes[slot])', 'derive_seed(self._seeds[slot], "reset", 0)')),
+    _area("envs/gym_batch.py", "envs/test_batch.py envs/test_reward_batch.py", ('derive_seed(self._seeds[slot], "reset", self._episodes[slot])', 'derive_seed(self._seeds[slot], "reset", 0)')),
     _area(
         "envs/reward_network.py", "envs/test_reward_batch.py",
         ("self.obs = self.real.reset(where)", "self.obs = torch.where(where.unsqueeze(-1), self.obs, self.real.reset(where))"),

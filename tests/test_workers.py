@@ -13,7 +13,7 @@ from helpers import toy_policy
 import lightning_rl.core.workers
 from lightning_rl.core.types import Request
 from lightning_rl.core.workers import begin_worker, finish_epoch, leave_with_parent
-from lightning_rl.envs.batch import GymBatch
+from lightning_rl.envs.gym_batch import GymBatch
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.evolution.executors import SerialExecutor
 from lightning_rl.rollouts.player import Collector

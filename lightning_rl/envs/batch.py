@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, SupportsFloat
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-import gymnasium
-import numpy as np
 import torch
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from torch import Tensor
 
-from lightning_rl.core.contents import Also, TensorOf, like, rows_like
+from lightning_rl.core.contents import Also, like, rows_like
 from lightning_rl.core.limits import WHOLE
-from lightning_rl.core.seeding import MemberNoise, derive_seed
-from lightning_rl.core.types import Array
-from lightning_rl.core.workers import leave_with_parent
+from lightning_rl.core.seeding import MemberNoise
 from lightning_rl.envs.func_env import FuncEnv
-from lightning_rl.envs.gym import Env, RepeatAction, make_env
-from lightning_rl.envs.spec import EnvSpec
 
 
 class BatchStep(NamedTuple):
@@ -165,144 +156,3 @@ class PooledBatch(FuncBatch):
         if number != self._number:
             self._pool, self._number = self.env.reset(self._reset_noise.whole(number)), number
         return self._pool[place]
-
-
-class _Idle(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """In the place of a finished member's environment: a step of it costs nothing."""
-
-    def __init__(self, env: Env):
-        super().__init__(env)
-        self._obs = np.zeros(env.observation_space.shape or (), dtype=env.observation_space.dtype)
-
-    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        return self._obs, 0.0, False, False, {"length": 1}
-
-
-class GymBatch(EnvBatch):
-    """Gymnasium environments of one ``EnvSpec`` through ``gymnasium.vector``.
-
-    processes: one process per environment instead of all in this one; pays where a step takes longer than about 0.1 ms.
-    A vector environment cannot shrink: with processes, the environments of finished members play on.
-    info_keys: entries of Gymnasium's info that each step gives, in this order. repeater: takes each action ``repeat`` times.
-    """
-
-    def __init__(
-        self, spec: EnvSpec, seeds: Sequence[int], repeat: int = 1, processes: bool = False, info_keys: Sequence[str] = (),
-        repeater: Callable[[Env, int], Env] = RepeatAction,
-    ):  # fmt: skip
-        here = os.getpid()
-
-        def make() -> Env:
-            if os.getpid() != here:
-                signal.signal(signal.SIGTERM, signal.SIG_DFL)  # an inherited handler would survive being terminated
-                leave_with_parent()
-            return repeater(make_env(spec), repeat)
-
-        self._info_keys = tuple(info_keys)
-        kind: Any = AsyncVectorEnv if processes else SyncVectorEnv
-        self.envs = kind([make] * len(seeds), autoreset_mode=AutoresetMode.DISABLED)
-        self._seeds, self._episodes = list(seeds), [0] * len(seeds)
-        self._slot, self._waiting = np.arange(len(seeds)), np.zeros(len(seeds), dtype=bool)
-        shape = self.envs.action_space.shape
-        self._action = np.zeros(shape, dtype=self.envs.action_space.dtype)
-        self._since = np.zeros((spec.horizon, *shape), dtype=self.envs.action_space.dtype)  # actions since the reset
-        self._length = np.zeros(len(seeds), dtype=np.int64)  # decisions since the reset
-        self.obs = torch.empty(0)
-        self.reset(torch.ones(len(seeds), dtype=torch.bool))
-
-    def reset(self, where: Tensor) -> Tensor:
-        mask = self._abandoned()
-        mask[self._slot[where.numpy()]] = True
-        if not mask.any():
-            return self.obs
-        seeds: list[int | None] = [None] * len(mask)
-        for slot in np.flatnonzero(mask).tolist():
-            seeds[slot] = self._episode_seed(slot)
-            self._episodes[slot] += 1
-            self._length[slot] = 0
-        self.obs = self._rows(self._begin(mask, seeds))
-        return self.obs
-
-    def _begin(self, mask: Array, seeds: Sequence[int | None]) -> Any:
-        """Starts the episodes ``seeds`` where the mask says so; the observations of all slots."""
-        obs, _ = self.envs.reset(seed=list(seeds), options={"reset_mask": mask})
-        self._waiting[mask] = False
-        return obs
-
-    def step(self, action: Tensor) -> BatchStep:
-        if self._abandoned().any():
-            self.reset(torch.zeros(len(self._slot), dtype=torch.bool))
-        self._action[self._slot] = action.numpy()
-        self._since[self._length[self._slot], self._slot] = self._action[self._slot]
-        self._length[self._slot] += 1
-        obs, reward, terminated, truncated, info = self.envs.step(self._action)
-        self._waiting = terminated | truncated
-        ended = torch.from_numpy(terminated[self._slot].copy())
-        cut = torch.from_numpy(truncated[self._slot].copy()) & ~ended
-        length = torch.from_numpy(np.asarray(info["length"])[self._slot].astype(np.int64))
-        self.obs = self._rows(obs)
-        columns = [np.asarray(info[key])[self._slot] for key in self._info_keys]
-        values = torch.from_numpy(np.stack(columns, axis=1).astype(np.float32)) if columns else None
-        return BatchStep(self.obs, self._rows(reward), ended, cut, length, info=values)
-
-    def _episode_seed(self, slot: int) -> int:
-        return derive_seed(self._seeds[slot], "reset", self._episodes[slot]) % 2**31
-
-    def _abandoned(self) -> Array:
-        """Environments of finished members whose episode has ended: a vector environment wants them reset like all others."""
-        mask = self._waiting.copy()
-        mask[self._slot] = False
-        return mask
-
-    def _rows(self, obs: Any) -> Tensor:
-        return torch.from_numpy(obs[self._slot].astype(np.float32))
-
-    def keep(self, rows: Tensor) -> None:
-        gone = np.setdiff1d(self._slot, self._slot[rows.numpy()])
-        self._slot, self.obs = self._slot[rows.numpy()], self.obs[rows]
-        if isinstance(self.envs, SyncVectorEnv):
-            for slot in gone.tolist():
-                self.envs.envs[slot] = _Idle(self.envs.envs[slot])
-
-    def snapshot(self) -> dict[str, Tensor]:
-        """The number of the episode, and its actions so far: an environment is a function of its seed and its actions."""
-        length = self._length[self._slot]
-        actions = np.moveaxis(self._since[:, self._slot], 1, 0).copy()
-        actions[np.arange(len(self._since)) >= length[:, None]] = 0  # of earlier episodes
-        episodes = np.array(self._episodes)[self._slot]
-        return {"episodes": torch.from_numpy(episodes), "length": torch.from_numpy(length), "actions": torch.from_numpy(actions)}
-
-    def layout(self, members: int | str) -> Any:
-        space, kind = self.envs.single_action_space, torch.from_numpy(self._since[:0]).dtype
-        discrete = isinstance(space, gymnasium.spaces.Discrete)
-        limits = (int(space.start), int(space.start + space.n) - 1) if discrete else ()
-        return {
-            "episodes": TensorOf(torch.int64, (members,), 1, WHOLE),
-            "length": TensorOf(torch.int64, (members,), 0, len(self._since)),
-            "actions": TensorOf(kind, (members, len(self._since), *self._since.shape[2:]), *limits),
-        }
-
-    def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Plays the episodes under way again, each begun so late that all reach their present step together."""
-        self._length[:] = 0
-        self._length[self._slot] = state["length"].numpy()
-        self._since[:, self._slot] = np.moveaxis(state["actions"].numpy(), 0, 1)
-        for slot, episodes in zip(self._slot.tolist(), state["episodes"].tolist(), strict=True):
-            self._episodes[slot] = episodes - 1
-        seeds = [self._episode_seed(slot) for slot in range(len(self._episodes))]
-        wait = self._length.max() - self._length
-        for clock in range(self._length.max() + 1):
-            begin = (wait == clock) | self._waiting
-            if begin.any():
-                obs = self._begin(begin, seeds)
-            if clock < self._length.max():
-                self._action = self._since[(clock - wait).clip(0), np.arange(len(wait))]
-                obs, _, terminated, truncated, _ = self.envs.step(self._action)
-                self._waiting = (terminated | truncated) & (wait > clock)
-        for slot in self._slot.tolist():
-            self._episodes[slot] += 1
-        self.obs = self._rows(obs)
-
-    def close(self) -> None:
-        """Ends the processes, where there are any."""
-        self.envs.close()

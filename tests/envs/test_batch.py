@@ -8,8 +8,9 @@ import torch
 
 from lightning_rl.core.gamenames import GAMES, Game
 from lightning_rl.envs.adapters import FUNC_ENVS
-from lightning_rl.envs.batch import FuncBatch, GymBatch
+from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.func_env import FuncEnv, Step
+from lightning_rl.envs.gym_batch import GymBatch
 from lightning_rl.envs.proxies import RewardProxy
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.functional.value_learning import discount_after

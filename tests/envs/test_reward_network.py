@@ -3,7 +3,8 @@ import torch
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.envs.adapters import FUNC_ENVS
-from lightning_rl.envs.batch import FuncBatch, GymBatch
+from lightning_rl.envs.batch import FuncBatch
+from lightning_rl.envs.gym_batch import GymBatch
 from lightning_rl.envs.proxies import RewardProxy
 from lightning_rl.envs.reward_network import INFO_KEYS, RewardBatch, RewardEnv, RewardNet
 from lightning_rl.envs.spec import EnvSpec, env_spec

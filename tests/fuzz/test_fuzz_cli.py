@@ -200,8 +200,8 @@ def desk(tmp_path_factory):
     patch.setattr("lightning_rl.lab.evaluate.play", played)
     patch.setattr("lightning_rl.lab.evaluate.record_episode", lambda *_: None)
     patch.setattr("lightning_rl.lab.figures.commands.draw_sweep", lambda *_: None)
-    for batch in ("FuncBatch", "GymBatch"):
-        patch.setattr(f"lightning_rl.envs.batch.{batch}.step", no_step)  # evaluations of proxies
+    for batch in ("batch.FuncBatch", "gym_batch.GymBatch"):
+        patch.setattr(f"lightning_rl.envs.{batch}.step", no_step)  # evaluations of proxies
     patch.setattr(footprint, "memory", lambda: 5 * 10**8)
     yield root
     patch.undo()
