@@ -485,7 +485,7 @@ _METHODS = [
         "methods/supervised_model.py", "methods/test_generations_by_hand.py methods/test_mbrl.py::test_losses_by_hand_and_the_swapped_inputs_of_the_published_form",
         ("compat.swapped_model_input if cfg.published else model_input", "model_input"),
         ("torch.cat([act, obs], dim=-1)", "torch.cat([obs, act], dim=-1)"),
-        ("(discount.squeeze(1) == 0).float()", "(discount.squeeze(1) != 0).float()"),
+        ("(discount == 0).float()", "(discount != 0).float()"),
         ("train = (~held_out).nonzero().squeeze(1)", "train = torch.arange(len(data.reward))"),
         ("data.rows(held_out.nonzero().squeeze(1))", "data.rows(train)"),
         ('("state", "reward") if cfg.published', '("state", "done") if cfg.published'),

@@ -124,7 +124,10 @@ class MemberReplay(MemberRing):
 
     def batch(self, noise: Tensor) -> Transition:
         """A batch drawn uniformly with replacement for uniform noise ``[N, B]`` in [0, 1), double precision."""
-        rows = self.sample(noise)["rows"]
+        return self.transitions(self.sample(noise)["rows"])
+
+    def transitions(self, rows: Tensor) -> Transition:
+        """The transitions ``[...]`` that rows ``[..., size]`` of the memory hold."""
         obs, action, reward, discount, next_obs = rows.split(self._sizes, dim=-1)
         act = action if self.action_size else action.squeeze(-1).long()
         return Transition(obs, act, reward.squeeze(-1), discount.squeeze(-1), next_obs)

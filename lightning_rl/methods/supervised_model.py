@@ -83,11 +83,9 @@ def collect(cfg: MBRLConfig, spec: EnvSpec, run_seed: int) -> Data:
     training.run(cfg.data_steps)
     memory = agent.memory()
     assert memory is not None
-    rows = memory.snapshot()["rows"].flatten(0, 1)
-    columns = [spec.obs_size, spec.action_size if spec.continuous else 1, 1, 1, spec.obs_size]
-    obs, act, reward, discount, next_obs = rows.split(columns, dim=1)
-    vectors = act if spec.continuous else F.one_hot(act.squeeze(1).long(), spec.action_size).float()
-    return Data(obs, vectors, reward.squeeze(1), (discount.squeeze(1) == 0).float(), next_obs)
+    obs, action, reward, discount, next_obs = memory.transitions(memory.snapshot()["rows"].flatten(0, 1))
+    act = action if spec.continuous else F.one_hot(action, spec.action_size).float()
+    return Data(obs, act, reward, (discount == 0).float(), next_obs)
 
 
 def model_input(act: Tensor, obs: Tensor) -> Tensor:
