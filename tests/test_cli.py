@@ -448,6 +448,8 @@ lab = {{name for name in names if name.startswith("lightning_rl.lab.")}}
 rooms = ("figures", "protocols", "reports")
 lab -= {{f"lightning_rl.lab.{{room}}{{module}}" for room in rooms for module in ("", ".registry")}}
 assert not lab, lab
+import lightning_rl.lab.evaluate  # neither plots nor tables are loaded for it
+assert not (heavy := set(sys.modules) & {{"pandas", "ray", "jinja2.environment", "lightning_rl.lab.figures.style"}}), heavy
 """
     run_python(program, tmp_path)
 

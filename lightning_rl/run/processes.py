@@ -36,8 +36,10 @@ def train_groups(options: RunOptions, count: int) -> int:
     A seed's run is a function of its seed, so the groups change nothing but the time. Where this process is killed, each
     group finishes its epoch and leaves.
     """
-    accelerator_of(options)  # said once, not by every process
-    context = multiprocessing.get_context("spawn")
+    accelerator = accelerator_of(options)  # said once, not by every process
+    # A forked process has torch and Lightning at once, but could not use a GPU; on macOS forks are not safe.
+    forks = sys.platform == "linux" and accelerator == "cpu"
+    context = multiprocessing.get_context("fork" if forks else "spawn")
     groups = [context.Process(target=_train_one, args=(group,)) for group in split_seeds(options, count)]
     for process in groups:
         process.start()

@@ -1,13 +1,11 @@
 """``lightning_rl.evaluate``: a report, and nothing else."""
 
 import random
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
-from helpers import ROOT, run_cli, run_dir
+from helpers import run_cli, run_dir
 
 import lightning_rl
 from lightning_rl.core.errors import UserError
@@ -51,11 +49,3 @@ def test_a_command_is_by_name_and_checked(checkpoint):
                            ({"return": float("nan")}, "return=nan: it is not within")):  # fmt: skip
         with pytest.raises(UserError, match=words):
             lightning_rl.evaluate(checkpoint, 1, command)
-
-
-def test_neither_plots_nor_tables_are_loaded_for_it():
-    ours = "lightning_rl.lab.figures.style"  # it imports matplotlib
-    names = {"pandas", "ray", "jinja2.environment", ours}  # torchmetrics imports matplotlib and scipy where they are installed
-    code = f"import sys, lightning_rl.lab.evaluate; print({names} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
-    assert done.stdout.strip() == "set()", done.stderr
