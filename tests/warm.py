@@ -295,13 +295,16 @@ def _run_program(words: Sequence[str]) -> None:
 def _be_a_server(address: str) -> NoReturn:
     from lightning_rl.tools import TOOLS
 
+    gc.disable()  # nothing of what is imported is garbage
     tools = [tool for entry in TOOLS.values() for tool in getattr(entry, "tools", {"": entry}).values()]
-    for name in (*_PRELOAD, *(tool.module for tool in tools)):
+    modules = {tool.run.partition(":")[0] for tool in tools if isinstance(tool.run, str)}
+    for name in (*_PRELOAD, *sorted(modules)):
         __import__(name)
     import torch
 
     torch.set_num_threads(1)
     gc.freeze()  # fewer pages to copy
+    gc.enable()
     assert threading.active_count() == 1, "threads do not survive a fork"
     _execute(_serve(address))
 
