@@ -39,7 +39,7 @@ def train_groups(options: RunOptions, count: int) -> int:
     accelerator = accelerator_of(options)  # said once, not by every process
     # A forked process has torch and Lightning at once, but could not use a GPU; on macOS forks are not safe.
     forks = sys.platform == "linux" and accelerator == "cpu"
-    context = multiprocessing.get_context("fork" if forks else "spawn")
+    context = multiprocessing.get_context("fork") if forks else multiprocessing.get_context("spawn")
     groups = [context.Process(target=_train_one, args=(group,)) for group in split_seeds(options, count)]
     for process in groups:
         process.start()
