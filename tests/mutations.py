@@ -57,7 +57,7 @@ _FUNCTIONAL = [
     ),
     _area(
         "functional/distributions.py", "functional/test_distributions.py functional/test_policy_gradient.py",
-        ("return -F.cross_entropy(", "return F.cross_entropy("),
+        ("logits.log_softmax(0).gather(0, action", "logits.gather(0, action"),
         ("-(log_prob.exp() * log_prob).sum(-1)", "(log_prob.exp() * log_prob).sum(-1)"),
         ("(self.output + noise).argmax(-1)", "self.output.argmax(-1)"),
         ("self.mean + self.log_std.exp() * noise", "self.mean + self.log_std * noise"),
@@ -360,8 +360,8 @@ _EVOLUTION = [
 _METHODS = [
     _area(
         "methods/upside_down.py", "methods/test_reward_conditioned_updates.py",
-        ("log_prob if weight is None else weight * log_prob", "log_prob"),
-        ("list(self.learner.parameters()), self.cfg.tau)", "list(self.learner.parameters()), 1 - self.cfg.tau)"),
+        ("negative_log_likelihood(obs, command, action, weight)", "negative_log_likelihood(obs, command, action)"),
+        ("self.learned, self.cfg.tau)", "self.learned, 1 - self.cfg.tau)"),
         ("self.lambda_returns(episodes, values, gae_lambda) - value", "self.lambda_returns(episodes, values, gae_lambda)"),
         ("ended = episodes.terminated if self.cfg.bootstrap_truncated else episodes.last", "ended = episodes.last"),
         ("critic(episodes.obs).squeeze(-1) * self.cfg.value_scale", "critic(episodes.obs).squeeze(-1)"),
@@ -373,7 +373,7 @@ _METHODS = [
         ("label[batch.episodes.first[-newest:]]", "label[batch.episodes.last]"),
         ("label.new_tensor([0.1, 0.9])", "label.new_tensor([0.9, 0.1])"),
         ("asked[1] - asked[0]", "asked[0] - asked[1]"),
-        ("self.descend(1, loss, self.cfg.critic_max_grad_norm)", "self.descend(1, loss, self.cfg.max_grad_norm)"),
+        ("self.descend(1, loss, self.cfg.critic_max_grad_norm, backward)", "self.descend(1, loss, self.cfg.max_grad_norm, backward)"),
         ("policy.net.shift.copy_(command.mean(0))", "pass"),
         ("standardise(label, math.inf), self.cfg.temperature", "label, self.cfg.temperature"),
         ("self.cfg.target_spread\n", "1.0\n"),
@@ -412,9 +412,21 @@ _METHODS = [
         ("np.std(uniform))", "0)"),
     ),
     _area(
+        "nets/layers.py", "nets/test_layers.py",
+        ("active.append(x if name == \"relu\" else x.clone())", "active.append(x)"),
+        ("value=-1 / self.gate_scale", "value=-1"),
+        ("grad *= factors[number]", "pass"),
+        ("if layer.weight.requires_grad", "if True"),
+        ("error * (2 / len(error))", "error / len(error)"),
+    ),
+    _area(
+        "nets/policies.py", "nets/test_layers.py",
+        ("pullback(score * -weight.unsqueeze(-1))", "pullback(score * weight.unsqueeze(-1))"),
+        ("torch.full_like(obs[:, 0], 1 / len(obs))", "torch.ones_like(obs[:, 0])"),
+    ),
+    _area(
         "methods/upside_down.py", "methods/test_upside_down_updates.py",
-        ("log_prob if weight is None else weight * log_prob).mean()", "log_prob if weight is None else weight * log_prob).sum()"),
-        ("loss = self.descend(0, loss, self.cfg.max_grad_norm)", "loss = self.descend(0, loss, None)"),
+        ("loss = self.descend(0, loss, self.cfg.max_grad_norm, backward)", "loss = self.descend(0, loss, None, backward)"),
         ("self.target.command(self.target.target.mean)", "self.target.command(self.target.target.high)"),
         ("SEGMENTS[cfg.segments](left, rng.random(left.shape))", "left"),
         ("episodes.to_go[row] - episodes.to_go[row + segment]", "episodes.to_go[row]"),
@@ -752,7 +764,7 @@ _AGENTS = [
     _area("functional/compat.py", "nets/test_values.py", ("(-2, -1) if advantage.ndim > 1 else -1", "-1")),
     _area("functional/compat.py", "functional/test_value_learning.py", (">= threshold", "> threshold")),
     _area(
-        "functional/distributions.py", "functional/test_distributions.py",
+        "methods/agents.py", "functional/test_distributions.py",
         ("torch.where(action == self.output.argmax(-1), 0.0, -torch.inf)", "torch.where(action == self.output.argmax(-1), -torch.inf, 0.0)"),
         ("return self.output.tanh()", "return self.output"),
         ("self.output.tanh()).all(-1)", "self.output.tanh()).any(-1)"),

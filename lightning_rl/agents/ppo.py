@@ -25,9 +25,19 @@ from lightning_rl.agents.variation import Variation
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Batch, Share
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.functional.distributions import Categorical, Distribution, FreeGaussian
+from lightning_rl.functional.distributions import Categorical, Distribution, Gaussian
 from lightning_rl.functional.returns import discounted_returns, lambda_returns
 from lightning_rl.nets.members import MemberMLP
+
+
+class FreeGaussian(Gaussian):
+    """The same without bounds on the standard deviation, for policies that learn it as a parameter, not as a network's output."""
+
+    LOG_STD_RANGE = (-math.inf, math.inf)
+
+    @staticmethod
+    def max_entropy(action_size: int) -> float:
+        return math.inf
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,15 +20,58 @@ from lightning_rl.agents import ppo
 from lightning_rl.agents.base import Agent, AgentConfig, RegisteredAgent
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.training import MemberTraining, mean_test_return, stop_rule
-from lightning_rl.core.types import Episode
+from lightning_rl.core.types import Episode, FloatArray
 from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.functional.distributions import BestAction, TanhAction
+from lightning_rl.functional.distributions import Distribution
 from lightning_rl.methods.base import return_scalars
 from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.stacked import StackedMethod, scores_of
 from lightning_rl.nets.policies import Policy
 from lightning_rl.rollouts.data_module import Rollouts
+
+
+class _Point(Distribution):
+    """All probability on one action: noise changes nothing."""
+
+    @staticmethod
+    def output_size(action_size: int) -> int:
+        return action_size
+
+    @staticmethod
+    def draw_noise(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        return np.zeros(shape, dtype=np.float32)
+
+    @staticmethod
+    def max_entropy(action_size: int) -> float:
+        """0, the entropy of a single discrete action; that of a point density is -inf."""
+        return 0.0
+
+
+class BestAction(_Point):
+    """The action ``[...]`` of highest value; the output are values ``[..., A]``, ties go to the lowest index."""
+
+    def sample(self, noise: Tensor) -> Tensor:
+        return self.output.argmax(-1)
+
+    def log_prob(self, action: Tensor) -> Tensor:
+        return torch.where(action == self.output.argmax(-1), 0.0, -torch.inf)
+
+    def entropy(self) -> Tensor:
+        return torch.zeros_like(self.output[..., 0])
+
+
+class TanhAction(_Point):
+    """The action ``tanh(output)`` ``[..., A]``; its density is infinite there and 0 elsewhere."""
+
+    def sample(self, noise: Tensor) -> Tensor:
+        return self.output.tanh()
+
+    def log_prob(self, action: Tensor) -> Tensor:
+        return torch.where((action == self.output.tanh()).all(-1), torch.inf, -torch.inf)
+
+    def entropy(self) -> Tensor:
+        return torch.full_like(self.output[..., 0], -torch.inf)
 
 
 def member_policy(agent: Agent, row: int, spec: EnvSpec) -> Policy:

@@ -20,6 +20,7 @@ from lightning_rl.core.types import Episode
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.methods.layouts import check_loaded
 from lightning_rl.methods.registry import own_implementation
+from lightning_rl.nets.layers import Backward
 from lightning_rl.nets.policies import Policy
 from lightning_rl.rollouts.data_module import Rollouts
 from lightning_rl.rollouts.player import Collector, CommandRule
@@ -167,16 +168,20 @@ class Method(LightningModule):
         self.check_finite(name, float(losses[-1]) if np.isfinite(mean) else mean)
         return mean
 
-    def descend(self, number: int, loss: Tensor, max_grad_norm: float | None) -> Tensor:
+    def descend(self, number: int, loss: Tensor, max_grad_norm: float | None, backward: Backward | None = None) -> Tensor:
         """One step of optimizer ``number`` down ``loss``, the gradient's norm clipped; the loss, detached.
 
         Through Lightning, so that callbacks, precision and profiler see every update.
+        backward: what writes the loss's gradients; None: autograd.
         """
         optimizer = self.optimizers()[number]
-        optimizer.zero_grad()
-        self.manual_backward(loss)
-        if max_grad_norm is not None:
+        if backward is None:
+            optimizer.zero_grad()
+        self.manual_backward(loss, backward)
+        if max_grad_norm is not None and backward is None:
             self.clip_gradients(optimizer.optimizer, max_grad_norm, "norm")
+        elif max_grad_norm is not None:
+            clip_gradients(optimizer.param_groups, max_grad_norm)
         optimizer.step()
         return loss.detach()
 
@@ -223,6 +228,13 @@ class Method(LightningModule):
         wrapped = super().optimizers(use_pl_optimizer)
         return wrapped if isinstance(wrapped, list) else [wrapped]  # Lightning gives no list of one
 
+    def backward(self, loss: Tensor, by_hand: Backward | None = None) -> None:
+        """What ``manual_backward`` calls."""
+        if by_hand is None:
+            loss.backward()
+        else:
+            by_hand()
+
     def training_step(self, batch: Any, batch_idx: int) -> None:
         self.train_epoch(batch)
         self._clock_and_optimizers()[0].step()
@@ -242,6 +254,14 @@ class Method(LightningModule):
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Refuses what this method cannot use, before any of it is used; UserError names the first place that differs."""
         check_loaded(checkpoint, self)
+
+
+def clip_gradients(param_groups: Sequence[Mapping[str, Any]], limit: float) -> None:
+    """Scales the gradients to the norm ``limit`` if theirs is higher: what Lightning does, in half of the time."""
+    grads = [parameter.grad for group in param_groups for parameter in group["params"] if parameter.grad is not None]
+    norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(grads)))
+    if (factor := limit / (float(norm) + 1e-6)) < 1:
+        torch._foreach_mul_(grads, factor)
 
 
 def episode_scalars(prefix: str, episodes: Sequence[Episode]) -> dict[str, float]:

@@ -21,6 +21,7 @@ from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, model_validat
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor
 
+from lightning_rl.core.adam import Adam
 from lightning_rl.core.contents import Count, ListOf, Number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Episodes, MethodConfig, Share, Sizes
@@ -220,7 +221,7 @@ class PolicyGradient(Method):
         return 0.0 if self.cfg.max_episodes is None else int(self.episodes) / self.cfg.max_episodes
 
     def make_optimizers(self) -> list[torch.optim.Optimizer]:
-        return [torch.optim.Adam(self.parameters(), lr=self.cfg.learning_rate)]
+        return [Adam(self.parameters(), self.cfg.learning_rate)]
 
     def train_epoch(self, batch: StepBatch) -> None:
         """One step on all losses together, then the critic's further steps, so that it follows the policy more closely."""

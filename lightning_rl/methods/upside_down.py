@@ -25,6 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lightning_rl.core.adam import Adam
 from lightning_rl.core.seeding import generator, seed_torch
 from lightning_rl.core.types import Episode, Request
 from lightning_rl.functional import upside_down as functional
@@ -34,7 +35,8 @@ from lightning_rl.functional.upside_down import SEGMENTS, Target, exponential_we
 from lightning_rl.methods.base import Method, episode_scalars
 from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.upside_down_config import UpsideDownConfig
-from lightning_rl.nets.command import COMMAND_NETS, Calibration, CommandPolicy, NoisyCommandPolicy, ScaledCommand, relu_mlp
+from lightning_rl.nets.command import COMMAND_NETS, Calibration, CommandPolicy, NoisyCommandPolicy, ScaledCommand
+from lightning_rl.nets.layers import relu_mlp, squared_error
 from lightning_rl.rollouts.data_module import CollectedRollouts, training_requests, warm_up_requests
 from lightning_rl.rollouts.episode_buffer import EpisodeBuffer, FlatEpisodes, flatten
 from lightning_rl.rollouts.player import CommandRule
@@ -285,6 +287,8 @@ class UpsideDown(Method):
         kinds = {"episode": CommandPolicy, "step": NoisyCommandPolicy}
         self.learner = kinds[cfg.command_draw](scaled, distribution, spec.action_size, sizes[1], cfg.guidance)
         self.policy = self.learner if cfg.tau == 1 else copy.deepcopy(self.learner).requires_grad_(False)
+        self.averages: list[Tensor] = list(self.policy.parameters())
+        self.learned: list[Tensor] = list(self.learner.parameters())
         critic = functools.partial(relu_mlp, spec.obs_size, cfg.critic_hidden or [], 1)
         self.critic = self.network("critic", critic) if cfg.has_critic else None
         self.target, self.calibration = CommandTarget(cfg, sizes[1], self.max_return), Calibration()
@@ -294,7 +298,7 @@ class UpsideDown(Method):
 
     def make_optimizers(self) -> list[torch.optim.Optimizer]:
         rates = ((self.learner, self.cfg.learning_rate), (self.critic, self.cfg.critic_learning_rate))
-        return [torch.optim.Adam(net.parameters(), lr=rate, fused=True) for net, rate in rates if net is not None]
+        return [Adam(net.parameters(), rate) for net, rate in rates if net is not None]
 
     def adopt(self, weights: Mapping[str, Tensor]) -> None:
         super().adopt(weights)
@@ -346,12 +350,11 @@ class UpsideDown(Method):
 
     def update(self, obs: Tensor, command: Tensor, action: Tensor, weight: Tensor | None = None) -> Tensor:
         """One Adam step on the (weighted) negative log-likelihood of the actions really taken; the loss, detached."""
-        log_prob = self.learner.executed_log_prob(obs, command, action)
-        loss = -(log_prob if weight is None else weight * log_prob).mean()
-        loss = self.descend(0, loss, self.cfg.max_grad_norm)
+        loss, backward = self.learner.negative_log_likelihood(obs, command, action, weight)
+        loss = self.descend(0, loss, self.cfg.max_grad_norm, backward)
         if self.policy is not self.learner:
             with torch.no_grad():
-                torch._foreach_lerp_(list(self.policy.parameters()), list(self.learner.parameters()), self.cfg.tau)
+                torch._foreach_lerp_(self.averages, self.learned, self.cfg.tau)
         return loss
 
     def fit_critic(self, critic: nn.Module, batch: UpsideDownEpoch) -> float:
@@ -364,8 +367,8 @@ class UpsideDown(Method):
 
     def update_critic(self, critic: nn.Module, obs: Tensor, target: Tensor) -> Tensor:
         """One Adam step of the critic alone; the loss, detached."""
-        loss = nn.functional.mse_loss(critic(obs).squeeze(-1), target)
-        return self.descend(1, loss, self.cfg.critic_max_grad_norm)
+        loss, backward = squared_error(critic, obs, target)
+        return self.descend(1, loss, self.cfg.critic_max_grad_norm, backward)
 
     @torch.no_grad()
     def values(self, critic: nn.Module, episodes: FlatEpisodes) -> Tensor:  # [M + E], of all stored observations

@@ -16,23 +16,9 @@ from torch import Tensor, nn
 
 from lightning_rl.core.types import Array, FloatArray
 from lightning_rl.functional.distributions import Distribution
+from lightning_rl.nets.command_variants import BilinearNet, HyperNet
+from lightning_rl.nets.layers import LayeredNet, Pullback, by_hand, orthogonal_linear, relu_mlp
 from lightning_rl.nets.policies import Policy
-
-
-def orthogonal_linear(in_size: int, out_size: int, gain: float = 1.0) -> nn.Linear:
-    """A linear layer with orthogonal weights; the bias keeps the framework's default."""
-    layer = nn.Linear(in_size, out_size)
-    nn.init.orthogonal_(layer.weight, gain)
-    return layer
-
-
-def relu_mlp(in_size: int, hidden: Sequence[int], out_size: int) -> nn.Sequential:
-    """ReLU layers of the ``hidden`` sizes (orthogonal, gain sqrt 2) and a linear output (default initialisation)."""
-    layers: list[nn.Module] = []
-    for size in hidden:
-        layers += [orthogonal_linear(in_size, size, math.sqrt(2)), nn.ReLU()]
-        in_size = size
-    return nn.Sequential(*layers, nn.Linear(in_size, out_size))
 
 
 class ScaledCommand(nn.Module):
@@ -57,6 +43,10 @@ class ScaledCommand(nn.Module):
     def forward(self, obs: Tensor, command: Tensor) -> Tensor:
         return self.net(obs, self.scaled(command))
 
+    def vjp(self, obs: Tensor, command: Tensor) -> tuple[Tensor, Pullback] | None:
+        """See ``by_hand``."""
+        return by_hand(self.net, obs, self.scaled(command))
+
     def saturation(self, command: Tensor) -> float | None:
         """Share of the gates outside 0.02 .. 0.98 for raw commands ``[..., C]``: these barely react to the command any more.
 
@@ -68,7 +58,7 @@ class ScaledCommand(nn.Module):
         return float(((gate < 0.02) | (gate > 0.98)).float().mean())
 
 
-class GatedNet(nn.Module):
+class GatedNet(LayeredNet):
     """``tanh(V o + q) * sigmoid(U c + p)``, then ReLU layers and a linear output (UDRL paper, section 3.2.1).
 
     ``hidden[0]`` is the size of both embeddings, the rest are the ReLU layers.
@@ -79,6 +69,10 @@ class GatedNet(nn.Module):
         self.embed_obs = orthogonal_linear(obs_size, hidden[0])
         self.embed_command = orthogonal_linear(command_size, hidden[0])
         self.body = relu_mlp(hidden[0], hidden[1:], output_size)
+        self.activations, self.gate_sizes = ["tanh", *self.body.activations], [hidden[0]]
+
+    def linears(self) -> list[nn.Linear]:
+        return [self.embed_obs, *self.body.linears(), self.embed_command]
 
     def gate(self, command: Tensor) -> Tensor:
         """Gate values in (0, 1) for commands ``[..., C]``."""
@@ -88,7 +82,7 @@ class GatedNet(nn.Module):
         return self.body(self.embed_obs(obs).tanh() * self.gate(command))
 
 
-class GatedLayersNet(nn.Module):
+class GatedLayersNet(LayeredNet):
     """ReLU layers, each multiplied by ``gate_scale * sigmoid(U c + p)``, and a linear output (RCP).
 
     With a ``gate_scale`` of 2 the gates start near 1. ``output_scale`` shrinks the initial output layer, so that
@@ -100,10 +94,11 @@ class GatedLayersNet(nn.Module):
         gate_scale: float = 2.0, output_scale: float = 0.1,
     ):  # fmt: skip
         super().__init__()
-        self.hidden, self.gate_scale = list(hidden), gate_scale
+        self.gate_scale = gate_scale
         self.layers = nn.ModuleList([nn.Linear(i, o) for i, o in itertools.pairwise([obs_size, *hidden])])
         self.gates = nn.Linear(command_size, sum(hidden))
         self.output = nn.Linear(hidden[-1], output_size)
+        self.activations, self.gate_sizes = ["relu"] * len(hidden), list(hidden)
         with torch.no_grad():
             for parameter in self.output.parameters():
                 parameter.mul_(output_scale)
@@ -112,69 +107,15 @@ class GatedLayersNet(nn.Module):
         """Gate values in (0, 1) of all layers for commands ``[..., C]``."""
         return self.gates(command).sigmoid()
 
+    def linears(self) -> list[nn.Linear]:
+        return [*self.layers, self.output, self.gates]
+
     def forward(self, obs: Tensor, command: Tensor) -> Tensor:
-        gates = (self.gate(command) * self.gate_scale).split(self.hidden, dim=-1)
+        gates = (self.gate(command) * self.gate_scale).split(self.gate_sizes, dim=-1)
         x = obs
         for layer, gate in zip(self.layers, gates, strict=True):
             x = layer(x).relu() * gate
         return self.output(x)
-
-
-class CommandLinear(nn.Module):
-    """A linear layer whose weights and bias are an affine function of the command.
-
-    ``y = (W0 + sum_j c_j U_j) x + b0 + sum_j c_j d_j``; the generated matrix is never formed, which
-    would cost ``B x out x in`` memory. W0 and the command part have variance ``1 / in`` each at commands of the
-    typical square, so that the weights have variance ``2 / in``.
-    """
-
-    # E[c^2] of scaled commands: returns of 100-300 times 0.025 and horizons of 100-500 times 0.01 give about 10.
-    TYPICAL_SQUARE = 10.0
-
-    def __init__(self, in_size: int, out_size: int, command_size: int):
-        super().__init__()
-        self.constant = nn.Linear(in_size, out_size)
-        self.generated = nn.Linear(in_size * command_size, out_size, bias=False)
-        self.bias = nn.Linear(command_size, out_size, bias=False)
-        nn.init.normal_(self.constant.weight, std=1 / math.sqrt(in_size))
-        nn.init.normal_(self.bias.weight, std=1 / math.sqrt(command_size * self.TYPICAL_SQUARE * in_size))
-        nn.init.normal_(self.generated.weight, std=1 / math.sqrt(in_size * command_size * self.TYPICAL_SQUARE))
-
-    def forward(self, x: Tensor, command: Tensor) -> Tensor:
-        outer = (x.unsqueeze(-1) * command.unsqueeze(-2)).flatten(-2)
-        return self.constant(x) + self.generated(outer) + self.bias(command)
-
-
-class HyperNet(nn.Module):
-    """``tanh(V o + q)``, then layers whose weights are generated by the command; no activation on the output.
-
-    Differs from the earlier implementation, which saw unscaled commands and put a ReLU on its logits:
-    that network cannot learn.
-    """
-
-    def __init__(self, obs_size: int, command_size: int, output_size: int, hidden: Sequence[int]):
-        super().__init__()
-        self.embed_obs = orthogonal_linear(obs_size, hidden[0])
-        pairs = itertools.pairwise([*hidden, output_size])
-        self.layers = nn.ModuleList([CommandLinear(i, o, command_size) for i, o in pairs])
-
-    def forward(self, obs: Tensor, command: Tensor) -> Tensor:
-        x = self.embed_obs(obs).tanh()
-        for layer in self.layers[:-1]:
-            x = layer(x, command).relu()
-        return self.layers[-1](x, command)
-
-
-class BilinearNet(nn.Module):
-    """First layer generated by the command, ``tanh(W(c) o + b(c))``, then a plain ReLU network."""
-
-    def __init__(self, obs_size: int, command_size: int, output_size: int, hidden: Sequence[int]):
-        super().__init__()
-        self.first = CommandLinear(obs_size, hidden[0], command_size)
-        self.body = relu_mlp(hidden[0], hidden[1:], output_size)
-
-    def forward(self, obs: Tensor, command: Tensor) -> Tensor:
-        return self.body(self.first(obs, command).tanh())
 
 
 COMMAND_NETS: dict[str, Callable[..., nn.Module]] = {

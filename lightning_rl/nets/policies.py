@@ -9,10 +9,12 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from lightning_rl.core.types import FloatArray
 from lightning_rl.functional.distributions import Distribution
+from lightning_rl.nets.layers import Backward, by_hand
 
 
 class Policy(nn.Module):
@@ -35,6 +37,18 @@ class Policy(nn.Module):
         mean cannot leave the box, the more the better that edge is.
         """
         return self.distribution(obs, command).log_prob(self.distribution_class.executed(action))
+
+    def negative_log_likelihood(
+        self, obs: Tensor, command: Tensor, action: Tensor, weight: Tensor | None = None
+    ) -> tuple[Tensor, Backward | None]:
+        """The mean of ``-weight * executed_log_prob`` over a batch ``[B]``."""
+        weight = torch.full_like(obs[:, 0], 1 / len(obs)) if weight is None else weight / len(obs)
+        found = by_hand(self.net, obs, command)
+        if found is None:
+            return -(weight @ self.executed_log_prob(obs, command, action)), None
+        output, pullback = found
+        log_prob, score = self.distribution_class(output).score(self.distribution_class.executed(action))
+        return -(weight @ log_prob), lambda: pullback(score * -weight.unsqueeze(-1))
 
     def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
         """Actions for noise ``[..., A]``; zero noise gives the greedy action."""

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from lightning_rl.functional.distributions import BestAction, Categorical, Gaussian, TanhAction
+from lightning_rl.functional.distributions import Categorical, Gaussian
+from lightning_rl.methods.agents import BestAction, TanhAction
 from lightning_rl.nets.policies import Policy
 
 

@@ -10,6 +10,7 @@ from helpers import make_episode
 from policy_gradient_helpers import METHODS, build, fit, update
 from update_helpers import assert_close, descend, leaves, log_softmax_of, relu_net, squashed_gaussian
 
+from lightning_rl.core.adam import Adam
 from lightning_rl.methods.policy_gradient import step_batch
 
 RATE, GAMMA, BETA, DELTA = 0.05, 0.5, 0.3, 0.7
@@ -121,7 +122,7 @@ def test_an_update_of_the_actor_critic_by_hand(trace, bootstrap, critic_updates)
 def test_a_training_step_counts_and_uses_adam_with_the_rate_of_the_config(name):
     method = make(name, learning_rate=0.02)
     (adam,) = method.make_optimizers()
-    assert (type(adam), adam.param_groups[0]["lr"]) == (torch.optim.Adam, 0.02)
+    assert (type(adam), adam.param_groups[0]["lr"]) == (Adam, 0.02)
     assert len(adam.param_groups[0]["params"]) == (12 if name == "AAC" else 6)
     fit(method, batch_of, epochs=2)
     assert [int(counter) for counter in (method.env_steps, method.episodes, method.num_updates)] == [10, 4, 2]

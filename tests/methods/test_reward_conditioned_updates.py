@@ -12,6 +12,7 @@ import torch
 from helpers import attach, make_episode, tiny_settings
 from update_helpers import assert_close, descend, leaves, log_softmax_of, relu_net
 
+from lightning_rl.core.adam import Adam
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.functional.upside_down import Target, draw_targets
 from lightning_rl.methods.registry import implementation
@@ -187,7 +188,7 @@ def test_optimizers_have_the_rates_of_the_config(name):
     rates = {"learning_rate": 0.01, **({"critic_learning_rate": 0.03} if name == "RCP-A" else {})}
     method = build(name, **rates)
     adams = method.make_optimizers()
-    assert [(type(a), a.param_groups[0]["lr"]) for a in adams] == [(torch.optim.Adam, rate) for rate in rates.values()]
+    assert [(type(a), a.param_groups[0]["lr"]) for a in adams] == [(Adam, rate) for rate in rates.values()]
     owners = [method.learner, *([method.critic] if name == "RCP-A" else [])]
     for adam, owner in zip(adams, owners, strict=True):
         assert {id(p) for p in adam.param_groups[0]["params"]} == {id(p) for p in owner.parameters()}

@@ -1,0 +1,41 @@
+"""Adam for small networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import nn
+
+
+class Adam(torch.optim.Adam):
+    """``torch.optim.Adam(params, lr, fused=True)``, bit for bit, in half of the time where networks are small.
+
+    The rest is bookkeeping for what is not used here: several devices, kinds of numbers, and variants of Adam.
+    """
+
+    def __init__(self, params: Iterable[nn.Parameter], lr: float):
+        super().__init__(params, lr=lr, fused=True)
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        (group,) = self.param_groups
+        params = [parameter for parameter in group["params"] if parameter.grad is not None]
+        states = [self.state[parameter] for parameter in params]
+        if not all(states):  # the first step makes the states
+            super().step()
+            return loss
+        steps = [state["step"] for state in states]
+        torch._foreach_add_(steps, 1)
+        torch._fused_adam_(
+            params, [parameter.grad for parameter in params],
+            [state["exp_avg"] for state in states], [state["exp_avg_sq"] for state in states], [], steps,
+            lr=group["lr"], beta1=group["betas"][0], beta2=group["betas"][1], eps=group["eps"],
+            weight_decay=0.0, amsgrad=False, maximize=False,
+        )  # fmt: skip
+        return loss

@@ -1,0 +1,140 @@
+"""Networks of linear layers that take gradients back to their parameters by hand.
+
+There is no graph; activations lie feature by feature, ``[H, B]``; the gates of all layers are one product; what is
+elementwise is done in place, which leaves the processor's cache to weights and code.
+
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+Pullback = Callable[[Tensor], None]
+"""Takes the gradient to an output ``[B, A]``, once, and writes those to the parameters as their ``grad``."""
+
+Backward = Callable[[], None]
+"""Writes the gradients of a loss to the parameters; a loss beside None has a graph, and autograd does that."""
+
+_aten = torch.ops.aten
+_FORWARD: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": torch.relu_, "tanh": lambda z: z.mul_(2).sigmoid_().mul_(2).sub_(1),  # several times faster than torch.tanh
+}  # fmt: skip
+_BACKWARD: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "relu": lambda grad, out: _aten.threshold_backward.grad_input(grad, out, 0, grad_input=grad),
+    "tanh": lambda grad, out: _aten.tanh_backward.grad_input(grad, out, grad_input=grad),
+}
+"""Activations in place, and the gradient through them in place, from what they gave."""
+
+_NARROW = 16  # inputs below which the library multiplies the gradient of a weight faster the other way round
+
+
+class LayeredNet(nn.Module):
+    """Hidden layers ``activation(W x + b)``, the first of them times a gate, then a linear output.
+
+    All gates are parts of one map of the command, ``gate_scale * sigmoid(U c + p)``.
+    """
+
+    activations: Sequence[str] = ()  # of the hidden layers
+    gate_sizes: Sequence[int] = ()  # of the hidden layers that have a gate
+    gate_scale = 1.0
+
+    def linears(self) -> list[nn.Linear]:
+        """The layers from the first to the output, then that of the gates, if there are any."""
+        raise NotImplementedError
+
+    @torch.no_grad()
+    def vjp(self, obs: Tensor, command: Tensor | None = None) -> tuple[Tensor, Pullback]:
+        """What ``forward`` gives for obs ``[B, O]`` and command ``[B, C]``, and its vector-Jacobian product."""
+        layers = self.linears()
+        gate_map = None if command is None else layers.pop()
+        gate = obs.new_empty(0, len(obs))
+        if gate_map is not None and command is not None:
+            gate = _affine(gate_map, command.T).sigmoid_().mul_(self.gate_scale)
+        factors = gate.split(self.gate_sizes)
+        below, active = [obs.T], []  # the input of each layer, and what the activation of each hidden one gave
+        for number, name in enumerate(self.activations):
+            x = _FORWARD[name](_affine(layers[number], below[-1]))
+            active.append(x if name == "relu" else x.clone())  # a gate leaves a ReLU's signs, which its derivative is known by
+            below.append(x.mul_(factors[number]) if number < len(factors) else x)
+
+        @torch.no_grad()
+        def pullback(grad: Tensor) -> None:
+            grad, to_gate = grad.T, torch.empty_like(gate)
+            to_factors = to_gate.split(self.gate_sizes)
+            for number in reversed(range(len(active))):
+                _write_gradients(layers[number + 1], grad, below[number + 1])
+                grad = layers[number + 1].weight.T @ grad
+                if number < len(factors):
+                    torch.mul(grad, below[number + 1], out=to_factors[number])
+                    grad *= factors[number]
+                _BACKWARD[self.activations[number]](grad, active[number])
+            _write_gradients(layers[0], grad, below[0])
+            if gate_map is not None and command is not None:
+                to_gate.addcmul_(to_gate, gate, value=-1 / self.gate_scale)  # the derivative of a sigmoid s is s - s s
+                _write_gradients(gate_map, to_gate, command.T)
+
+        return _affine(layers[len(active)], below[-1]).T, pullback
+
+
+def by_hand(net: nn.Module, *inputs: Tensor) -> tuple[Tensor, Pullback] | None:
+    """The output of a network and its vector-Jacobian product; None where autograd has to, as in mixed precision."""
+    if not hasattr(net, "vjp") or torch.is_autocast_enabled(inputs[0].device.type):
+        return None
+    vjp = cast(Callable[..., tuple[Tensor, Pullback] | None], net.vjp)
+    return vjp(*inputs)
+
+
+def squared_error(net: nn.Module, x: Tensor, target: Tensor) -> tuple[Tensor, Backward | None]:
+    """The mean squared error of ``net``'s ``[B, 1]`` to ``[B]``."""
+    found = by_hand(net, x)
+    if found is None:
+        return nn.functional.mse_loss(net(x).squeeze(-1), target), None
+    output, pullback = found
+    error = output.squeeze(-1) - target
+    return error.square().mean(), lambda: pullback((error * (2 / len(error))).unsqueeze(-1))
+
+
+class ReLUNet(LayeredNet, nn.Sequential):
+    """Linear layers with ReLUs between them."""
+
+    def __init__(self, *modules: Any):
+        nn.Sequential.__init__(self, *modules)
+        self.activations = ["relu"] * (len(self) // 2)
+
+    def linears(self) -> list[nn.Linear]:
+        return [module for module in self if isinstance(module, nn.Linear)]
+
+
+def orthogonal_linear(in_size: int, out_size: int, gain: float = 1.0) -> nn.Linear:
+    """A linear layer with orthogonal weights; the bias keeps the framework's default."""
+    layer = nn.Linear(in_size, out_size)
+    nn.init.orthogonal_(layer.weight, gain)
+    return layer
+
+
+def relu_mlp(in_size: int, hidden: Sequence[int], out_size: int) -> ReLUNet:
+    """ReLU layers of the ``hidden`` sizes (orthogonal, gain sqrt 2) and a linear output (default initialisation)."""
+    layers: list[nn.Module] = []
+    for size in hidden:
+        layers += [orthogonal_linear(in_size, size, math.sqrt(2)), nn.ReLU()]
+        in_size = size
+    return ReLUNet(*layers, nn.Linear(in_size, out_size))
+
+
+def _affine(layer: nn.Linear, x: Tensor) -> Tensor:
+    """``W x + b`` ``[O, B]`` of x ``[I, B]``."""
+    return torch.addmm(layer.bias.unsqueeze(1), layer.weight, x)
+
+
+def _write_gradients(layer: nn.Linear, grad: Tensor, below: Tensor) -> None:
+    """From the gradient to what the layer gave ``[O, B]``, and its input ``[I, B]``."""
+    narrow = layer.in_features < _NARROW
+    if layer.weight.requires_grad:
+        layer.weight.grad = (below @ grad.T).T.contiguous() if narrow else grad @ below.T
+    if layer.bias.requires_grad:
+        layer.bias.grad = grad.sum(1)
