@@ -2,7 +2,7 @@
 
 There is no graph; activations lie feature by feature, ``[H, B]``; the gates of all layers are one product; what is
 elementwise is done in place, which leaves the processor's cache to weights and code.
-
+``benchmarks/bench_updates.py`` has the numbers.
 """
 
 from __future__ import annotations
