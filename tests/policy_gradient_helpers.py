@@ -15,6 +15,8 @@ from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.rollouts.data_module import OneBatch
 
 METHODS = list(aliases().values())
+SCALARS = {"rollout/return_running_mean": 0.0}
+"""What an update reads of a batch's scalars."""
 
 
 def build(name: str = "AAC", gamename: str = "cartpole", num_workers: int = 0, preset: str | None = None, **settings):
@@ -35,7 +37,7 @@ def with_end(episode: Episode, truncated: bool) -> Episode:
 def some_batch(gamename: str = "cartpole"):
     episodes = build("REINFORCE", gamename)[1].collector
     played = episodes.collect(build("REINFORCE", gamename)[1].requests(0), episodes.behaviour.state_dict(), 0)
-    return step_batch(played, {})
+    return step_batch(played, SCALARS)
 
 
 def fit(method: PolicyGradient, make: Callable[[], StepBatch], epochs: int) -> None:

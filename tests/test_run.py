@@ -340,7 +340,7 @@ def test_sweep_over_a_range_of_ones_own():
     assert parse_sweep("sweep") == ()
     assert parse_sweep("return=250,horizon=300") is None
     assert parse_sweep(None) is None
-    for text, words in (("sweep=3", "expected sweep or sweep=LOW:HIGH"), ("sweep=5:1", "5 is not below 1")):
+    for text, words in (("sweep=3", "expected sweep, sweep=LOW:HIGH or sweep=A,B"), ("sweep=5:1", "5 is not below 1")):
         with pytest.raises(UserError, match=words):
             parse_sweep(text)
 

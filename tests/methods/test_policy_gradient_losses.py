@@ -28,11 +28,15 @@ from lightning_rl.run.train import train
         ("AAC", {"policy_loss", "entropy_loss", "value_loss"}, {"baseline", "advantage_mean"}),
     ],
 )
-def test_each_method_sums_its_terms(name, terms, logged):
+def test_each_method_sums_its_terms(name, terms, logged, monkeypatch):
     method, _ = build(name)
-    found = method.training_step(some_batch(), 0)
-    assert found.keys() == {"loss", "train/entropy", *(f"train/{each}" for each in terms | logged)}
-    assert float(found["loss"].detach()) == pytest.approx(sum(float(found[f"train/{term}"]) for term in terms), rel=1e-5)
+    batch, descended = some_batch(), []
+    losses, measured = method.losses(batch)
+    assert losses.keys() == {f"train/{each}" for each in terms}
+    assert measured.keys() == {"train/entropy", *(f"train/{each}" for each in logged)}
+    monkeypatch.setattr(method, "descend", lambda number, loss, max_norm: descended.append(float(loss.detach())))
+    method.train_epoch(batch)
+    assert descended == [pytest.approx(sum(float(loss.detach()) for loss in losses.values()), rel=1e-5)]
 
 
 class Constant(torch.nn.Module):
@@ -82,7 +86,8 @@ def test_further_critic_updates_leave_the_actor_alone_and_fit_better():
 
 def test_the_policy_term_does_not_drive_the_critic():
     method, _ = build(value_delta=0.0)
-    method.training_step(some_batch(), 0)["loss"].backward()
+    losses, _ = method.losses(some_batch())
+    torch.stack(list(losses.values())).sum().backward()
     assert all(float(p.grad.abs().sum()) == 0.0 for p in method.critic.parameters())
     assert any(float(p.grad.abs().sum()) > 0.0 for p in method.policy.parameters())
 
