@@ -108,7 +108,10 @@ def calibrate(method: Method, num_workers: int = 0, advance: Advance = lambda co
     with contextlib.closing(method.collector(num_workers)) as collector:
         uniform = [e.ret for e in collector.collect(warm_up_requests(method.seed, 64), parameters, version=0)]
         floor = float(np.mean(uniform) - np.std(uniform))
-        asked = [(c, w) for w in GUIDANCES for c in np.linspace(low - _BEYOND * (high - low), high, _COARSE).tolist()]
+        low -= _BEYOND * (high - low)
+        if method.command_names[0] == "return":  # the best episodes, which UDRL keeps, are no measure of what can be asked for
+            low = min(low, floor)
+        asked = [(c, w) for w in GUIDANCES for c in np.linspace(low, high, _COARSE).tolist()]
         for number in range(1 + _ROUNDS):
             requests: list[Request] = []
             for first, guidance in asked:
