@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _SLOPES = {"tanh": -1.0, "relu": 0.0, "leakyrelu": LEAK}
 """Of the negative half line, by activation; -1 stands for the tanh."""
 
-_COMPILED = {"cache": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}  # nans stay nans
+_COMPILED: Any = {"cache": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}  # nans stay nans
 _F = np.float32
 _LIMIT = _F(7.9053111)
 # tanh(x) = x P(x^2) / Q(x^2), coefficients of the Eigen library; beyond the limit it rounds to 1.
@@ -171,7 +171,7 @@ def learn(agent: DDQN, noise: Tensor, active: Tensor | None) -> None:
     active = torch.ones(len(params), dtype=torch.bool) if active is None else active
     rate = torch.full((len(params),), rate, dtype=torch.float64) if isinstance(rate, float) else rate
     members = (params, agent.target, state["exp_avg"], state["exp_avg_sq"], state["step"], rate, active)
-    _double_q_steps(
+    cast(Any, _double_q_steps)(  # numba types a call by its compiled signature
         *(x.numpy() for x in (*members, ring.data["rows"], ring.first)), len(ring), noise.numpy(), agent.weight.numpy(),
         np.array([net.in_size, *net.hidden, net.out_size]) + 1, _F(_SLOPES[net.activation]), _F(agent.cfg.tau),
         (*group["betas"], group["eps"]),
