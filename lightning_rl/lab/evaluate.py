@@ -26,7 +26,6 @@ from lightning_rl.functional.statistics import summarise
 from lightning_rl.lab.obedience import CALIBRATION_EPISODES, calibrate, obedience
 from lightning_rl.lab.tables import put_rows
 from lightning_rl.methods.base import Method
-from lightning_rl.methods.upside_down import UpsideDown
 from lightning_rl.rollouts.data_module import evaluation_requests
 from lightning_rl.run.callbacks import record_episode
 from lightning_rl.run.checkpoints import read_checkpoint
@@ -191,10 +190,10 @@ def sweep(path: Path, episodes: int, num_workers: int, text: str = "sweep", forc
     out = beside(path, "_".join(["sweep", *limits_or_values]), force)
     picture = out.path.with_name(f"{out.path.name}.png")
     out.check(picture, owned_picture)  # before the work
-    calibrated = method.calibration.limits if isinstance(method, UpsideDown) else None
-    if (limits := calibrated or method.command_limits()) is None:
+    calibration = method.calibrated()
+    if (limits := method.command_limits() if calibration is None else calibration.limits) is None:
         raise UserError(f"--eval_command sweep: the policy of '{path}' takes no command; leave it out")
-    name = "return" if calibrated else method.command_names[0]
+    name = method.command_names[0] if calibration is None else "return"
     values = values or tuple(np.linspace(limits[0], limits[1], SWEEP_POINTS).tolist())
     played = play(method, [(full_command(method, {name: value}), "sampled") for value in values], episodes, num_workers)
     obtained = [[episode.ret for episode in each] for each in played]
@@ -204,7 +203,7 @@ def sweep(path: Path, episodes: int, num_workers: int, text: str = "sweep", forc
     ]
     report = {
         "checkpoint": str(path), **_about(method), "episodes": episodes, "command_name": name, "rows": rows,
-        "calibrated": calibrated is not None, **obedience(values, obtained), "picture": str(picture),
+        "calibrated": calibration is not None, **obedience(values, obtained), "picture": str(picture),
     }  # fmt: skip
     from lightning_rl.lab.figures.commands import draw_sweep  # matplotlib, which training does without
 
@@ -218,7 +217,7 @@ def calibrate_checkpoint(path: Path, num_workers: int) -> tuple[float, float]:
     The table is written into the checkpoint, of which nothing else changes.
     """
     method = load(path).method
-    if not isinstance(method, UpsideDown) or not method.cfg.condition:
+    if method.command_limits() is None:
         raise UserError(f"--calibrate: the policy of '{path}' takes no command; leave it out")
     with counting(CALIBRATION_EPISODES, "episodes") as advance:
         calibration = calibrate(method, num_workers, advance)

@@ -13,6 +13,7 @@ from pytorch_lightning import LightningModule
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
+from lightning_rl.core.adam import clip_gradients
 from lightning_rl.core.config import method_config
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import MethodConfig, ramp
@@ -20,6 +21,7 @@ from lightning_rl.core.types import Episode
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.methods.layouts import check_loaded
 from lightning_rl.methods.registry import own_implementation
+from lightning_rl.nets.command import Calibration
 from lightning_rl.nets.layers import Backward
 from lightning_rl.nets.policies import Policy
 from lightning_rl.rollouts.data_module import Rollouts
@@ -117,6 +119,10 @@ class Method(LightningModule):
 
     def command_limits(self) -> tuple[float, float] | None:
         """Lowest and highest value of the first command that training saw."""
+        return None
+
+    def calibrated(self) -> Calibration | None:
+        """Which command obtains which return, if that was found out for the policy as it is."""
         return None
 
     def command_rule(self) -> CommandRule | None:
@@ -254,14 +260,6 @@ class Method(LightningModule):
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Refuses what this method cannot use, before any of it is used; UserError names the first place that differs."""
         check_loaded(checkpoint, self)
-
-
-def clip_gradients(param_groups: Sequence[Mapping[str, Any]], limit: float) -> None:
-    """Scales the gradients to the norm ``limit`` if theirs is higher: what Lightning does, in half of the time."""
-    grads = [parameter.grad for group in param_groups for parameter in group["params"] if parameter.grad is not None]
-    norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(grads)))
-    if (factor := limit / (float(norm) + 1e-6)) < 1:
-        torch._foreach_mul_(grads, factor)
 
 
 def episode_scalars(prefix: str, episodes: Sequence[Episode]) -> dict[str, float]:

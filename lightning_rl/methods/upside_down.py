@@ -287,8 +287,7 @@ class UpsideDown(Method):
         kinds = {"episode": CommandPolicy, "step": NoisyCommandPolicy}
         self.learner = kinds[cfg.command_draw](scaled, distribution, spec.action_size, sizes[1], cfg.guidance)
         self.policy = self.learner if cfg.tau == 1 else copy.deepcopy(self.learner).requires_grad_(False)
-        self.averages: list[Tensor] = list(self.policy.parameters())
-        self.learned: list[Tensor] = list(self.learner.parameters())
+        self.averages, self.learned = tuple(self.policy.parameters()), tuple(self.learner.parameters())
         critic = functools.partial(relu_mlp, spec.obs_size, cfg.critic_hidden or [], 1)
         self.critic = self.network("critic", critic) if cfg.has_critic else None
         self.target, self.calibration = CommandTarget(cfg, sizes[1], self.max_return), Calibration()
@@ -401,6 +400,9 @@ class UpsideDown(Method):
         gamma = self.cfg.gamma if self.cfg.command == "return" else 1.0
         decrease = functools.partial(next_command, gamma=gamma, max_return=self.max_return, size=len(self.command_names))
         return {"hold": None, "decrease": decrease}[self.cfg.command_rule]
+
+    def calibrated(self) -> Calibration | None:
+        return None if self.calibration.limits is None else self.calibration
 
     def command_limits(self) -> tuple[float, float] | None:
         return self.target.target[2:] if self.cfg.condition else None

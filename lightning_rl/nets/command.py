@@ -130,7 +130,7 @@ COMMAND_NETS: dict[str, Callable[..., nn.Module]] = {
 class CommandPolicy(Policy):
     """Answers a command ``[..., C]``, with ``guidance`` louder than it was taught.
 
-    A policy that learns from its own episodes hears how they usually go in every observation, and comes to depend little on
+    Every observation tells a policy that learns from its own episodes how these usually go on, so it comes to depend little on
     what is asked. Guidance pushes its answer away from that to the usual command (see ``Distribution.guided``).
     A command may carry a guidance of its own as one more number, ``[..., C + 1]``. What is learned from knows no guidance.
 

@@ -16,7 +16,6 @@ from lightning_rl.core.types import Array, FloatArray, Request
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.layouts import require_stored, require_weights
 from lightning_rl.methods.registry import implementation
-from lightning_rl.methods.upside_down import UpsideDown
 from lightning_rl.rollouts.player import ActionNoise
 from lightning_rl.run.checkpoints import read_checkpoint
 from lightning_rl.run.state import checkpoint_at
@@ -47,8 +46,8 @@ def load_method(path: Path, networks: Mapping[str, nn.Module] | None = None) -> 
 
 def asked_names(method: Method) -> tuple[str, ...]:
     """What a command may be given by: the method's own names, and ``return`` of a calibrated policy."""
-    calibrated = isinstance(method, UpsideDown) and method.calibration.limits is not None
-    return (*method.command_names, *(["return"] if calibrated and "return" not in method.command_names else []))
+    calibrated = () if method.calibrated() is None else ("return",)
+    return tuple(dict.fromkeys((*method.command_names, *calibrated)))
 
 
 def full_command(method: Method, given: Mapping[str, float]) -> Command:
@@ -57,9 +56,7 @@ def full_command(method: Method, given: Mapping[str, float]) -> Command:
     Of a calibrated policy ``{"return": 150}`` is the command that obtains that return on average.
     """
     values = dict(zip(method.command_names, method.first_command() or (), strict=True))
-    calibrated = method.calibration if isinstance(method, UpsideDown) else None
-    limits = None if calibrated is None else calibrated.limits
-    known_names = asked_names(method)
+    calibration, known_names = method.calibrated(), asked_names(method)
     for name, value in given.items():
         if name not in known_names:
             known = ", ".join(known_names) or "none, its policy takes no command"
@@ -67,12 +64,12 @@ def full_command(method: Method, given: Mapping[str, float]) -> Command:
             raise UserError(f"command: unknown name '{shorten(name)}'; this checkpoint knows: {known}{hint}")
         if not abs(value) <= WHOLE:
             raise UserError(f"command {name}={value}: it is not within {-WHOLE:,} .. {WHOLE:,}; e.g. {name}=250")
-    if calibrated is not None and limits is not None and given.keys() == {"return"}:
-        low, high = limits
+    if calibration is not None and calibration.limits is not None and given.keys() == {"return"}:
+        low, high = calibration.limits
         if not low <= given["return"] <= high:
             asked = f"command return={given['return']:g}"
             raise UserError(f"{asked}: this policy obtains {low:.0f} .. {high:.0f} on average; ask for one of these")
-        first, guidance = calibrated.command(given["return"])
+        first, guidance = calibration.command(given["return"])
         return (first, *list(values.values())[1:], guidance)
     if unasked := given.keys() - values.keys():
         raise UserError(f"command: {min(unasked)} goes without {', '.join(values)}; leave one out")

@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from lightning_rl.core.adam import Adam
+from lightning_rl.core.adam import Adam, clip_gradients
 from lightning_rl.functional.distributions import Categorical, Gaussian
-from lightning_rl.methods.base import clip_gradients
 from lightning_rl.nets.command import GatedLayersNet, GatedNet, ScaledCommand
 from lightning_rl.nets.command_variants import HyperNet
 from lightning_rl.nets.layers import relu_mlp, squared_error
