@@ -158,8 +158,12 @@ def evaluate_checkpoint(
     if filmed:
         record_episode(method, _requests(method, 1, full_command(method, given), "sampled")[0], film)
     report["video"] = str(film) if filmed else None
-    out.write(File(out.path, (json.dumps(report, indent=2) + "\n").encode(), _owned_report))
+    out.write(_report_file(out.path, report))
     return report
+
+
+def _report_file(path: Path, report: Mapping[str, Any]) -> File:
+    return File(path, (json.dumps(report, indent=2) + "\n").encode(), _owned_report)
 
 
 def _owned_report(path: Path) -> bool:
@@ -175,8 +179,9 @@ def sweep(path: Path, episodes: int, num_workers: int, text: str = "sweep", forc
     """Plays the checkpoint at ``path`` under commands over its whole range, actions sampled; the report.
 
     Of a calibrated policy the commands are returns. Otherwise the first command value goes over those that training saw; the
-    others keep the checkpoint's. The report says how well the policy obeys (see ``obedience``). Writes ``sweep.png``, ``.svg``
-    and ``.csv`` beside the checkpoint, or ``sweep_LOW_HIGH.png`` and so on for commands that are asked for.
+    others keep the checkpoint's. The report, which is kept as ``sweep.json``, says how well the policy obeys (see ``obedience``).
+    Writes ``sweep.png``, ``.svg`` and ``.csv`` beside the checkpoint, or ``sweep_LOW_HIGH.png`` and so on for commands that are
+    asked for.
 
     Args:
         path: the checkpoint.
@@ -189,7 +194,9 @@ def sweep(path: Path, episodes: int, num_workers: int, text: str = "sweep", forc
     limits_or_values = [f"{float(point):g}" for point in re.split("[=:,]", text)[1:]]
     out = beside(path, "_".join(["sweep", *limits_or_values]), force)
     picture = out.path.with_name(f"{out.path.name}.png")
+    kept = Path(f"{out.path}.json")
     out.check(picture, owned_picture)  # before the work
+    out.check(kept, _owned_report)
     calibration = method.calibrated()
     if (limits := method.command_limits() if calibration is None else calibration.limits) is None:
         raise UserError(f"--eval_command sweep: the policy of '{path}' takes no command; leave it out")
@@ -208,6 +215,7 @@ def sweep(path: Path, episodes: int, num_workers: int, text: str = "sweep", forc
     from lightning_rl.lab.figures.commands import draw_sweep  # matplotlib, which training does without
 
     draw_sweep(out, report)
+    out.write(_report_file(kept, report))
     return report
 
 

@@ -41,7 +41,8 @@ def obedience(asked: Sequence[float], obtained: Sequence[Sequence[float]]) -> di
 
     Returns:
         ``error``: mean over what is asked of abs(mean obtained - asked); ``slope``: of the least-squares line of episodes'
-        returns over what was asked of them; ``rank_correlation``: Spearman's, over episodes. Both are 0 where nothing varies.
+        returns over what was asked of them; ``rank_correlation``: Spearman's, over episodes (both are 0 where nothing varies);
+        ``highest``: the mean that is obtained where most is asked for.
     """
     from scipy.stats import spearmanr
 
@@ -52,6 +53,7 @@ def obedience(asked: Sequence[float], obtained: Sequence[Sequence[float]]) -> di
         "error": float(np.abs(y.mean(1) - x).mean()),
         "slope": float(spread @ y.ravel() / (spread @ spread)) if varies else 0.0,
         "rank_correlation": float(spearmanr(spread, y.ravel()).statistic) if varies else 0.0,
+        "highest": float(y[x.argmax()].mean()),
     }
 
 

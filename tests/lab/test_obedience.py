@@ -1,5 +1,7 @@
 """What is asked and what is obtained: the measure, calibration, and commands that mean returns."""
 
+import json
+
 import gymnasium
 import numpy as np
 import pytest
@@ -19,12 +21,12 @@ from lightning_rl.run.loading import full_command
 
 def test_the_measure_worked_by_hand():
     perfect = obedience([0.0, 10.0], [[-1.0, 1.0], [9.0, 11.0]])
-    assert perfect == {"error": 0.0, "slope": 1.0, "rank_correlation": pytest.approx(0.8944, abs=1e-4)}
+    assert perfect == {"error": 0.0, "slope": 1.0, "rank_correlation": pytest.approx(0.8944, abs=1e-4), "highest": 10.0}
     half = obedience([0.0, 100.0, 200.0], [[50.0], [100.0], [150.0]])
-    assert half == {"error": pytest.approx(100 / 3), "slope": 0.5, "rank_correlation": pytest.approx(1.0)}
+    assert half == {"error": pytest.approx(100 / 3), "slope": 0.5, "rank_correlation": pytest.approx(1.0), "highest": 150.0}
     assert obedience([0.0, 100.0], [[200.0], [0.0]])["slope"] == -2.0
     deaf = obedience([0.0, 100.0], [[50.0, 50.0], [50.0, 50.0]])
-    assert deaf == {"error": 50.0, "slope": 0.0, "rank_correlation": 0.0}
+    assert deaf == {"error": 50.0, "slope": 0.0, "rank_correlation": 0.0, "highest": 50.0}
 
 
 def test_the_fit_is_monotone_and_finds_the_mean_return_of_each_command():
@@ -128,6 +130,9 @@ def test_training_on_makes_a_calibration_void(tmp_path, capsys, implementation):
     assert "commanded return" in shown
     assert "mean |obtained - commanded|" in shown
     assert last.with_name("sweep.png").exists()
+    report = json.loads(last.with_name("sweep.json").read_text())
+    assert report["calibrated"]
+    assert report["highest"] == report["rows"][-1]["obtained_mean"]
     low, high = lightning_rl.load(last).method.calibration.limits
     agent = lightning_rl.load(last)
     agent.reset(command={"return": (low + high) / 2})

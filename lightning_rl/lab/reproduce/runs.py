@@ -74,10 +74,16 @@ class Outcome:
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """A command of a job: the words after ``lightning-rl``; run: its run directory, where it is a training."""
+    """A command of a job: the words after ``lightning-rl``.
+
+    place: where one command at a time is at work; run: the run directory, where it is a training; done: a file that says that it
+    is done, of evaluations, which other claims may have in common. Other commands find out themselves what is left.
+    """
 
     words: list[str]
-    run: Path | None
+    place: Path
+    run: Path | None = None
+    done: Path | None = None
 
 
 def budget_of(claim: Claim, smoke: bool) -> Mapping[str, Value]:
@@ -108,10 +114,15 @@ def steps_of(job: Job, budget: Mapping[str, Value]) -> list[Step]:
             place = hashlib.sha256(shlex.join(words).replace(str(job.logdir), "").encode()).hexdigest()[:12]
             words += ["--logdir", str(job.logdir), "--exp_name", place]
             run = _run_dir(words)
-            found.append(Step(words, run))
+            found.append(Step(words, run.parent, run))
+            continue
+        words += shlex.split(job.claim.smoke_flags) if job.smoke else []
+        if words[0] == "eval":
+            words += ["--num_workers", "0"]
+            name = hashlib.sha256(shlex.join(words[2:]).encode()).hexdigest()[:12]
+            found.append(Step(words, run.parent, done=run / f".{name}.done"))
         else:
-            flags = shlex.split(job.claim.smoke_flags) if job.smoke else []
-            found.append(Step([*words, *flags], None))
+            found.append(Step(words, job.folder))
     return found
 
 
@@ -162,12 +173,15 @@ def _logged(folder: Path) -> Iterator[None]:
 
 
 def _run_step(job: Job, step: Step) -> None:
-    """Runs a command; one that another claim has in common waits until it is done, and then finds it done."""
-    place = job.folder if step.run is None else step.run.parent
-    make_folder(place)
-    with FileLock(place / f".{job.seed}.lock"):
+    """Runs a command, unless it is done; one that another claim has in common waits until it is done."""
+    make_folder(step.place)
+    with FileLock(step.place / f".{job.seed}.lock"):
+        if step.done is not None and step.done.exists():
+            return
         print(f"lightning-rl {shlex.join(step.words)}", flush=True)
         code = job.main(step.words, "lightning-rl")
+        if step.done is not None and not code:
+            step.done.touch()
     if code:
         said = (job.folder / "log.txt").read_text().strip().splitlines()
         if code > 128:  # a signal, which is for this command as well

@@ -164,6 +164,16 @@ def test_a_killed_reproduction_goes_on(checkout):
     assert calls == [("train", "101")]
 
 
+def test_claims_share_their_trainings_and_evaluations(checkout):
+    text = CLAIMS[CLAIMS.index("  report:") : CLAIMS.index("elsewhere:")]
+    other = text.replace("report:", "other:", 1).replace("report.csv", "other.csv").replace("sampled", "greedy")
+    (checkout / MANIFEST).write_text(CLAIMS.replace("elsewhere:", f"{other}elsewhere:"))
+    commit(checkout)
+    calls = []
+    assert again(checkout, "report", "other", run=counting(calls)) == 0
+    assert calls == [*[("train", "100"), ("eval", ""), ("train", "101"), ("eval", "")], ("train", "100"), ("train", "101")]
+
+
 def test_evidence_is_of_a_commit(checkout, capsys):
     (checkout / MANIFEST).write_text(CLAIMS + "\n")
     with pytest.raises(UserError, match=r"'results/claims.yaml' is not committed; commit or stash it"):
