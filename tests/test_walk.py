@@ -20,7 +20,7 @@ PLUMBING = re.compile(r"(core|run)/|(cli|flags|tools|__init__|methods/registry|e
 
 AT_MOST = {
     ("RCP-A", "cartpole"): (12, 2430), ("UDRL", "cartpole"): (12, 2430), ("REINFORCE", "cartpole"): (8, 1445),
-    ("DDQN", "cartpole"): (18, 3480), ("SE", "cartpole"): (21, 4360), ("categorical-latent", "panflute-2"): (17, 3620),
+    ("DDQN", "cartpole"): (18, 3480), ("SE", "cartpole"): (21, 4360), ("categorical-latent", "panflute-2"): (17, 3610),
 }  # fmt: skip
 """Files and lines, as they are: a walk may become shorter, not longer."""
 

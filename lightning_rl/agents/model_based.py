@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from lightning_rl.agents.base import MemberModule, SeededMembers, frozen
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.replay import Column, MemberRing
+from lightning_rl.agents.warm_up import WarmUp
 from lightning_rl.core.contents import Also
 from lightning_rl.core.schema import STRICT, Batch, MethodConfig, Share, Sizes, Width
 from lightning_rl.core.seeding import MemberNoise
@@ -66,6 +67,7 @@ class ModelBasedConfig(LossWeights, MethodConfig):
     replay_size: PositiveInt
     double_q: bool
     faithful: list[Literal["stale-observation", "logit-bits"]]
+    warm_up: NonNegativeInt
     model_learning_rate: PositiveFloat
     variables: Width
     classes: Width
@@ -84,7 +86,7 @@ _LATENT = ("categorical", "gaussian")
 _MODEL = ("simple", *_LATENT)
 _READERS = {
     "rollout_length": ("environment", *_MODEL),
-    **dict.fromkeys(("model_learning_rate", "reward_weight", "continuation_weight", "obs_weight"), _MODEL),
+    **dict.fromkeys(("warm_up", "model_learning_rate", "reward_weight", "continuation_weight", "obs_weight"), _MODEL),
     **dict.fromkeys(("kl_prior_weight", "kl_posterior_weight", "variables"), _LATENT),
     **{"classes": ("categorical",), "std": ("gaussian",), "min_std": ("gaussian",)},
 }
@@ -197,10 +199,15 @@ class Replay(MemberModule):
         rest = torch.stack([real.action, real.continues.long()], dim=-1)
         row = torch.cat([real.obs.byte(), real.next_obs.byte(), rest.byte()], dim=-1)
         self.memory.add({"bytes": row, "reward": real.reward.unsqueeze(-1)})
+        self.newest = real
 
     def sample(self, number: int) -> Any:
         """What is remembered, drawn for update ``number``: here steps ``[N, B]``."""
-        rows, size = self.memory.sample(self._draw.at(number)), self.env.obs_size
+        return self.real_steps(self._draw.at(number))
+
+    def real_steps(self, noise: Tensor) -> RealSteps:
+        """Remembered steps, drawn for uniform noise ``[N, B]``."""
+        rows, size = self.memory.sample(noise), self.env.obs_size
         obs, next_obs, action, continues = rows["bytes"].split([size, size, 1, 1], dim=-1)
         rest = (action.squeeze(-1).long(), rows["reward"].squeeze(-1), continues.squeeze(-1).float())
         return RealSteps(obs.float(), *rest, next_obs.float())
@@ -218,12 +225,16 @@ class Replay(MemberModule):
 
     def batch(self, values: RecordedPass, number: int, sample: Any) -> UpdateBatch:
         """What update ``number`` learns from. values: the value network, which records what it is asked."""
-        discount = self.cfg.gamma * sample.continues
-        return UpdateBatch(values(sample.obs), sample.action, sample.reward, discount, sample.next_obs, None)
+        return self.replayed(values(sample.obs), sample, sample.next_obs)
+
+    def replayed(self, q: Tensor, real: RealSteps, next_features: Tensor) -> UpdateBatch:
+        """What to learn from real steps ``[N, B]``, whose observations have values q ``[N, B, A]``."""
+        return UpdateBatch(q, real.action, real.reward, self.cfg.gamma * real.continues, next_features, None)
 
     def imagined(self, q: Tensor, action: Tensor, reward: Tensor, continues: Tensor, next_features: Tensor) -> UpdateBatch:
         """What to learn from roll-outs, ``[N, L B, ..]`` step after step: a step counts as much as it is likely to be reached."""
-        weight = alive(continues, self.cfg.batch_size) if self.env.episodic else None
+        each = continues.unflatten(1, (-1, self.cfg.batch_size)).mT
+        weight = imagined_weights(each).mT.flatten(1) if self.env.episodic else None
         return UpdateBatch(q, action, reward, self.cfg.gamma * continues, next_features, weight)
 
 
@@ -284,6 +295,7 @@ class ModelRollouts(Replay):
         self._states = self.stream(members, "imagined states", (*shape, model.noise_size), kind)
         self._codes = self.stream(members, "codes", (2, cfg.batch_size, code), kind)
         self._acting_codes = self.stream(members, "acting codes", (1, code), kind)
+        self.warm_up = WarmUp(cfg, members, model) if cfg.warm_up else None
 
     def features(self, obs: Tensor, noise: Tensor | None) -> Tensor:
         return self.model.encode(self.weights.layers, obs, noise)
@@ -292,11 +304,19 @@ class ModelRollouts(Replay):
         return self._acting_codes.at(step)
 
     def fit(self, sample: RealSteps, number: int, *optimizers: Any) -> None:
+        if self.warm_up is not None:
+            self.warm_up.watch(self, self.newest, number)
         codes = self._codes.at(number)[:, 0]
         self.losses.add_(self.model.gradient(self.weights.layers, sample, codes, self.cfg, self.weights.gradient).T)
         optimizers[0].step()
 
     def batch(self, values: RecordedPass, number: int, sample: RealSteps) -> UpdateBatch:
+        if self.warm_up is not None and not self.warm_up.over:
+            return self.warm_up.batch(self, values, number, sample)
+        return self.imagine(values, number, sample)
+
+    def imagine(self, values: RecordedPass, number: int, sample: RealSteps) -> UpdateBatch:
+        """Roll-outs in the model from the observations of ``sample``."""
         layers = self.weights.layers
         noise = (self._actions.at(number).unbind(1), self._states.at(number).unbind(1))
         features, steps = self.model.encode(layers, sample.obs, self._codes.at(number)[:, 1]), []
@@ -313,11 +333,6 @@ class ModelRollouts(Replay):
 def in_order(steps: Sequence[Sequence[Tensor]]) -> list[Tensor]:
     """One batch ``[N, L B, ..]`` of each kind of number ``[N, B, ..]`` that the L steps of a roll-out have."""
     return [torch.cat(rows, dim=1) for rows in zip(*steps, strict=True)]
-
-
-def alive(continues: Tensor, starts: int) -> Tensor:
-    """Probability ``[N, L B]`` that a roll-out comes so far; continues ``[N, L B]``: of going on after each step, B starts."""
-    return imagined_weights(continues.unflatten(1, (-1, starts)).mT).mT.flatten(1)
 
 
 def simple_model(cfg: ModelBasedConfig, env: FuncEnv) -> WorldModel:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,12 +14,10 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.types import Array
 from lightning_rl.envs.func_env import FuncEnv, State, Step
 from lightning_rl.envs.grids import neighbours
+from lightning_rl.envs.pictures import BLUE, GREEN, GREY, RED, WALL, picture
 
-_CELL_PIXELS = 32
 _MOVES = ((-1, 0), (0, -1), (1, 0), (0, 1))  # up, left, down, right
 _CLOSED = 8  # on the count of open neighbours of a cell that can no longer be opened
-_EMPTY, _WALL, _PLAYER, _GOAL = (240, 240, 235), (60, 60, 70), (50, 110, 220), (60, 170, 90)
-_ON, _OFF, _NOTE, _OUTSIDE = (60, 170, 90), (200, 70, 60), (50, 110, 220), (120, 120, 125)
 
 
 def _moved(size: int) -> Tensor:
@@ -28,18 +25,6 @@ def _moved(size: int) -> Tensor:
     here = torch.arange(size * size).unsqueeze(1)
     around = neighbours(size, size, _MOVES)
     return torch.cat([here, torch.where(around < size * size, around, here)], dim=1)
-
-
-def _picture(*layers: tuple[Tensor, tuple[int, int, int]]) -> Array:
-    """A picture of layers (presence ``[height, width]`` of cells in 0 .. 1, colour), the last on top; lines between cells."""
-    height, width = layers[0][0].shape
-    cells = np.broadcast_to(np.array(_EMPTY, dtype=np.float64), (height, width, 3)).copy()
-    for presence, colour in layers:
-        share = presence.detach().clamp(0, 1).double().numpy()[..., None]
-        cells = (1 - share) * cells + share * np.array(colour, dtype=np.float64)
-    big = cells.round().astype(np.uint8).repeat(_CELL_PIXELS, axis=0).repeat(_CELL_PIXELS, axis=1)
-    big[::_CELL_PIXELS] = big[:, ::_CELL_PIXELS] = 200
-    return big
 
 
 class ProcMaze(FuncEnv):
@@ -130,7 +115,7 @@ class ProcMaze(FuncEnv):
 
     def draw(self, obs: Tensor) -> Array:
         player, goal, wall, _ = obs.reshape(self.grid_size, self.grid_size, 4).unbind(-1)
-        return _picture((wall, _WALL), (goal, _GOAL), (player, _PLAYER))
+        return picture((wall, WALL), (goal, GREEN), (player, BLUE))
 
 
 class ButtonGrid(FuncEnv):
@@ -196,12 +181,7 @@ class ButtonGrid(FuncEnv):
 
     def draw(self, obs: Tensor) -> Array:
         player, on, off = obs.reshape(self.grid_size, self.grid_size, 3).unbind(-1)
-        small = _picture((on, _ON), (off, _OFF))
-        dot = _picture((on, _ON), (off, _OFF), (player, _PLAYER))
-        middle = torch.arange(len(small)) % _CELL_PIXELS
-        inside = ((middle - _CELL_PIXELS / 2).abs() < _CELL_PIXELS / 4).numpy()  # the player must not hide a button
-        small[inside[:, None] & inside] = dot[inside[:, None] & inside]
-        return small
+        return picture((on, GREEN), (off, RED), dot=(player, BLUE))  # the player must not hide a button
 
 
 class PanFlute(FuncEnv):
@@ -249,4 +229,4 @@ class PanFlute(FuncEnv):
         note, outside = torch.zeros(n, n), torch.ones(n, n)
         for i, pipe in enumerate(obs.split(list(range(1, n + 1)))):
             note[i, n - 1 - i :], outside[i, n - 1 - i :] = pipe, 0  # so that the ends are in one column
-        return _picture((note, _NOTE), (outside, _OUTSIDE))
+        return picture((note, BLUE), (outside, GREY))

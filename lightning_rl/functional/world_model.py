@@ -14,13 +14,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-_LOG_2_PI = math.log(2 * math.pi)
+REWARD_LOSS_FLOOR = 0.5 * math.log(2 * math.pi)
+"""Of a reward that is predicted exactly."""
 
 
 def reward_loss(reward: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
     """Negative log-likelihood ``(r - mean)^2 / 2 + ln(2 pi) / 2`` of a unit Gaussian, and its derivative by mean."""
     error = mean - reward
-    return 0.5 * error.square() + 0.5 * _LOG_2_PI, error
+    return 0.5 * error.square() + REWARD_LOSS_FLOOR, error
 
 
 def continuation_loss(continues: Tensor, logit: Tensor) -> tuple[Tensor, Tensor]:

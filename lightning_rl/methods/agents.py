@@ -89,9 +89,6 @@ class AgentMethod(StackedMethod):
     reloadable = True
     agent: Agent
 
-    def make_optimizers(self) -> list[torch.optim.Optimizer]:
-        return self.agent.optimizers()
-
     @classmethod
     def misfit(cls, spec: EnvSpec) -> str | None:
         return cls.kind.misfit(spec)

@@ -243,9 +243,6 @@ class ModelBased(StackedMethod):
         assert env is not None  # or it would be a misfit
         return ModelBasedDQN(self.cfg, env, self.seeds)
 
-    def make_optimizers(self) -> list[torch.optim.Optimizer]:
-        return self.agent.optimizers()
-
     def make_policy(self, row: int) -> Policy:
         agent, rows = self.agent, slice(row, row + 1)
         source: Any = agent.source

@@ -52,7 +52,7 @@ class StackedMethod(Method):
         return self.policies[0]
 
     def make_optimizers(self) -> list[torch.optim.Optimizer]:
-        return []
+        return list(self.agent.optimizers())
 
     def decisions(self, taken: int, env_steps: int, repeat: int = 1) -> int:
         """How many decisions the epoch still has after ``taken`` in all, or fewer: no more than lead to ``max_env_steps``.
