@@ -773,10 +773,8 @@ _AGENTS = [
     _area("functional/compat.py", "functional/test_value_learning.py", (">= threshold", "> threshold")),
     _area(
         "methods/agents.py", "functional/test_distributions.py",
-        ("torch.where(action == self.output.argmax(-1), 0.0, -torch.inf)", "torch.where(action == self.output.argmax(-1), -torch.inf, 0.0)"),
-        ("return self.output.tanh()", "return self.output"),
-        ("self.output.tanh()).all(-1)", "self.output.tanh()).any(-1)"),
-        ("return self.output.argmax(-1)", "return self.output.argmin(-1)"),
+        ("output.tanh() if", "output if"),
+        ("else output.argmax(-1)", "else output.argmin(-1)"),
     ),
     _area(
         "envs/batch.py", "envs/test_func_batch.py",

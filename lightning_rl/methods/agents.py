@@ -12,74 +12,41 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lightning_rl.agents import ppo
 from lightning_rl.agents.base import Agent, AgentConfig, RegisteredAgent
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.training import MemberTraining, mean_test_return, stop_rule
-from lightning_rl.core.types import Episode, FloatArray
+from lightning_rl.core.types import Episode
 from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.functional.distributions import Distribution
 from lightning_rl.methods.base import return_scalars
 from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.stacked import StackedMethod, scores_of
-from lightning_rl.nets.policies import Policy
+from lightning_rl.nets.policies import Actor, Policy
 from lightning_rl.rollouts.data_module import Rollouts
 
 
-class _Point(Distribution):
-    """All probability on one action: noise changes nothing."""
+class GreedyActor(Actor):
+    """The action of the highest value, of equal ones the first; continuous: the tanh of what the network gives."""
 
-    @staticmethod
-    def output_size(action_size: int) -> int:
-        return action_size
+    def __init__(self, net: nn.Module, continuous: bool):
+        super().__init__()
+        self.net, self.continuous = net, continuous
 
-    @staticmethod
-    def draw_noise(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        return np.zeros(shape, dtype=np.float32)
-
-    @staticmethod
-    def max_entropy(action_size: int) -> float:
-        """0, the entropy of a single discrete action; that of a point density is -inf."""
-        return 0.0
+    def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
+        output = self.net(obs)
+        return output.tanh() if self.continuous else output.argmax(-1)
 
 
-class BestAction(_Point):
-    """The action ``[...]`` of highest value; the output are values ``[..., A]``, ties go to the lowest index."""
-
-    def sample(self, noise: Tensor) -> Tensor:
-        return self.output.argmax(-1)
-
-    def log_prob(self, action: Tensor) -> Tensor:
-        return torch.where(action == self.output.argmax(-1), 0.0, -torch.inf)
-
-    def entropy(self) -> Tensor:
-        return torch.zeros_like(self.output[..., 0])
-
-
-class TanhAction(_Point):
-    """The action ``tanh(output)`` ``[..., A]``; its density is infinite there and 0 elsewhere."""
-
-    def sample(self, noise: Tensor) -> Tensor:
-        return self.output.tanh()
-
-    def log_prob(self, action: Tensor) -> Tensor:
-        return torch.where((action == self.output.tanh()).all(-1), torch.inf, -torch.inf)
-
-    def entropy(self) -> Tensor:
-        return torch.full_like(self.output[..., 0], -torch.inf)
-
-
-def member_policy(agent: Agent, row: int, spec: EnvSpec) -> Policy:
+def member_policy(agent: Agent, row: int, spec: EnvSpec) -> Policy | GreedyActor:
     """One member as a plain policy."""
     net = agent.module(row)
     if isinstance(agent, ppo.PPO):
         return Policy(net, agent.distribution_class, spec.action_size)
-    return Policy(net, TanhAction if spec.continuous else BestAction, spec.action_size)
+    return GreedyActor(net, spec.continuous)
 
 
 class AgentMethod(StackedMethod):
@@ -88,6 +55,7 @@ class AgentMethod(StackedMethod):
     kind: ClassVar[RegisteredAgent]
     reloadable = True
     agent: Agent
+    policies: Any  # each a Policy or a GreedyActor
 
     @classmethod
     def misfit(cls, spec: EnvSpec) -> str | None:
@@ -100,14 +68,14 @@ class AgentMethod(StackedMethod):
     def adopt(self, weights: Mapping[str, Tensor]) -> None:
         """Every seed starts from the policy; critics, optimizers, memory and counters start anew."""
         super().adopt(weights)
-        self.agent.adopt(self.policy.net)
+        self.agent.adopt(self.policies[0].net)
         self._take_policies()
 
     def rollouts(self, num_workers: int = 0) -> AgentRollouts:
         """The training and the evaluation of the agents; num_workers play the evaluation."""
         return AgentRollouts(self, num_workers)
 
-    def make_policy(self, row: int) -> Policy:
+    def make_policy(self, row: int) -> Actor:
         return member_policy(self.agent, row, self.spec)
 
     def train_epoch(self, batch: MemberTraining) -> None:

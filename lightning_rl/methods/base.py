@@ -23,7 +23,7 @@ from lightning_rl.methods.layouts import check_loaded
 from lightning_rl.methods.registry import own_implementation
 from lightning_rl.nets.command import Calibration
 from lightning_rl.nets.layers import Backward
-from lightning_rl.nets.policies import Policy
+from lightning_rl.nets.policies import Actor
 from lightning_rl.rollouts.data_module import Rollouts
 from lightning_rl.rollouts.player import Collector, CommandRule
 
@@ -59,7 +59,7 @@ class Method(LightningModule):
     policy_name = "policy"  # of the policy that --reload takes, in a checkpoint's weights
     cpu_only = False  # whether --accelerator has no choice
     reloadable = True  # whether --reload can start from its policy's weights
-    policy: Policy
+    policy: Actor
     env_steps: Tensor
     num_updates: Tensor
     episodes: Tensor

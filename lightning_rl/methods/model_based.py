@@ -26,7 +26,7 @@ from lightning_rl.functional.value_learning import boltzmann
 from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.stacked import Scores, StackedMethod
 from lightning_rl.nets.members import MemberMLP
-from lightning_rl.nets.policies import Policy
+from lightning_rl.nets.policies import Actor
 from lightning_rl.nets.world_models import RealSteps, WorldModel
 from lightning_rl.rollouts.data_module import Rollouts
 
@@ -177,7 +177,7 @@ class ModelBasedRollouts(Rollouts):
         self.training.restore(state_dict)
 
 
-class WorldPolicy(Policy):
+class WorldPolicy(Actor):
     """Boltzmann actions for the values of features. The parameters ``[1, D]`` are those of one member.
 
     learned: a world model and its parameters, which travel with the policy; None: features are observations.
@@ -187,19 +187,16 @@ class WorldPolicy(Policy):
     world: Tensor
 
     def __init__(self, net: MemberMLP, values: Tensor, temperature: float, learned: tuple[WorldModel, Tensor] | None):
-        super().__init__(torch.nn.Module(), Categorical, net.out_size)
-        self.value_net, self.temperature = net, temperature
+        super().__init__()
+        self.value_net, self.temperature, self.action_size = net, temperature, net.out_size
         self.model: WorldModel | None = learned[0] if learned else None
         world = learned[1] if learned else torch.empty(1, 0)
         self.register_buffer("values", values.clone())
         self.register_buffer("world", world.clone())
-
-    @property
-    def noise_size(self) -> int:
-        return self.action_size + (0 if self.model is None else self.model.encode_noise_size)
+        self.noise_size = net.out_size + (0 if self.model is None else self.model.encode_noise_size)
 
     def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        action = super().draw_noise(rng, (*shape[:-1], self.action_size))
+        action = Categorical.draw_noise(rng, (*shape[:-1], self.action_size))
         if self.model is None:
             return action
         code = NOISE[self.model.noise_kind](rng, (*shape[:-1], self.model.encode_noise_size))
@@ -243,7 +240,7 @@ class ModelBased(StackedMethod):
         assert env is not None  # or it would be a misfit
         return ModelBasedDQN(self.cfg, env, self.seeds)
 
-    def make_policy(self, row: int) -> Policy:
+    def make_policy(self, row: int) -> Actor:
         agent, rows = self.agent, slice(row, row + 1)
         source: Any = agent.source
         learned = (source.model, source.weights.params.detach()[rows]) if hasattr(source, "model") else None

@@ -9,9 +9,10 @@ are played apart, and a target running mean counts only once its window is full.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -19,7 +20,7 @@ import numpy as np
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 from pydantic.dataclasses import dataclass as config_dataclass
-from torch import Tensor
+from torch import Tensor, nn
 
 from lightning_rl.core.adam import Adam
 from lightning_rl.core.contents import Count, ListOf, Number
@@ -32,7 +33,7 @@ from lightning_rl.functional.policy_gradient import BASELINES, entropy_loss, nex
 from lightning_rl.functional.returns import discounted_returns, lambda_returns
 from lightning_rl.methods.base import Method, episode_scalars
 from lightning_rl.methods.registry import register_method
-from lightning_rl.nets.policies import Policy, actor_critic
+from lightning_rl.nets.policies import Policy
 from lightning_rl.rollouts.data_module import CollectedRollouts, training_requests
 
 STALE_UPDATES = 3
@@ -182,6 +183,31 @@ class OnPolicyRollouts(CollectedRollouts):
         }
 
 
+def relu_layers(sizes: Sequence[int]) -> nn.Sequential:
+    """Linear layers between ``sizes`` in torch's default initialisation, each followed by a ReLU."""
+    pairs = itertools.pairwise(sizes)
+    return nn.Sequential(*(module for a, b in pairs for module in (nn.Linear(a, b), nn.ReLU())))
+
+
+class ValueNet(nn.Module):
+    """State values ``[...]`` of obs ``[..., O]``: the trailing 1 of the last layer is gone before anyone can broadcast it."""
+
+    def __init__(self, body: nn.Module, features: int):
+        super().__init__()
+        self.body = body
+        self.head = nn.Linear(features, 1)
+
+    def forward(self, obs: Tensor) -> Tensor:
+        return self.head(self.body(obs)).squeeze(-1)
+
+
+def actor_critic(obs_size: int, hidden: Sequence[int], output_size: int, shared: bool) -> tuple[nn.Sequential, ValueNet]:
+    """What a policy's distribution reads, and a critic: two networks, or two linear heads on one (``shared``)."""
+    body = relu_layers([obs_size, *hidden])
+    actor = nn.Sequential(body, nn.Linear(hidden[-1], output_size))
+    return actor, ValueNet(body if shared else relu_layers([obs_size, *hidden]), hidden[-1])
+
+
 @register_method("REINFORCE", "REINFORCE-baseline", "REINFORCE-entropy", "REINFORCE-combined", "AAC")
 class PolicyGradient(Method):
     """Each action of the batch is made more likely by the return that followed it, less a baseline.
@@ -194,6 +220,7 @@ class PolicyGradient(Method):
 
     Config = PolicyGradientConfig
     cfg: PolicyGradientConfig
+    policy: Policy
     network_names = ("policy", "critic")
 
     def __init__(self, gamename: str, **options: Any):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from lightning_rl.core.types import Episode
 from lightning_rl.methods.base import Method, return_scalars
-from lightning_rl.nets.policies import Policy
+from lightning_rl.nets.policies import Actor
 
 COUNTERS = ("env_steps", "num_updates", "eval_env_steps", "episodes")
 """Columns of ``member_counters``; the plain counters are their maximum over the members."""
@@ -36,19 +36,19 @@ class StackedMethod(Method):
         self.seeds = [self.seed + n for n in range(num_seeds)]
         self.agent = self.build()
         members = [self.make_policy(n) for n in range(len(self.seeds))]
-        self.policies = cast(list[Policy], nn.ModuleList(members))
+        self.policies = cast(list[Actor], nn.ModuleList(members))
         self.register_buffer("member_counters", torch.zeros(len(self.seeds), len(COUNTERS), dtype=torch.int64))
 
     def build(self) -> Any:
         """The members that the config asks for."""
         raise NotImplementedError
 
-    def make_policy(self, row: int) -> Policy:
+    def make_policy(self, row: int) -> Actor:
         """Member ``row`` as a policy of its own."""
         raise NotImplementedError
 
     @property
-    def policy(self) -> Policy:  # type: ignore[override]
+    def policy(self) -> Actor:  # type: ignore[override]
         return self.policies[0]
 
     def make_optimizers(self) -> list[torch.optim.Optimizer]:

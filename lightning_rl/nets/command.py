@@ -184,10 +184,7 @@ class NoisyCommandPolicy(CommandPolicy):
     ):
         super().__init__(net, distribution_class, action_size, command_size, guidance)
         self.register_buffer("command_noise", torch.zeros(3))
-
-    @property
-    def noise_size(self) -> int:
-        return self.action_size + 1
+        self.noise_size = action_size + 1
 
     def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         action = super().draw_noise(rng, (*shape[:-1], self.action_size))

@@ -1,12 +1,6 @@
-"""Policies: a network and the action distribution that reads its output. They know no environment.
-
-Networks without commands are here, those that take one in ``command``.
-"""
+"""What plays episodes, and policies: a network and the action distribution that reads its output. They know no environment."""
 
 from __future__ import annotations
-
-import itertools
-from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -17,14 +11,28 @@ from lightning_rl.functional.distributions import Distribution
 from lightning_rl.nets.layers import Backward, by_hand
 
 
-class Policy(nn.Module):
+class Actor(nn.Module):
+    """Turns observations into actions. noise_size: how many numbers of noise one action takes; here none."""
+
+    noise_size = 0
+
+    def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        """Noise for ``act``; ``shape`` ends with ``noise_size``."""
+        return np.zeros(shape, dtype=np.float32)
+
+    def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
+        """Actions for obs ``[..., O]`` and command ``[..., C]``; zero noise gives the greedy action."""
+        raise NotImplementedError
+
+
+class Policy(Actor):
     """``distribution(obs, command)`` over actions; ``net`` takes obs, or obs and command."""
 
     def __init__(self, net: nn.Module, distribution_class: type[Distribution], action_size: int):
         super().__init__()
         self.net = net
         self.distribution_class = distribution_class
-        self.action_size = action_size
+        self.action_size = self.noise_size = action_size
 
     def distribution(self, obs: Tensor, command: Tensor | None = None) -> Distribution:
         """Distribution of the action for obs ``[..., O]`` and command ``[..., C]``."""
@@ -50,40 +58,8 @@ class Policy(nn.Module):
         log_prob, score = self.distribution_class(output).score(self.distribution_class.executed(action))
         return -(weight @ log_prob), lambda: pullback(score * -weight.unsqueeze(-1))
 
-    def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
-        """Actions for noise ``[..., A]``; zero noise gives the greedy action."""
-        return self.distribution(obs, command).sample(noise)
-
-    @property
-    def noise_size(self) -> int:
-        """Numbers of noise that ``act`` takes for one action."""
-        return self.action_size
-
     def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        """Noise for ``act``; ``shape`` ends with ``noise_size``."""
         return self.distribution_class.draw_noise(rng, shape)
 
-
-def relu_layers(sizes: Sequence[int]) -> nn.Sequential:
-    """Linear layers between ``sizes`` in torch's default initialisation, each followed by a ReLU."""
-    pairs = itertools.pairwise(sizes)
-    return nn.Sequential(*(module for a, b in pairs for module in (nn.Linear(a, b), nn.ReLU())))
-
-
-class ValueNet(nn.Module):
-    """State values ``[...]`` of obs ``[..., O]``: the trailing 1 of the last layer is gone before anyone can broadcast it."""
-
-    def __init__(self, body: nn.Module, features: int):
-        super().__init__()
-        self.body = body
-        self.head = nn.Linear(features, 1)
-
-    def forward(self, obs: Tensor) -> Tensor:
-        return self.head(self.body(obs)).squeeze(-1)
-
-
-def actor_critic(obs_size: int, hidden: Sequence[int], output_size: int, shared: bool) -> tuple[nn.Sequential, ValueNet]:
-    """What a policy's distribution reads, and a critic: two networks, or two linear heads on one (``shared``)."""
-    body = relu_layers([obs_size, *hidden])
-    actor = nn.Sequential(body, nn.Linear(hidden[-1], output_size))
-    return actor, ValueNet(body if shared else relu_layers([obs_size, *hidden]), hidden[-1])
+    def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
+        return self.distribution(obs, command).sample(noise)

@@ -17,7 +17,7 @@ from torch import Tensor
 from lightning_rl.core.contents import ListOf, Number
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import ActionMode, Episode, Request
-from lightning_rl.nets.policies import Policy
+from lightning_rl.nets.policies import Actor
 from lightning_rl.rollouts.player import Collector
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Rollouts(LightningDataModule):
         """What ``validation_step`` is given: here ``play_policy`` of the method's policy."""
         return self.play_policy(self.method.seed, self.method.policy)
 
-    def play_policy(self, seed: int, policy: Policy) -> dict[str, list[Episode]]:
+    def play_policy(self, seed: int, policy: Actor) -> dict[str, list[Episode]]:
         """Episodes of a policy of a run of this seed, by the prefix of their metrics, all on the same environment seeds.
 
         ``eval`` (sampled actions) and ``eval_greedy`` have the method's first command, its probes follow under their names.

@@ -22,7 +22,7 @@ from lightning_rl.core.workers import begin_worker
 from lightning_rl.envs.gym import Env, make_env
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import Categorical
-from lightning_rl.nets.policies import Policy
+from lightning_rl.nets.policies import Actor
 
 CommandRule = Callable[[FloatArray, FloatArray], FloatArray]
 """(command [B, C], reward [B]) -> command of the next step [B, C]."""
@@ -31,10 +31,11 @@ _NOISE_BLOCK = 64  # steps of action noise drawn at a time
 _MAX_OUTSTANDING = 1000  # chunks queued per worker, so that a whole collection starts at once
 
 
-class UniformActions:
-    """Stands in for a policy: uniformly random actions, from uniform noise ``[B, A]`` (continuous) or Gumbel noise (discrete)."""
+class UniformActions(Actor):
+    """Uniformly random actions, from uniform noise ``[B, A]`` (continuous) or Gumbel noise (discrete)."""
 
     def __init__(self, spec: EnvSpec):
+        super().__init__()
         self.continuous, self.noise_size = spec.continuous, spec.action_size
 
     def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
@@ -47,7 +48,7 @@ class UniformActions:
 class ActionNoise:
     """The noise that turns distributions into actions, one independent stream per request."""
 
-    def __init__(self, requests: Sequence[Request], actor: Policy | UniformActions):
+    def __init__(self, requests: Sequence[Request], actor: Actor):
         self._rngs = [np.random.Generator(np.random.Philox(request.seed)) for request in requests]
         self._draw, self._shape = actor.draw_noise, (_NOISE_BLOCK, actor.noise_size)
         self._block = np.zeros((len(requests), *self._shape), dtype=np.float32)
@@ -108,7 +109,7 @@ class Player(Dataset["list[Episode] | RolloutError"]):
         next_command: how a command changes after a step; None: it stays.
     """
 
-    def __init__(self, spec: EnvSpec, policy: Policy, version: Tensor | None = None, next_command: CommandRule | None = None):
+    def __init__(self, spec: EnvSpec, policy: Actor, version: Tensor | None = None, next_command: CommandRule | None = None):
         self.spec, self.policy, self.next_command = spec, policy, next_command
         self.version = torch.zeros((), dtype=torch.int64) if version is None else version
         self._envs: list[Env] = []
@@ -180,7 +181,7 @@ class Collector:
     """
 
     def __init__(
-        self, spec: EnvSpec, policy: Policy, num_workers: int, chunk_size: int, next_command: CommandRule | None = None
+        self, spec: EnvSpec, policy: Actor, num_workers: int, chunk_size: int, next_command: CommandRule | None = None
     ):
         self.behaviour = copy.deepcopy(policy).cpu().requires_grad_(False)
         self.version = torch.full((), -1, dtype=torch.int64)
