@@ -335,9 +335,12 @@ _EVOLUTION = [
         ("self.noise_std(generation) * self.evolved.float()", "self.cfg.noise_std * self.evolved.float()"),
         ("self.noise(generation) * self.noise_std(generation)", "self.noise(generation) * self.cfg.noise_std"),
         ("signed = signed * sign.to(signed.dtype).unsqueeze(1)", "pass"),
-        ("self.noise(generation), self.noise_std(generation))", "self.noise(generation), self.cfg.noise_std)"),
         ("cfg.step_size / cfg.population if cfg.nes_step_size", "cfg.step_size if cfg.nes_step_size"),
         ("self.cfg.step_decay**generation", "self.cfg.step_decay"),
+    ),
+    _area(
+        "evolution/variants.py", "evolution/test_steps.py evolution/test_strategies.py methods/test_inner_seeds.py",
+        ("self.noise(generation), self.noise_std(generation))", "self.noise(generation), self.cfg.noise_std)"),
         ("self.mean.grad, self.log_std.grad = -mean, -log_std * self.evolved", "self.mean.grad, self.log_std.grad = -mean, -0 * log_std"),
         ("self.mean.grad, self.log_std.grad = -mean,", "self.mean.grad, self.log_std.grad = mean,"),
         ("torch.cat([sign * drawn for sign in self.cfg.signs])", "torch.cat([drawn for sign in self.cfg.signs])"),
@@ -392,7 +395,7 @@ _METHODS = [
         ('spread = 0.0 if self.cfg.command_draw == "step" else', "spread ="),
     ),
     _area(
-        "nets/command.py", "methods/test_reward_conditioned.py::test_the_earlier_rcp_r_asks_for_the_best_return_of_the_newest_twenty_episodes "
+        "nets/command_variants.py", "methods/test_reward_conditioned.py::test_the_earlier_rcp_r_asks_for_the_best_return_of_the_newest_twenty_episodes "
         "methods/test_reward_conditioned.py::test_the_earlier_rcp_a_asks_for_the_highest_advantage_of_a_minibatch_with_the_sd_of_that_one "
         "methods/test_reward_conditioned.py::test_a_command_can_be_drawn_anew_at_every_step",
         ("(asked + sd * noise[..., -1:])", "(asked + sd * noise[..., :1])"),

@@ -19,8 +19,8 @@ PACKAGE = Path(lightning_rl.__file__).parent
 PLUMBING = re.compile(r"(core|run)/|(cli|flags|tools|__init__|methods/registry|envs/(spec|spaces|gym|checked))\.py")
 
 AT_MOST = {
-    ("RCP-A", "cartpole"): (12, 2430), ("UDRL", "cartpole"): (12, 2430), ("REINFORCE", "cartpole"): (8, 1445),
-    ("DDQN", "cartpole"): (18, 3480), ("SE", "cartpole"): (21, 4360), ("categorical-latent", "panflute-2"): (17, 3610),
+    ("RCP-A", "cartpole"): (12, 2350), ("UDRL", "cartpole"): (12, 2350), ("REINFORCE", "cartpole"): (8, 1440),
+    ("DDQN", "cartpole"): (17, 3260), ("SE", "cartpole"): (21, 4200), ("categorical-latent", "panflute-2"): (17, 3400),
 }  # fmt: skip
 """Files and lines, as they are: a walk may become shorter, not longer."""
 

@@ -13,12 +13,14 @@ import gymnasium
 
 from lightning_rl.core.gamenames import GAMES
 from lightning_rl.envs.batch import EnvBatch, FuncBatch
+from lightning_rl.envs.buttongrid import ButtonGrid
 from lightning_rl.envs.classic import Acrobot, CartPole, MountainCarContinuous, Pendulum
 from lightning_rl.envs.envpool import EnvPoolBatch
 from lightning_rl.envs.func_env import FuncEnv, FuncGymEnv, is_func_env
-from lightning_rl.envs.generalisation import ButtonGrid, PanFlute, ProcMaze
 from lightning_rl.envs.grids import GRID_WORLDS, Bandit
 from lightning_rl.envs.gym_batch import GymBatch
+from lightning_rl.envs.panflute import PanFlute
+from lightning_rl.envs.procmaze import ProcMaze
 from lightning_rl.envs.spec import EnvSpec
 
 FUNC_ENVS: dict[str, Callable[..., FuncEnv]] = {

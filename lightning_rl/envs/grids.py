@@ -13,6 +13,8 @@ from lightning_rl.envs.func_env import FuncEnv, State, Step, standard_normal
 _MOVES = ((0, 1), (0, -1), (1, 0), (-1, 0))
 MOVES = ("right", "left", "down", "up")
 """What the actions of grid worlds are called."""
+STEPS = ((-1, 0), (0, -1), (1, 0), (0, 1))
+"""Of ProcMaze and ButtonGrid: up, left, down, right."""
 
 
 def neighbours(height: int, width: int, moves: Sequence[tuple[int, int]]) -> Tensor:
@@ -22,6 +24,13 @@ def neighbours(height: int, width: int, moves: Sequence[tuple[int, int]]) -> Ten
     row, column = row + down, column + right
     inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
     return torch.where(inside, row * width + column, height * width)
+
+
+def moved(size: int) -> Tensor:
+    """The cell ``[cells, 5]`` that each action (0 stay, 1 up, 2 left, 3 down, 4 right) leads to without walls."""
+    here = torch.arange(size * size).unsqueeze(1)
+    around = neighbours(size, size, STEPS)
+    return torch.cat([here, torch.where(around < size * size, around, here)], dim=1)
 
 
 class GridWorld(FuncEnv):

@@ -13,11 +13,8 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-import torch
-
 from lightning_rl.core.errors import RolloutError
 from lightning_rl.core.workers import begin_worker
-from lightning_rl.evolution.cluster import join_cluster
 from lightning_rl.evolution.strategies import Item, Proposal
 
 Evaluate = Callable[[Proposal, Sequence[Item]], list[Any]]
@@ -92,53 +89,3 @@ class SerialExecutor(Executor):
             for process in processes:
                 process.kill()  # what it is still at may never end
             self._pool = None
-
-
-class RayExecutor(Executor):
-    """Tasks on a Ray cluster, one CPU each, twice as many as there are CPUs; a local cluster is started without an address.
-
-    Inside a trial of a search they have the CPUs that are set aside for the trial. A task that dies with its worker or its node
-    is run again by Ray, as often as it takes.
-    """
-
-    def __init__(self, address: str | None = None):
-        import ray
-
-        self._ray, self._started_here = ray, join_cluster(address)
-        self._task = ray.remote(num_cpus=1, max_retries=-1)(_evaluate)
-
-    @classmethod
-    def make(cls, num_workers: int, ray_address: str | None) -> RayExecutor:
-        return cls(ray_address)
-
-    @staticmethod
-    def bundles(num_workers: int) -> list[dict[str, float]]:
-        """A CPU for each worker, on any machine; none for the trial's own process, which waits while they work."""
-        return [{}, *({"CPU": 1.0} for _ in range(max(num_workers, 1)))]
-
-    def map(self, evaluate: Evaluate, proposal: Proposal, items: Sequence[Item]) -> list[Any]:
-        ray = self._ray
-        function, shared = ray.put(evaluate), ray.put(proposal)
-        try:
-            parts = [self._task.remote(function, shared, part) for part in shards(items, 2 * self._cpus())]
-            return unshard(ray.get(parts))
-        except ray.exceptions.RayTaskError as error:
-            raise error.cause from error
-
-    def _cpus(self) -> int:
-        group = self._ray.util.get_current_placement_group()
-        bundles = [self._ray.cluster_resources()] if group is None else group.bundle_specs
-        return max(int(sum(bundle.get("CPU", 0) for bundle in bundles)), 1)
-
-    def close(self) -> None:
-        if self._started_here:
-            self._ray.shutdown()
-
-
-def _evaluate(evaluate: Evaluate, proposal: Proposal, items: Sequence[Item]) -> list[Any]:
-    torch.set_num_threads(1)
-    return evaluate(proposal, items)
-
-
-EXECUTORS: dict[str, type[Executor]] = {"serial": SerialExecutor, "ray": RayExecutor}
-"""Executors by the name that ``--executor`` takes."""

@@ -19,8 +19,6 @@ from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
-from lightning_rl.core.contents import Count, Number
-from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Agents, Share
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.functional import evolution as es
@@ -132,14 +130,8 @@ class GaussianProposal(Proposal):
         return torch.stack([mean + i.sign * std * noise[i.member] if i.sign else mean for i in items])
 
 
-@dataclass(frozen=True)
-class SampledProposal(Proposal):
-    """The candidates themselves ``[P, D]``."""
-
-    samples: npt.NDArray[np.float32]
-
-    def rows(self, items: Sequence[Item]) -> Tensor:
-        return torch.stack([torch.from_numpy(self.samples[i.member] if i.sign else self.mean) for i in items])
+STRATEGIES: dict[str, type[Strategy]] = {}
+"""Strategies by the name that configs use; the others than ``Published`` are in ``variants``."""
 
 
 class Strategy(nn.Module, ABC):
@@ -151,6 +143,8 @@ class Strategy(nn.Module, ABC):
         reads: which of the ``OPTIONAL`` keys make a difference.
         mirrored: the values that the key of this name may have, the default first.
         compares: whether one candidate alone would tell it nothing.
+
+    A subclass has a ``name``, which configs use; those of this package are known once ``lightning_rl.evolution`` is imported.
     """
 
     reads: ClassVar[tuple[str, ...]]
@@ -159,6 +153,9 @@ class Strategy(nn.Module, ABC):
     best: Tensor
     best_score: Tensor
     evolved: Tensor
+
+    def __init_subclass__(cls, *, name: str) -> None:
+        STRATEGIES[name] = cls
 
     def __init__(self, start: Tensor, evolved: Tensor, cfg: StrategyConfig, run_seed: int):
         """start: the first mean ``[D]``; evolved: which parameters change ``[D]`` bool; run_seed: of all noise."""
@@ -206,7 +203,7 @@ class Strategy(nn.Module, ABC):
     def propose(self, generation: int) -> Proposal:
         """The candidates of a generation."""
         std = self.noise_std(generation) * self.evolved.float()
-        return GaussianProposal(self.run_seed, generation, _vector(self.mean), _vector(std))
+        return GaussianProposal(self.run_seed, generation, vector(self.mean), vector(std))
 
     @abstractmethod
     def estimate(self, generation: int, candidates: Tensor, baseline: float) -> None:
@@ -236,7 +233,7 @@ class Strategy(nn.Module, ABC):
         return es.TRANSFORMS[self.cfg.score_transform](scores, baseline)
 
 
-class Published(Strategy):
+class Published(Strategy, name="published"):
     """The strategy of arXiv 2202.02790: the better half of each pair, weighted, times step_size.
 
     The step is divided neither by noise_std nor (without ``nes_step_size``) by P, and weight decay does not depend on it.
@@ -259,107 +256,6 @@ class Published(Strategy):
         return self.decaying(torch.optim.SGD([self.mean], lr=rate), by_step_size=False)
 
 
-class OpenAIES(Strategy):
-    """Antithetic pairs and Adam (Salimans et al. 2017, arXiv 1703.03864), weight decay as of AdamW (arXiv 1711.05101)."""
-
-    reads = ("step_size", "step_decay", "noise_decay", "score_transform", "weight_decay")
-    mirrored = (True,)
-
-    def estimate(self, generation: int, candidates: Tensor, baseline: float) -> None:
-        plus, minus = self.weights(candidates.flatten(), baseline).unflatten(0, (2, -1))
-        self.mean.grad = -es.antithetic_gradient(plus, minus, self.noise(generation), self.noise_std(generation))
-
-    def optimizer(self) -> torch.optim.Optimizer:
-        return self.decaying(torch.optim.Adam([self.mean], lr=self.cfg.step_size), by_step_size=True)
-
-
-class SNES(Strategy):
-    """Separable natural evolution strategy: a standard deviation for each parameter (Schaul, Glasmachers & Schmidhuber 2011)."""
-
-    reads = ("step_size", "step_decay")
-
-    def __init__(self, start: Tensor, evolved: Tensor, cfg: StrategyConfig, run_seed: int):
-        super().__init__(start, evolved, cfg, run_seed)
-        self.log_std = nn.Parameter(torch.full_like(start, cfg.noise_std).log())
-
-    def propose(self, generation: int) -> Proposal:
-        std = self.log_std.exp() * self.evolved
-        return GaussianProposal(self.run_seed, generation, _vector(self.mean), _vector(std))
-
-    def estimate(self, generation: int, candidates: Tensor, baseline: float) -> None:
-        drawn = self.noise(generation)
-        noise = torch.cat([sign * drawn for sign in self.cfg.signs])
-        utilities = es.nes_utilities(candidates.flatten())
-        mean, log_std = es.snes_directions(utilities, noise, self.log_std.exp())
-        self.mean.grad, self.log_std.grad = -mean, -log_std * self.evolved
-
-    def optimizer(self) -> torch.optim.Optimizer:
-        std_rate = es.snes_std_rate(int(self.evolved.sum()))
-        groups = [{"params": [self.mean], "lr": self.cfg.step_size}, {"params": [self.log_std], "lr": std_rate}]
-        return torch.optim.SGD(groups)
-
-
-class CMAES(Strategy):
-    """Covariance matrix adaptation (Hansen 2016, arXiv 1604.00772) by the library ``cmaes``, for a few hundred parameters."""
-
-    reads = ()
-    mirrored = (False,)
-    MAX_SIZE = 1000
-
-    def __init__(self, start: Tensor, evolved: Tensor, cfg: StrategyConfig, run_seed: int):
-        from cmaes import CMA  # type: ignore[import-untyped]  # and scipy, which nothing else here needs
-
-        if len(start) > self.MAX_SIZE:
-            raise UserError(f"strategy cmaes: {len(start):,} parameters are too many for a full covariance matrix (limit "
-                            f"{self.MAX_SIZE:,}); use strategy=snes, or fewer hidden units")  # fmt: skip
-        super().__init__(start, evolved, cfg, run_seed)
-        mean = start[evolved].double().numpy()
-        self.search = CMA(mean, cfg.noise_std, population_size=cfg.population)
-
-    def _samples(self, generation: int) -> list[npt.NDArray[np.float64]]:
-        self.search.reseed_rng(derive_seed(self.run_seed, "evolution noise", generation, 0) % 2**32)
-        return [self.search.ask() for _ in range(self.cfg.population)]
-
-    def propose(self, generation: int) -> Proposal:
-        samples = self.mean.detach().repeat(self.cfg.population, 1)
-        samples[:, self.evolved] = torch.from_numpy(np.stack(self._samples(generation))).float()
-        return SampledProposal(self.run_seed, generation, _vector(self.mean), samples.numpy())
-
-    def estimate(self, generation: int, candidates: Tensor, baseline: float) -> None:
-        samples = self._samples(generation)
-        self.search.tell([(x, -score) for x, score in zip(samples, candidates[0].tolist(), strict=True)])
-        self.set_extra_state(self.get_extra_state())  # the library rounds what it saves: go on from that, as a resumed run would
-        self.mean.grad = torch.zeros_like(self.mean)
-        self.mean.grad[self.evolved] = self.mean[self.evolved] - torch.from_numpy(self.search.mean).float()
-
-    def optimizer(self) -> torch.optim.Optimizer:
-        return torch.optim.SGD([self.mean], lr=1.0)
-
-    def get_extra_state(self) -> dict[str, Any]:
-        """The search as plain data."""
-        state = {key: _plain(value) for key, value in self.search.__getstate__().items()}
-        # The library leaves what it has not used yet of this memory as it finds it.
-        return {**state, "_funhist_values": state["_funhist_values"].nan_to_num(0.0, 0.0, 0.0)}
-
-    def extra_layout(self) -> dict[str, Any]:
-        """What a saved search may look like: one of these sizes and settings, in any generation."""
-        plain = {key: Number() if isinstance(value, float) else value for key, value in self.get_extra_state().items()}
-        return {**plain, "_g": Count()}
-
-    def set_extra_state(self, state: dict[str, Any]) -> None:
-        self.search.__setstate__({key: v.numpy().copy() if isinstance(v, Tensor) else v for key, v in state.items()})
-
-
-STRATEGIES: dict[str, type[Strategy]] = {"published": Published, "openai": OpenAIES, "snes": SNES, "cmaes": CMAES}
-"""Strategies by the name that configs use."""
-
-
-def _plain(value: Any) -> Any:
-    """numpy's arrays as tensors, its numbers as Python's."""
-    if isinstance(value, np.ndarray):
-        return torch.from_numpy(value)
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _vector(values: Tensor) -> Vector:
+def vector(values: Tensor) -> Vector:
+    """As a proposal has it."""
     return values.detach().numpy().astype(np.float32, copy=True)

@@ -84,7 +84,7 @@ class PolicyGradientConfig(MethodConfig):
         return {} if self.baseline == "critic" else dict.fromkeys(critic, reason)
 
 
-@dataclass(frozen=True)
+@dataclass
 class StepBatch:
     """The steps of ``E`` whole episodes, one behind another.
 
@@ -99,10 +99,6 @@ class StepBatch:
     final_obs: Tensor
     truncated: Tensor
     scalars: Mapping[str, float]
-
-    def to(self, device: torch.device) -> StepBatch:
-        moved: dict[str, Any] = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in vars(self).items()}
-        return StepBatch(**moved)
 
 
 def step_batch(episodes: list[Episode], scalars: Mapping[str, float]) -> StepBatch:

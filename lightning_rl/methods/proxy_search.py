@@ -32,7 +32,8 @@ from lightning_rl.core.schema import STRICT, Agents, Episodes, Layers, MethodCon
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, proxy_path, read_proxy, save_proxy
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.evolution.executors import EXECUTORS, Evaluate, Executor, SerialExecutor
+from lightning_rl.evolution.cluster import EXECUTORS
+from lightning_rl.evolution.executors import Evaluate, Executor, SerialExecutor
 from lightning_rl.evolution.strategies import STRATEGIES, Item, Strategy, StrategyConfig
 from lightning_rl.functional.reward_shaping import REWARD_FORMS
 from lightning_rl.methods.base import Method

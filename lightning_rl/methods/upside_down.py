@@ -14,7 +14,6 @@ stays among labels that were seen; one command holds for a whole episode (but se
 from __future__ import annotations
 
 import copy
-import dataclasses
 import functools
 import math
 from collections.abc import Callable, Mapping
@@ -35,7 +34,8 @@ from lightning_rl.functional.upside_down import SEGMENTS, Target, exponential_we
 from lightning_rl.methods.base import Method, episode_scalars
 from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.upside_down_config import UpsideDownConfig
-from lightning_rl.nets.command import COMMAND_NETS, Calibration, CommandPolicy, NoisyCommandPolicy, ScaledCommand
+from lightning_rl.nets.command import Calibration, CommandPolicy, ScaledCommand
+from lightning_rl.nets.command_variants import COMMAND_NETS, NoisyCommandPolicy
 from lightning_rl.nets.layers import relu_mlp, squared_error
 from lightning_rl.rollouts.data_module import CollectedRollouts, training_requests, warm_up_requests
 from lightning_rl.rollouts.episode_buffer import EpisodeBuffer, FlatEpisodes, flatten
@@ -108,7 +108,7 @@ class CommandTarget(nn.Module):
         return torch.tensor([self.cfg.target_spread * self.target.sd, *limits])
 
 
-@dataclass(frozen=True)
+@dataclass
 class UpsideDownEpoch:
     """What one epoch trains on: all stored episodes, and which of their steps each update of each network sees, ``[U, B]``.
 
@@ -123,12 +123,6 @@ class UpsideDownEpoch:
     num_episodes: int
     held_out_env_steps: int
     scalars: Mapping[str, float]
-
-    def to(self, device: torch.device) -> UpsideDownEpoch:
-        episodes, segment = self.episodes.to(device), self.segment.to(device)
-        index = {name: each.to(device) for name, each in self.index.items()}
-        held_out = None if self.held_out is None else self.held_out.to(device)
-        return dataclasses.replace(self, episodes=episodes, index=index, segment=segment, held_out=held_out)
 
 
 class UpsideDownRollouts(CollectedRollouts):

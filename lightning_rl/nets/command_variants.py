@@ -1,13 +1,18 @@
-"""Other ways in which a command can enter: networks whose weights it makes."""
+"""Other ways in which a command can enter: networks whose weights it makes, and a command that is drawn at every step."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor, nn
 
+from lightning_rl.core.types import FloatArray
+from lightning_rl.nets.command import CommandPolicy, GatedLayersNet, GatedNet
 from lightning_rl.nets.layers import orthogonal_linear, relu_mlp
 
 
@@ -66,3 +71,38 @@ class BilinearNet(nn.Module):
 
     def forward(self, obs: Tensor, command: Tensor) -> Tensor:
         return self.body(self.first(obs, command).tanh())
+
+
+COMMAND_NETS: dict[str, Callable[..., nn.Module]] = {
+    "gated": GatedNet,
+    "layers": GatedLayersNet,
+    "hyper": HyperNet,
+    "bilinear": BilinearNet,
+}
+"""Networks by name: ``(obs_size, command_size, output_size, hidden)``."""
+
+
+class NoisyCommandPolicy(CommandPolicy):
+    """Takes a command of one number and adds normal noise to it at every step, none in greedy episodes.
+
+    command_noise: standard deviation of that noise, and the limits of the noisy command.
+    """
+
+    command_noise: Tensor
+
+    def __init__(self, *parts: Any):
+        super().__init__(*parts)
+        self.register_buffer("command_noise", torch.zeros(3))
+        self.noise_size = self.action_size + 1
+
+    def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        action = super().draw_noise(rng, (*shape[:-1], self.action_size))
+        return np.concatenate([action, rng.standard_normal((*shape[:-1], 1), dtype=np.float32)], axis=-1)
+
+    def act(self, obs: Tensor, command: Tensor | None, noise: Tensor) -> Tensor:
+        assert command is not None
+        sd, low, high = self.command_noise.tolist()
+        if sd:
+            asked, guidance = command[..., :1], command[..., 1:]
+            command = torch.cat([(asked + sd * noise[..., -1:]).clamp(low, high), guidance], dim=-1)
+        return super().act(obs, command, noise[..., :-1])

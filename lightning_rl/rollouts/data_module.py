@@ -103,8 +103,8 @@ class Rollouts(LightningDataModule):
         return OneBatch(self.evaluate, lambda: self.trainer is None or not self.trainer.sanity_checking)
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
-        """Moves batches of tensors; episodes stay on the CPU."""
-        return batch.to(device) if hasattr(batch, "to") else batch
+        """Lightning moves dataclasses of tensors, unless they are frozen; the episodes of an evaluation stay on the CPU."""
+        return batch if isinstance(batch, dict) else super().transfer_batch_to_device(batch, device, dataloader_idx)
 
     def teardown(self, stage: str) -> None:
         for collector in self.collectors():

@@ -34,7 +34,7 @@ def _stored(obs: FloatArray, action: Array, reward: FloatArray, terminated: bool
     return _Stored(obs, action, reward, to_go.astype(np.float32), terminated, float(reward.sum(dtype=np.float64)))
 
 
-@dataclass(frozen=True)
+@dataclass
 class FlatEpisodes:
     """``E`` episodes behind one another, ``M`` steps in all.
 
@@ -65,9 +65,6 @@ class FlatEpisodes:
         """The undiscounted return of the whole episode that a step is of, ``[M]``."""
         number = self.row - torch.arange(len(self), device=self.row.device)
         return self.to_go[self.row[self.first]][number]
-
-    def to(self, device: torch.device) -> FlatEpisodes:
-        return FlatEpisodes(**{name: tensor.to(device) for name, tensor in vars(self).items()})
 
 
 def flatten(episodes: Iterable[Episode | _Stored]) -> FlatEpisodes:

@@ -6,7 +6,9 @@ from model_based_helpers import KINDS, config
 
 from lightning_rl.agents.model_based import ModelBasedDQN, RecordedPass, in_order
 from lightning_rl.agents.optim import MemberAdam
-from lightning_rl.envs.generalisation import ButtonGrid, PanFlute, ProcMaze
+from lightning_rl.envs.buttongrid import ButtonGrid
+from lightning_rl.envs.panflute import PanFlute
+from lightning_rl.envs.procmaze import ProcMaze
 from lightning_rl.methods.model_based import StepTraining, play
 from lightning_rl.nets.world_models import RealSteps
 

@@ -8,8 +8,10 @@ import torch
 
 import lightning_rl.envs.adapters
 from lightning_rl.core.errors import UserError
-from lightning_rl.envs.generalisation import ButtonGrid, PanFlute, ProcMaze
+from lightning_rl.envs.buttongrid import ButtonGrid
 from lightning_rl.envs.gym import can_film, make_env
+from lightning_rl.envs.panflute import PanFlute
+from lightning_rl.envs.procmaze import ProcMaze
 from lightning_rl.envs.spec import env_spec
 
 STAY, UP, LEFT, DOWN, RIGHT = range(5)

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from lightning_rl.envs.batch import FuncBatch
-from lightning_rl.envs.generalisation import ProcMaze
 from lightning_rl.envs.model_env import ModelEnv
+from lightning_rl.envs.procmaze import ProcMaze
 from lightning_rl.nets.world_models import CategoricalLatent, GaussianLatent, LatentModel, SimpleModel
 
 REAL = ProcMaze(2)

@@ -12,7 +12,8 @@ from lightning_rl.agents.registry import AGENTS
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.errors import RolloutError, UserError
 from lightning_rl.envs.proxies import SyntheticProxy
-from lightning_rl.evolution.executors import RayExecutor, SerialExecutor, shards, unshard
+from lightning_rl.evolution.cluster import RayExecutor
+from lightning_rl.evolution.executors import SerialExecutor, shards, unshard
 from lightning_rl.evolution.strategies import Published, StrategyConfig
 from lightning_rl.methods.inner_loop import InnerLoop
 

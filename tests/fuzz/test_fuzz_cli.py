@@ -196,7 +196,7 @@ def desk(tmp_path_factory):
     patch.setattr("pytorch_lightning.Trainer.fit", lambda *_, **__: None)
     patch.setattr("lightning_rl.run.processes.train_groups", lambda options, count: 0)
     patch.setattr("lightning_rl.lab.tuning.search.join_cluster", no_cluster)
-    patch.setattr("lightning_rl.evolution.executors.join_cluster", no_cluster)
+    patch.setattr("lightning_rl.evolution.cluster.join_cluster", no_cluster)
     patch.setattr("lightning_rl.lab.evaluate.play", played)
     patch.setattr("lightning_rl.lab.evaluate.record_episode", lambda *_: None)
     patch.setattr("lightning_rl.lab.figures.commands.draw_sweep", lambda *_: None)

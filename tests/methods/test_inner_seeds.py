@@ -14,7 +14,8 @@ from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.grids import GRID_WORLDS
 from lightning_rl.envs.proxies import SyntheticProxy
-from lightning_rl.evolution.strategies import OpenAIES, StrategyConfig
+from lightning_rl.evolution.strategies import StrategyConfig
+from lightning_rl.evolution.variants import OpenAIES
 from lightning_rl.methods import inner_loop
 from lightning_rl.methods.inner_loop import InnerLoop
 

@@ -2,8 +2,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lightning_rl.nets.command import COMMAND_NETS, GatedLayersNet, GatedNet, ScaledCommand
-from lightning_rl.nets.command_variants import CommandLinear
+from lightning_rl.nets.command import GatedLayersNet, GatedNet, ScaledCommand
+from lightning_rl.nets.command_variants import COMMAND_NETS, CommandLinear
 
 SCALES = (0.025, 0.01)
 

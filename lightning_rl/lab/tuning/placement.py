@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.evolution.executors import EXECUTORS
+from lightning_rl.evolution.cluster import EXECUTORS
 from lightning_rl.run.options import RunOptions
 
 
