@@ -36,6 +36,7 @@ _NAMES = {
     "methods.policy_gradient": ("PolicyGradient",),
     "methods.agents": ("QL", "SARSA", "DDQN", "DuelingDDQN", "TD3", "TD3Discrete", "PPO", "register_agent"),
     "methods.proxy_search": ("SE", "RN"),
+    "methods.synthetic_dataset": ("SD",),
     "methods.supervised_model": ("MBRL",),
 }
 """The public names, by the modules that have them."""
@@ -43,7 +44,7 @@ _NAMES = {
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
-    "DDQN", "MBRL", "PPO", "QL", "RCPA", "RCPR", "RN", "SARSA", "SE", "TD3", "UDRL", "DuelingDDQN",
+    "DDQN", "MBRL", "PPO", "QL", "RCPA", "RCPR", "RN", "SARSA", "SD", "SE", "TD3", "UDRL", "DuelingDDQN",
     "LoadedAgent", "PolicyGradient", "Run", "TD3Discrete", "__version__", "evaluate", "load", "load_proxy", "make_env",
     "register_agent", "register_env", "register_method", "train",
 ]  # fmt: skip

@@ -51,6 +51,7 @@ TINY: dict[str, dict[str, Any]] = {
     **{name: {**_AGENT, "replay_size": 200, "learning_starts": 1} for name in ("TD3", "TD3-discrete")},
     "SE": {**_BILEVEL, "stop_rule": "plateau", "proxy_horizon": 20},
     "MBRL": {"data_agents": 2, "data_steps": 30, "max_train_steps": 40, "eval_agents": 2, "vary": False, "hidden": [8]},
+    "SD": {**{key: value for key, value in _BILEVEL.items() if key not in ("agent", "max_train_steps")}, "num_updates": 4},
     "RN": {**_BILEVEL, "stop_rule": "none", "reward": "additive"},
     "ER": _MODEL_BASED,
     **dict.fromkeys(("perfect-model", "simple-model", "gaussian-latent"), _IMAGINATION),

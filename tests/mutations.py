@@ -526,6 +526,19 @@ _METHODS = [
         ("float(np.std(returns))", "float(np.std(returns, ddof=1))"),
     ),
     _area(
+        "agents/cloning.py", "methods/test_synthetic_dataset.py",
+        ("score.view_as(output) / -obs.shape[1]", "score.view_as(output) / obs.shape[1]"),
+        ("score.view_as(output) / -obs.shape[1]", "-score.view_as(output)"),
+        ("-log_prob.view(obs.shape[:2]).mean(1)", "-log_prob.view(obs.shape[:2]).sum(1)"),
+    ),
+    _area(
+        "envs/synthetic_dataset.py", "methods/test_synthetic_dataset.py",
+        ("self.action_size).clamp(-1, 1)", "self.action_size)"),
+        ("(torch.arange(self.num_pairs) % self.action_size)", "torch.zeros(self.num_pairs, dtype=torch.int64)"),
+        ("(noise[..., 0] * self.pairs.num_pairs).long()", "(noise[..., 0] * 0).long()"),
+        ("taught).square().mean(-1)", "taught).square().sum(-1)"),
+    ),
+    _area(
         "methods/inner_loop.py", "methods/test_inner_seeds.py methods/test_inner_loop.py",
         ('derive_seed(seed, "test", k) for', 'derive_seed(seed, "test", 0) for'),
         ('derive_seed(seed, "test", k) for seed', 'derive_seed(0, "test", k) for seed'),

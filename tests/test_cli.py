@@ -105,7 +105,7 @@ def test_bad_flags(flags, words, capsys, tmp_path):
     assert not list(tmp_path.iterdir())  # nothing is made before everything is checked
 
 
-CPU_ONLY = ("SE", "RN", "MBRL", "QL", "SARSA", "DDQN", "DuelingDDQN", "TD3", "TD3-discrete", "PPO", "ER", "perfect-model",
+CPU_ONLY = ("SE", "RN", "SD", "MBRL", "QL", "SARSA", "DDQN", "DuelingDDQN", "TD3", "TD3-discrete", "PPO", "ER", "perfect-model",
             "simple-model", "gaussian-latent", "categorical-latent")  # fmt: skip
 
 

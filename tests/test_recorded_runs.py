@@ -30,7 +30,7 @@ GAMES = {
     "REINFORCE": ("beresheet",), "REINFORCE-baseline": ("cartpole",), "REINFORCE-entropy": ("pendulum",),
     "REINFORCE-combined": ("acrobot",), "AAC": ("beresheet", "pendulum"), "QL": ("cliff",), "SARSA": ("emptyroom22",),
     "DDQN": ("cartpole-v0",), "DuelingDDQN": ("acrobot",), "TD3": ("pendulum",), "TD3-discrete": ("cartpole-v0",),
-    "PPO": ("cartpole", "pendulum"), "SE": ("cartpole-v0",), "RN": ("cartpole-v0", "cliff"),
+    "PPO": ("cartpole", "pendulum"), "SE": ("cartpole-v0",), "RN": ("cartpole-v0", "cliff"), "SD": ("cartpole", "pendulum"),
     "MBRL": ("cartpole-v0",),
     "ER": ("procmaze-3",), "perfect-model": ("panflute-2",), "simple-model": ("buttongrid-3",),
     "categorical-latent": ("panflute-2",), "gaussian-latent": ("procmaze-3",),

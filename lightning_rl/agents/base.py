@@ -22,6 +22,7 @@ from lightning_rl.agents.variation import Variation
 from lightning_rl.core.schema import STRICT, Layers, MethodConfig, Share, Width
 from lightning_rl.core.seeding import MemberNoise, derive_seed
 from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.functional.distributions import Distribution
 from lightning_rl.nets.members import ActivationName
 
 if TYPE_CHECKING:
@@ -173,7 +174,26 @@ class SeededMembers(MemberModule):
         return self
 
 
-class Agent(SeededMembers, ABC):
+class Actors(SeededMembers, ABC):
+    """``N`` policies that can be tested. distribution_class: of what ``module`` gives; None: its best action counts."""
+
+    distribution_class: type[Distribution] | None = None
+
+    @abstractmethod
+    def greedy(self, obs: Tensor) -> Tensor:
+        """Actions for the environment without exploration, for obs ``[N, K, O]``: ``[N, K]`` or ``[N, K, A]``."""
+
+    @property
+    @abstractmethod
+    def num_updates(self) -> Tensor:
+        """Optimizer steps of each member so far ``[N]`` int64."""
+
+    @abstractmethod
+    def module(self, row: int) -> nn.Module:
+        """One member's actor, or its action values, as a plain network from obs ``[..., O]``."""
+
+
+class Agent(Actors, ABC):
     """``N`` learners trained in lock-step.
 
     A registered agent is made as ``Agent(config, sizes, seeds, variation)``. All randomness of member ``n`` is a function of
@@ -198,21 +218,8 @@ class Agent(SeededMembers, ABC):
         """Exploring actions for obs ``[N, O]`` in each member's ``episode`` ``[N]`` (0, 1, ..), as ``learn`` takes them."""
 
     @abstractmethod
-    def greedy(self, obs: Tensor) -> Tensor:
-        """Actions for the environment without exploration, for obs ``[N, K, O]``: ``[N, K]`` or ``[N, K, A]``."""
-
-    @abstractmethod
     def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor | None) -> None:
         """Takes in one transition of every member; active members learn. over ``[N]``: the episode ended here."""
-
-    @property
-    @abstractmethod
-    def num_updates(self) -> Tensor:
-        """Optimizer steps of each member so far ``[N]`` int64."""
-
-    @abstractmethod
-    def module(self, row: int) -> nn.Module:
-        """One member's actor, or its action values, as a plain network from obs ``[..., O]``."""
 
     @abstractmethod
     def adopt(self, net: nn.Module) -> None:

@@ -79,6 +79,7 @@ class PPO(Agent):
     roll-out of ``rollout_steps`` decisions of each member is in buffers ``[N, T, ..]``.
     """
 
+    distribution_class: type[Distribution]
     obs: Tensor
     next_obs: Tensor
     action: Tensor
@@ -95,7 +96,7 @@ class PPO(Agent):
         learning_rate, hidden, widths = varied(cfg, variation)
         obs, size, continuous = sizes.obs_size, sizes.action_size, sizes.continuous
         self.cfg, self.continuous = cfg, continuous
-        self.distribution_class: type[Distribution] = FreeGaussian if continuous else Categorical
+        self.distribution_class = FreeGaussian if continuous else Categorical
         self.actor = MemberMLP(obs, hidden, size, cfg.activation)
         self.critic = MemberMLP(obs, hidden, 1, cfg.activation)
         count, steps = len(self.seeds), cfg.rollout_steps

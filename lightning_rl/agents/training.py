@@ -10,7 +10,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from lightning_rl.agents.base import Agent, AgentConfig, Transition
+from lightning_rl.agents.base import Actors, Agent, AgentConfig, Transition
 from lightning_rl.core.contents import Also, Count, OneOf, TensorOf, rows_like
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.batch import EnvBatch
@@ -254,7 +254,7 @@ class MemberTraining:
 
 
 @torch.no_grad()
-def evaluate_agents(agent: Agent, envs: EnvBatch, episodes: int) -> tuple[Tensor, Tensor]:
+def evaluate_agents(agent: Actors, envs: EnvBatch, episodes: int) -> tuple[Tensor, Tensor]:
     """Returns and lengths ``[N, K]`` of ``episodes`` = K test episodes per member, without exploration.
 
     envs: ``N * K`` environments, member by member.

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, Protocol, get_args
 
 import numpy as np
 import torch
@@ -30,6 +30,7 @@ from lightning_rl.envs.gym import make_env
 from lightning_rl.envs.reward_network import INFO_KEYS, RewardBatch, RewardEnv, RewardNet
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.envs.synthetic import DoneKind, StartStates, SyntheticEnv, SyntheticNet
+from lightning_rl.envs.synthetic_dataset import DatasetEnv, Pairs
 from lightning_rl.functional.reward_shaping import REWARD_FORMS
 from lightning_rl.nets.members import ACTIVATIONS, ActivationName
 
@@ -43,11 +44,23 @@ _PARAMS = TensorOf(torch.float32, ("parameters",))
 _STARTS = 256  # start states drawn from a task that only Gymnasium has
 
 
+class Evolvable(Protocol):
+    """What the parameters of a proxy are: ``size`` columns ``D`` of a block ``[N, D]``."""
+
+    @property
+    def size(self) -> int: ...
+    def init(self, generators: Sequence[torch.Generator]) -> Tensor: ...
+    def evolved(self) -> Tensor: ...
+
+
+@dataclass(frozen=True, kw_only=True)
 class Proxy(ABC):
     """A kind of proxy for a task: everything but the parameters. real_dynamics: whether agents on it play the real task."""
 
-    gamename: str
+    kind: ClassVar[str]  # the name that files carry
     real_dynamics: ClassVar[bool] = False
+
+    gamename: str
 
     @staticmethod
     @abstractmethod
@@ -65,8 +78,8 @@ class Proxy(ABC):
 
     @property
     @abstractmethod
-    def net(self) -> SyntheticNet | RewardNet:
-        """The architecture whose parameters are the proxy."""
+    def net(self) -> Evolvable:
+        """What the parameters of the proxy are: ``init`` gives fresh ones, ``evolved`` says which columns change."""
 
     @abstractmethod
     def batch(self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1) -> EnvBatch:
@@ -81,7 +94,8 @@ class SyntheticProxy(Proxy):
     reencode, done: see ``SyntheticEnv``.
     """
 
-    gamename: str
+    kind: ClassVar[str] = "SE"
+
     hidden: tuple[int, ...]
     activation: ActivationName
     horizon: int
@@ -123,9 +137,9 @@ class RewardProxy(Proxy):
     form: a name of ``REWARD_FORMS``. gamma: of the agents that it was evolved with, for potentials in the Gymnasium form.
     """
 
+    kind: ClassVar[str] = "RN"
     real_dynamics: ClassVar[bool] = True
 
-    gamename: str
     hidden: tuple[int, ...]
     activation: ActivationName
     form: str
@@ -155,7 +169,34 @@ class RewardProxy(Proxy):
         return RewardBatch(self.net, params, self.spec, seeds, gamma, repeat, self.info_keys)
 
 
-PROXIES: dict[str, type[SyntheticProxy] | type[RewardProxy]] = {"SE": SyntheticProxy, "RN": RewardProxy}
+@dataclass(frozen=True, kw_only=True)
+class DatasetProxy(Proxy):
+    """A synthetic dataset of ``num_pairs`` state-action pairs; agents that do not clone it get each as an episode of one step."""
+
+    kind: ClassVar[str] = "SD"
+    horizon: ClassVar[int] = 1
+    cap_ends: ClassVar[bool] = True
+
+    num_pairs: int
+
+    @staticmethod
+    def settings_layout() -> dict[str, Any]:
+        return {"gamename": Text(NAME_BYTES), "num_pairs": Count(1, WIDTH)}
+
+    @property
+    def net(self) -> Pairs:
+        return Pairs(self.num_pairs, self.spec.obs_size, self.spec.action_size, self.spec.continuous)
+
+    def env(self, params: Tensor) -> DatasetEnv:
+        """The environments of params ``[N, D]``."""
+        return DatasetEnv(self.net, params)
+
+    def batch(self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1) -> EnvBatch:
+        del gamma
+        return FuncBatch(self.env(params), self.horizon, seeds, repeat)
+
+
+PROXIES: dict[str, type[Proxy]] = {kind.kind: kind for kind in (SyntheticProxy, RewardProxy, DatasetProxy)}
 """Kinds of proxies by the name that files carry."""
 
 
@@ -172,15 +213,14 @@ def _start_task(gamename: str) -> FuncEnv:
     return StartStates(starts, spec.action_size, spec.continuous)
 
 
-def save_proxy(path: Path, proxy: SyntheticProxy | RewardProxy, params: Tensor, about: Mapping[str, Any]) -> None:
+def save_proxy(path: Path, proxy: Proxy, params: Tensor, about: Mapping[str, Any]) -> None:
     """Writes a proxy with params ``[D]``; about: plain data on how it was made."""
-    (kind,) = (name for name, cls in PROXIES.items() if type(proxy) is cls)
     settings = {key: list(v) if isinstance(v, tuple) else v for key, v in dataclasses.asdict(proxy).items()}
-    content = {"format": FORMAT, "kind": kind, "settings": settings, "params": params.detach().clone(), "about": dict(about)}
-    write_plain(path, content)
+    values = {"params": params.detach().clone(), "about": dict(about)}
+    write_plain(path, {"format": FORMAT, "kind": proxy.kind, "settings": settings, **values})
 
 
-def read_proxy(path: Path, gamename: str | None = None) -> tuple[SyntheticProxy | RewardProxy, Tensor, dict[str, Any]]:
+def read_proxy(path: Path, gamename: str | None = None) -> tuple[Proxy, Tensor, dict[str, Any]]:
     """(proxy, params ``[D]``, about) of a file. UserError for a file that is damaged, foreign or not of ``gamename``."""
     content = read_plain(path, "proxy file", f"shipped ones are: {', '.join(shipped())}", PROXY_BYTES)
     try:
@@ -191,7 +231,7 @@ def read_proxy(path: Path, gamename: str | None = None) -> tuple[SyntheticProxy 
         check(content["settings"], PROXIES[content["kind"]].settings_layout(), "settings")
         given = content["settings"].items()
         settings: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in given}
-        proxy: SyntheticProxy | RewardProxy = PROXIES[content["kind"]](**settings)
+        proxy = PROXIES[content["kind"]](**settings)
         params = content["params"]
         if len(params) != proxy.net.size:
             raise MismatchError(f"params: {len(params):,} numbers, but a network of its settings has {proxy.net.size:,}")

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from lightning_rl.envs.func_env import FuncGymEnv
 from lightning_rl.envs.gym import Env
-from lightning_rl.envs.proxies import Proxy, RewardProxy, SyntheticProxy, proxy_path, read_proxy, shipped
+from lightning_rl.envs.proxies import DatasetProxy, Proxy, RewardProxy, SyntheticProxy, proxy_path, read_proxy, shipped
 from lightning_rl.envs.spaces import flattened
 from lightning_rl.envs.spec import plain_env
 
@@ -58,8 +58,9 @@ def proxy_env(proxy: Proxy, params: Tensor) -> Env:
     raise TypeError(f"no kind of proxy: {proxy}")
 
 
-@proxy_env.register
-def _(proxy: SyntheticProxy, params: Tensor) -> Env:
+@proxy_env.register(SyntheticProxy)
+@proxy_env.register(DatasetProxy)
+def _(proxy: SyntheticProxy | DatasetProxy, params: Tensor) -> Env:
     env: Env = gymnasium.wrappers.TimeLimit(FuncGymEnv(proxy.env(params.unsqueeze(0))), proxy.horizon)
     if proxy.cap_ends:
         env = CapEnds(env)
@@ -84,7 +85,8 @@ def load_proxy(path: str | Path, gamename: str | None = None) -> Env:
 
     Returns:
         The environment. ``env.unwrapped.about`` is a dictionary on how the proxy was made; of reward networks,
-        ``info["real_reward"]`` of a step is the task's own reward.
+        ``info["real_reward"]`` of a step is the task's own reward; of synthetic datasets, which are played pair by pair,
+        ``env.unwrapped.pairs`` are the states ``[K, O]`` and the actions ``[K]`` or ``[K, A]``.
 
     Raises:
         UserError: the file is missing, damaged, hostile (nothing in it is run), or of another task.
@@ -92,6 +94,8 @@ def load_proxy(path: str | Path, gamename: str | None = None) -> Env:
     proxy, params, about = read_proxy(proxy_path(path), gamename)
     env = proxy_env(proxy, params)
     env.unwrapped.about = about  # type: ignore[attr-defined]
+    if isinstance(proxy, DatasetProxy):
+        env.unwrapped.pairs = tuple(each[0].numpy() for each in proxy.net.split(params[None]))  # type: ignore[attr-defined]
     return env
 
 

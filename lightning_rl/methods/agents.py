@@ -14,8 +14,7 @@ from typing import Any, ClassVar, TypeVar
 
 from torch import Tensor, nn
 
-from lightning_rl.agents import ppo
-from lightning_rl.agents.base import Agent, AgentConfig, RegisteredAgent
+from lightning_rl.agents.base import Actors, Agent, AgentConfig, RegisteredAgent
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.training import MemberTraining, mean_test_return, stop_rule
 from lightning_rl.core.types import Episode
@@ -40,12 +39,12 @@ class GreedyActor(Actor):
         return output.tanh() if self.continuous else output.argmax(-1)
 
 
-def member_policy(agent: Agent, row: int, spec: EnvSpec) -> Policy | GreedyActor:
+def member_policy(agent: Actors, row: int, spec: EnvSpec) -> Policy | GreedyActor:
     """One member as a plain policy."""
     net = agent.module(row)
-    if isinstance(agent, ppo.PPO):
-        return Policy(net, agent.distribution_class, spec.action_size)
-    return GreedyActor(net, spec.continuous)
+    if agent.distribution_class is None:
+        return GreedyActor(net, spec.continuous)
+    return Policy(net, agent.distribution_class, spec.action_size)
 
 
 class AgentMethod(StackedMethod):

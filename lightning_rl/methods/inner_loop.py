@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from lightning_rl.agents.base import Agent
+from lightning_rl.agents.base import Actors
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.training import MemberTraining, Results, evaluate_agents, mean_test_return, stop_rule
 from lightning_rl.agents.variation import vary_agents
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.adapters import make_envs
-from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
+from lightning_rl.envs.proxies import Proxy
+from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.evolution.strategies import Item, Proposal
 
 _SPREAD = 8  # varied agents in one stack are padded to its largest: up to so many times the work of its smallest
@@ -55,7 +56,7 @@ class Trained(NamedTuple):
     test_returns ``[N, K]``; test_steps ``[N]``: environment steps, those of ``judge_episodes`` included.
     """
 
-    agent: Agent
+    agent: Actors
     results: Results
     test_returns: Tensor
     test_steps: Tensor
@@ -119,7 +120,7 @@ class InnerLoop:
         max_train_steps: environment steps; an agent that takes longer is tested as it is then.
     """
 
-    proxy: SyntheticProxy | RewardProxy
+    proxy: Proxy
     agents: tuple[tuple[str, Any], ...]
     test_episodes: int
     max_train_steps: int
@@ -163,8 +164,20 @@ class InnerLoop:
 
     def train(self, number: int, params: Tensor, seeds: Sequence[int]) -> Trained:
         """Trains and tests agents of kind ``number``, one for each proxy ``[N, D]`` and seed."""
-        name, cfg = self.agents[number]
-        spec = dataclasses.replace(self.proxy.spec, repeat=cfg.action_repeat)
+        spec = self.task(number)
+        agent, results = self.learn(number, params, seeds)
+        tests = make_envs(spec, [derive_seed(seed, "test", k) for seed in seeds for k in range(self.test_episodes)])
+        returns, lengths = evaluate_agents(agent, tests, self.test_episodes)
+        return Trained(agent, results, returns, lengths.sum(1) + results.judge_steps)
+
+    def task(self, number: int) -> EnvSpec:
+        """The real task as agents of kind ``number`` play it."""
+        _, cfg = self.agents[number]
+        return dataclasses.replace(self.proxy.spec, repeat=cfg.action_repeat)
+
+    def learn(self, number: int, params: Tensor, seeds: Sequence[int]) -> tuple[Actors, Results]:
+        """Agents of kind ``number`` that have learned on the proxies, and what happened to them there."""
+        (name, cfg), spec = self.agents[number], self.task(number)
         agent = AGENTS[name].build(cfg, spec, seeds, vary_agents(cfg, seeds) if self.vary else None)
         envs = self.proxy.batch(params, [derive_seed(seed, "proxy") for seed in seeds], cfg.gamma, cfg.action_repeat)
         init = getattr(cfg, "learning_starts", 0)
@@ -177,9 +190,7 @@ class InnerLoop:
         )  # fmt: skip
         training.run(-(-self.max_train_steps // cfg.action_repeat))
         training.finish()
-        tests = make_envs(spec, [derive_seed(seed, "test", k) for seed in seeds for k in range(self.test_episodes)])
-        returns, lengths = evaluate_agents(agent, tests, self.test_episodes)
-        return Trained(agent, training.results, returns, lengths.sum(1) + training.results.judge_steps)
+        return agent, training.results
 
     def outcomes(self, trained: Trained) -> list[Outcome]:
         """The outcome of each member."""

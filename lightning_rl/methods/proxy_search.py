@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import torch
 from pydantic import BeforeValidator, Field, NonNegativeFloat, PositiveInt, model_validator
@@ -30,8 +30,8 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import EPISODES, WIDTH
 from lightning_rl.core.schema import STRICT, Agents, Episodes, Layers, MethodConfig
 from lightning_rl.core.seeding import derive_seed
-from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, proxy_path, read_proxy, save_proxy
-from lightning_rl.envs.spec import env_spec
+from lightning_rl.envs.proxies import Proxy, RewardProxy, SyntheticProxy, proxy_path, read_proxy, save_proxy
+from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.evolution.cluster import EXECUTORS
 from lightning_rl.evolution.executors import Evaluate, Executor, SerialExecutor
 from lightning_rl.evolution.strategies import STRATEGIES, Item, Strategy, StrategyConfig
@@ -50,37 +50,63 @@ PROXY_FILE = "proxy.pt"
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class ProxySearchConfig(StrategyConfig, MethodConfig):
-    """Keys of SE and RN; ``configs/proxy_search.yaml`` explains them."""
+    """Keys of all searches; ``configs/proxy_search.yaml`` explains them."""
 
-    agent: str | list[str] | dict[str, dict[str, Any] | None] | None
+    objective: ClassVar[str] = "final_return"
+    stop_when_solved: ClassVar[bool] = False
     vary: bool
-    stop_rule: Literal["plateau", "solved", "none"]
     solved_return: float | None
-    unsolved_penalty: NonNegativeFloat
     test_episodes: Episodes
-    judge_episodes: Annotated[int, Field(ge=0, le=EPISODES)]
-    max_train_steps: PositiveInt
     hidden: Layers
     activation: ActivationName
     start: str | None
     eval_agents: Agents
 
-    def resolved(self, gamename: str) -> ProxySearchConfig:
-        """With every value of the inner agents and of the strategy, so that a run's record is complete."""
-        agents = {name: dataclasses.asdict(cfg) for name, cfg in agent_configs(self.agent, gamename)}
-        return dataclasses.replace(self, agent=agents, mirrored=len(self.signs) == 2)  # type: ignore[arg-type]
+    def resolved(self, gamename: str) -> Self:
+        """With every value of the strategy, so that a run's record is complete."""
+        return dataclasses.replace(self, mirrored=len(self.signs) == 2)
 
-    def proxy(self, gamename: str) -> SyntheticProxy | RewardProxy:
-        """The kind of proxy that is evolved."""
+    def loop(self, spec: EnvSpec) -> InnerLoop:
+        """What a proxy of the task is judged by."""
         raise NotImplementedError
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
-class SEConfig(ProxySearchConfig):
+class AgentSearchConfig(ProxySearchConfig):
+    """Keys of searches whose proxies are environments, in which agents learn: SE and RN."""
+
+    agent: str | list[str] | dict[str, dict[str, Any] | None] | None
+    stop_rule: Literal["plateau", "solved", "none"]
+    unsolved_penalty: NonNegativeFloat
+    judge_episodes: Annotated[int, Field(ge=0, le=EPISODES)]
+    max_train_steps: PositiveInt
+
+    def resolved(self, gamename: str) -> Self:
+        """With every value of the inner agents, too."""
+        agents: dict[str, dict[str, Any] | None] = {
+            name: dataclasses.asdict(cfg) for name, cfg in agent_configs(self.agent, gamename)
+        }
+        return dataclasses.replace(super().resolved(gamename), agent=agents)
+
+    def proxy(self, gamename: str) -> Proxy:
+        """The kind of proxy that is evolved."""
+        raise NotImplementedError
+
+    def loop(self, spec: EnvSpec) -> InnerLoop:
+        task = spec.gamename
+        return InnerLoop(
+            proxy=self.proxy(task), agents=agent_configs(self.agent, task), vary=self.vary, stop_rule=self.stop_rule,
+            objective=self.objective, unsolved_penalty=self.unsolved_penalty,
+            solved_return=spec.solved_return if self.solved_return is None else self.solved_return,
+            test_episodes=self.test_episodes, judge_episodes=self.judge_episodes, max_train_steps=self.max_train_steps,
+        )  # fmt: skip
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class SEConfig(AgentSearchConfig):
     """Keys of SE."""
 
-    objective: ClassVar[str] = "final_return"
-    stop_when_solved: bool
+    stop_when_solved: bool  # type: ignore[misc]  # a key of this one alone
     proxy_horizon: PositiveInt | None
     cap_ends: bool
     latent_size: Annotated[int, Field(ge=0, le=WIDTH)]
@@ -100,12 +126,11 @@ def _reward_name(value: Any) -> Any:
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
-class RNConfig(ProxySearchConfig):
+class RNConfig(AgentSearchConfig):
     """Keys of RN."""
 
-    stop_when_solved: ClassVar[bool] = False
     reward: Annotated[str, BeforeValidator(_reward_name)]
-    objective: str
+    objective: str  # type: ignore[misc]  # a key of this one alone
 
     @model_validator(mode="after")
     def _check_reward(self) -> RNConfig:
@@ -313,13 +338,8 @@ class ProxySearch(ProxyMethod):
 
     def __init__(self, gamename: str, **options: Any):
         super().__init__(gamename, **options)
-        cfg, task = self.cfg, self.spec.gamename
-        self.inner_loop = InnerLoop(
-            proxy=cfg.proxy(task), agents=agent_configs(cfg.agent, task), vary=cfg.vary, stop_rule=cfg.stop_rule,
-            objective=cfg.objective, unsolved_penalty=cfg.unsolved_penalty,
-            solved_return=self.spec.solved_return if cfg.solved_return is None else cfg.solved_return,
-            test_episodes=cfg.test_episodes, judge_episodes=cfg.judge_episodes, max_train_steps=cfg.max_train_steps,
-        )  # fmt: skip
+        cfg: ProxySearchConfig = self.cfg
+        self.inner_loop = cfg.loop(self.spec)
         evolved = self.inner_loop.proxy.net.evolved()
         self.strategy = STRATEGIES[cfg.strategy](self._start(), evolved, cfg, self.seed)
         self.executor: Executor | None = None

@@ -11,7 +11,7 @@ from gymnasium.utils.env_checker import check_env
 
 import lightning_rl
 from lightning_rl.core.errors import UserError
-from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, read_proxy, save_proxy, shipped
+from lightning_rl.envs.proxies import DatasetProxy, RewardProxy, SyntheticProxy, read_proxy, save_proxy, shipped
 from lightning_rl.envs.proxy_env import load_proxy, proxy_env
 from lightning_rl.envs.spec import env_spec, plain_env
 
@@ -33,6 +33,7 @@ KINDS = [
     SE, RN, SyntheticProxy(gamename="pendulum", hidden=(8,), activation="relu", horizon=9),
     SyntheticProxy(gamename="emptyroom22", hidden=(8,), activation="relu", horizon=9, reencode=True),
     SyntheticProxy(gamename="lunarlander", hidden=(8,), activation="relu", horizon=9),
+    DatasetProxy(gamename="cartpole", num_pairs=3), DatasetProxy(gamename="pendulum", num_pairs=2),
 ]  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from lightning_rl.run.options import RunOptions, run_config
 STRATEGIES = [
     ("SE", "published", {"step_decay": 0.9, "noise_decay": 0.8}), ("SE", "openai", {"shared_agents": True}), ("SE", "snes", {}),
     ("RN", "cmaes", {"population": 5}), ("RN", "published", {"weight_decay": 0.01, "num_grad_evals": 2}),
+    ("SD", "snes", {}),
 ]  # fmt: skip
 
 

@@ -84,7 +84,7 @@ class Spy(Callback):
         self.generations.append(batch)
 
 
-@pytest.mark.parametrize(("name", "gamename"), [("SE", "cartpole"), ("RN", "cliff"), ("MBRL", "cartpole")])
+@pytest.mark.parametrize(("name", "gamename"), [("SE", "cartpole"), ("RN", "cliff"), ("SD", "pendulum"), ("MBRL", "cartpole")])
 def test_a_plain_trainer_with_a_users_callback_and_logger_is_enough(tmp_path, name, gamename):
     """The method brings its own callbacks; going on from Lightning's checkpoint equals not having stopped."""
 

@@ -140,6 +140,13 @@ FIGURES: dict[str, Tool] = {
         "histograms:draw", "synthetic beside real transitions: next observations, rewards, ends",
         *_BASICS, argument("--proxy", "of this one alone (default: all in the sources together)", metavar="NAME"),
     ),
+    "synthetic-dataset": _figure(
+        "datasets:draw", "the state-action pairs of synthetic datasets",
+        _PICTURE,
+        argument("sources", "proxy file, name of a shipped one, run directory, or folder above some", nargs="+", metavar="PROXY"),
+        argument("--gamename", "only proxies of this task (default: that of the first)", metavar="NAME"),
+        argument("--title", "above the figure", default=""),
+    ),
     "reward-curves": _figure(
         "reward_networks:draw_curves", "learning curves of agents with learned rewards, a panel for each agent",
         *_BASICS, _threshold("drawn across (default: what solves the task)"),

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import torch
 
-from lightning_rl.agents.base import NetConfig
 from lightning_rl.agents.registry import AGENTS
+from lightning_rl.agents.tabular import TabularConfig
 from lightning_rl.core.config import has_key, parse_settings
 from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import derive_seed, generator
-from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
+from lightning_rl.envs.proxies import Proxy
 from lightning_rl.lab.protocols.models import Model, best_of_each, find_models
 from lightning_rl.lab.protocols.results import open_results, print_summary
 from lightning_rl.methods.inner_loop import InnerLoop, Trained
@@ -69,7 +69,7 @@ class AgentKind:
 
         Tables that vary have one for each number: learning rate and discount are uniform in [0.1, 1], as in the paper.
         """
-        if not self.varied or isinstance(self.config, NetConfig):
+        if not (self.varied and isinstance(self.config, TabularConfig)):
             return [(self, list(jobs))]
         groups = []
         for number in sorted({job.number for job in jobs}):
@@ -78,14 +78,14 @@ class AgentKind:
             groups.append((kind, [job for job in jobs if job.number == number]))
         return groups
 
-    def loop(self, proxy: SyntheticProxy | RewardProxy, steps: int, tests: int, **rule: Any) -> InnerLoop:
+    def loop(self, proxy: Proxy, steps: int, tests: int, **rule: Any) -> InnerLoop:
         """Training for at most ``steps`` steps, and ``tests`` real episodes; rule: what may end it before, see ``InnerLoop``."""
         agents = ((self.name, self.config),)
         return InnerLoop(proxy=proxy, agents=agents, test_episodes=tests, max_train_steps=steps, vary=self.varied, **rule)
 
 
 Variants = list[tuple[AgentKind, list[Job]]]
-LoopFor = Callable[[AgentKind, SyntheticProxy | RewardProxy], InnerLoop]
+LoopFor = Callable[[AgentKind, Proxy], InnerLoop]
 
 
 def make_kinds(names: Sequence[str], gamename: str, preset: str, varied: bool, settings: Mapping[str, Any]) -> list[AgentKind]:
@@ -112,7 +112,7 @@ def train_stacks(
     An agent is a function of (run_seed, purpose, name of the proxy, number).
     """
     for kind, jobs in variants:
-        by_proxy: dict[SyntheticProxy | RewardProxy, list[Job]] = {}
+        by_proxy: dict[Proxy, list[Job]] = {}
         for job in jobs:
             by_proxy.setdefault(job.model.proxy, []).append(job)
         for proxy, members in by_proxy.items():

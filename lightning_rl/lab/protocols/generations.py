@@ -22,8 +22,9 @@ from lightning_rl.core.seeding import generator
 from lightning_rl.lab.protocols.results import open_results
 from lightning_rl.lab.tuning.space import spaces
 from lightning_rl.methods.proxy_search import RN, SE, Generation, ProxySearch
+from lightning_rl.methods.synthetic_dataset import SD
 
-METHODS: dict[str, type[ProxySearch]] = {"SE": SE, "RN": RN}
+METHODS: dict[str, type[ProxySearch]] = {"SE": SE, "RN": RN, "SD": SD}
 SHOWN = ("strategy", "score_transform", "step_size", "noise_std", "mirrored")
 KEY = ("gamename", "implementation", "settings", "seed")
 COLUMNS = (*KEY, *SHOWN, "generation", "fitness_mean", "solved", "cpu_seconds")

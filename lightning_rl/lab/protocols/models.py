@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, proxy_path, read_proxy, shipped
+from lightning_rl.envs.proxies import Proxy, RewardProxy, proxy_path, read_proxy, shipped
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.scalars import attempt
 
@@ -24,7 +24,7 @@ class Model(NamedTuple):
 
     name: str
     trained_on: str
-    proxy: SyntheticProxy | RewardProxy
+    proxy: Proxy
     params: Tensor
     score: float
 
@@ -33,14 +33,17 @@ class Model(NamedTuple):
         return {"gamename": self.proxy.gamename, "trained_on": self.trained_on, "proxy": self.name}
 
 
-def kind_of(proxy: SyntheticProxy | RewardProxy, about: Mapping[str, Any]) -> str:
-    """``SE, varied``, ``SE, fixed`` (hyper-parameters in its evolution), ``MBRL``, or the form of a learned reward."""
+def kind_of(proxy: Proxy, about: Mapping[str, Any]) -> str:
+    """What rows call a proxy.
+
+    ``SE`` or ``SD``, with ``varied`` or ``fixed`` (hyper-parameters in its evolution); ``MBRL``; the form of a learned reward.
+    """
     if isinstance(proxy, RewardProxy):
         return REAL if proxy.form == "native" else proxy.form
     config = about.get("config") or {}
     if "data_agents" in config:
         return "MBRL, published form" if config.get("published") else "MBRL"
-    return "SE, varied" if config.get("vary") else "SE, fixed"
+    return f"{proxy.kind}, {'varied' if config.get('vary') else 'fixed'}"
 
 
 def find_models(sources: Sequence[str], gamename: str | None = None) -> list[Model]:
@@ -57,7 +60,7 @@ def find_models(sources: Sequence[str], gamename: str | None = None) -> list[Mod
             continue
         files = sorted(path.rglob("*.pt"))
         if not files:
-            raise UserError(f"no proxy (a .pt file) is at or below '{path}'; name a run directory of SE, RN or MBRL, a file, "
+            raise UserError(f"no proxy (a .pt file) is at or below '{path}'; name a run directory of SE, RN, SD or MBRL, a file, "
                             f"or one of: {', '.join(shipped())}")  # fmt: skip
         for file in files:
             found += attempt(file, _read_model, file, gamename)

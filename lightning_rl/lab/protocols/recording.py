@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from lightning_rl.agents.base import Agent
+from lightning_rl.agents.base import Actors
 from lightning_rl.agents.training import evaluate_agents
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.adapters import make_envs
@@ -69,7 +69,7 @@ class RecordedProxy(SyntheticProxy):
         return RecordedBatch(super().batch(params, seeds, gamma, repeat), self.kept)
 
 
-def played(agent: Agent, spec: EnvSpec, seeds: Sequence[int], episodes: int) -> list[Transitions]:
+def played(agent: Actors, spec: EnvSpec, seeds: Sequence[int], episodes: int) -> list[Transitions]:
     """The transitions of ``episodes`` greedy ones of each member on the real task, up to the end of each."""
     envs = make_envs(spec, [derive_seed(seed, "recorded test", k) for seed in seeds for k in range(episodes)])
     kept: list[Transitions] = []

@@ -49,8 +49,9 @@ def _agents(hyperparameters: str) -> tuple[Argument, ...]:
     )  # fmt: skip
 
 
+_TESTS = _count("--tests", "real test episodes of each (10)", 10)
 _TESTS_AND_STEPS = (
-    _count("--tests", "real test episodes of each (10)", 10),
+    _TESTS,
     _count("--steps", "train N steps instead of until the paper's stop rule holds"),
 )
 
@@ -67,6 +68,10 @@ PROTOCOLS: dict[str, Tool] = {
             "--agents", f"default: {' '.join(TRANSFER_AGENTS)}", nargs="+", default=list(TRANSFER_AGENTS), metavar="NAME"
         ),
         *_agents("varied"), *_TESTS_AND_STEPS, _count("--real", "also N agents of each kind on the real task itself", 0),
+    ),
+    "clones": _protocol(
+        "clones", "fresh policies cloned from synthetic datasets, tested on the real task (for the figure proxy-transfer)",
+        *_csv_and_proxies("one row per clone"), *_agents("fixed"), _TESTS,
     ),
     "reward-curves": _protocol(
         "reward_curves", "learning curves of agents with learned rewards (for the figure reward-curves)",
@@ -97,7 +102,7 @@ PROTOCOLS: dict[str, Tool] = {
     "generations": _protocol(
         "generations", "evolves many small proxies (for the figures proxy-success and step-sizes)",
         *_csv("one row per generation of each run"),
-        argument("--implementation", "default SE", choices=("SE", "RN"), default="SE"),
+        argument("--implementation", "default SE", choices=("SE", "RN", "SD"), default="SE"),
         argument("--gamename", "task (default emptyroom22)", default="emptyroom22", metavar="NAME"),
         _count("--runs", "seeds SEED .. SEED+N-1 (default 20)", 20),
         argument("--preset", "a block under presets: in the method's config", metavar="NAME"),

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from lightning_rl.agents.tabular import TabularConfig
-from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
+from lightning_rl.envs.proxies import Proxy, RewardProxy
 from lightning_rl.lab.protocols import agents
 from lightning_rl.lab.protocols.agents import AGENT_KEY, AgentKind, Job, jobs_on, train_stacks
 from lightning_rl.lab.protocols.models import REAL, real_task
@@ -52,7 +52,7 @@ def by_curiosity(kind: AgentKind, jobs: Sequence[Job], run_seed: int) -> agents.
 
 def run(given: argparse.Namespace) -> None:
     """Fills OUT.csv and prints a summary."""
-    refusal = "a synthetic environment; learning curves on the task are for reward networks"
+    refusal = "no reward network; learning curves on the task are for reward networks"
     models, gamename = agents.asked_models(given, RewardProxy, refusal)
     kinds = agents.asked_kinds(given.agents or AGENTS.get(gamename, DISCRETE), gamename, "reward-curves", given)
     every = max((given.steps or STEPS.get(gamename, 50_000)) // given.points, 1)
@@ -61,7 +61,7 @@ def run(given: argparse.Namespace) -> None:
     jobs = jobs_on(models, given.count) + jobs_on([real], given.real)
     jobs += jobs_on([real._replace(name=CURIOUS, trained_on=CURIOUS)], given.curious)
 
-    def loop_for(kind: AgentKind, proxy: SyntheticProxy | RewardProxy) -> InnerLoop:
+    def loop_for(kind: AgentKind, proxy: Proxy) -> InnerLoop:
         return kind.loop(proxy, int(grid[-1]), tests=1, judge_episodes=1)
 
     def train(kind: AgentKind, left: list[Job]) -> Iterator[tuple[list[Job], list[dict[str, Any]]]]:

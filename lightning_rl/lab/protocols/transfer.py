@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
+from lightning_rl.envs.proxies import Proxy, RewardProxy
 from lightning_rl.lab.protocols import agents
 from lightning_rl.lab.protocols.agents import AGENT_KEY, AgentKind, Job, jobs_on, train_stacks
 from lightning_rl.lab.protocols.models import real_task
@@ -25,11 +25,11 @@ COLUMNS = (
 def training(tests: int, steps: int | None) -> agents.LoopFor:
     """How agents train on a proxy: by the published rules (see above), or ``steps`` steps in as many episodes as it takes."""
 
-    def loop_for(kind: AgentKind, proxy: SyntheticProxy | RewardProxy) -> InnerLoop:
+    def loop_for(kind: AgentKind, proxy: Proxy) -> InnerLoop:
         if steps is not None:
             return kind.with_config(train_episodes=steps).loop(proxy, steps, tests)
         learned_reward = isinstance(proxy, RewardProxy) and proxy.form != "native"
-        rule = "plateau" if isinstance(proxy, SyntheticProxy) else "solved"
+        rule = "solved" if proxy.real_dynamics else "plateau"
         longest, solved = kind.config.train_episodes * proxy.spec.horizon, proxy.spec.solved_return
         return kind.loop(proxy, longest, tests, stop_rule=rule, solved_return=solved, judge_episodes=int(learned_reward))
 

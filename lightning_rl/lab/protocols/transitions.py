@@ -18,7 +18,7 @@ from torch import Tensor
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.proxies import SyntheticProxy
-from lightning_rl.envs.spec import env_spec
+from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.lab.protocols.agents import AgentKind, asked_kinds, asked_models, jobs_on, train_stacks, write_proxies
 from lightning_rl.lab.protocols.models import Model
 from lightning_rl.lab.protocols.recording import RecordedProxy, Transitions, joined, played
@@ -55,10 +55,14 @@ def histogram(values: Tensor, width: float) -> list[tuple[float, float, int]]:
     return [(round(n * width, 9), width, c) for n, c in zip(number.tolist(), counts.tolist(), strict=True)]
 
 
-def components(gamename: str, sample: Transitions) -> dict[str, Tensor]:
+def component_names(spec: EnvSpec) -> tuple[str, ...]:
+    """The components of a task's observations, with units where they are known."""
+    return NAMES.get(spec.family.removesuffix("-v0"), tuple(f"component {k + 1}" for k in range(spec.obs_size)))
+
+
+def components(spec: EnvSpec, sample: Transitions) -> dict[str, Tensor]:
     """The columns that histograms are made of, by name."""
-    family = gamename.removesuffix("-v0")
-    names = NAMES.get(family, tuple(f"component {k + 1}" for k in range(sample.next_obs.shape[1])))
+    names = component_names(spec)
     return {**dict(zip(names, sample.next_obs.T, strict=True)), "reward": sample.reward, "done": sample.done}
 
 
@@ -78,11 +82,11 @@ def sample_transitions(
     return [joined(recorded.kept), tested, answers(model, tested)]
 
 
-def histogram_rows(gamename: str, samples: Sequence[Transitions], width: float) -> list[dict[str, Any]]:
+def histogram_rows(spec: EnvSpec, samples: Sequence[Transitions], width: float) -> list[dict[str, Any]]:
     """A row for each bin of each component of each sample."""
     rows = []
     for sample, transitions in zip(SAMPLES, samples, strict=True):
-        for component, values in components(gamename, transitions).items():
+        for component, values in components(spec, transitions).items():
             for low, wide, count in histogram(values, width):
                 rows.append({"sample": sample, "component": component, "low": low, "width": wide, "count": count})
     return rows
@@ -90,15 +94,16 @@ def histogram_rows(gamename: str, samples: Sequence[Transitions], width: float) 
 
 def run(given: argparse.Namespace) -> None:
     """Fills OUT.csv."""
-    refusal = "a reward network, its transitions are real ones; name synthetic environments"
+    refusal = "no synthetic environment, which has transitions of its own; name some"
     models, gamename = asked_models(given, SyntheticProxy, refusal)
-    if env_spec(gamename).one_hot:
+    spec = env_spec(gamename)
+    if spec.one_hot:
         raise UserError(f"'{gamename}': its observations are one-hot; histograms are for real-valued ones, e.g. of cartpole-v0")
     (kind,) = asked_kinds([given.agent], gamename, "transfer", given)
 
     def rows_of(model: Model) -> list[dict[str, Any]]:
         samples = sample_transitions(model, kind, given.count, given.tests, given.steps, given.seed)
-        return histogram_rows(gamename, samples, given.bin)
+        return histogram_rows(spec, samples, given.bin)
 
     rows = write_proxies(given, COLUMNS, KEY, models, kind, rule_text(given.tests, given.steps), rows_of)
     print(f"{len(rows)} bins in {given.out}")

@@ -1,0 +1,76 @@
+"""Behaviour cloning of whole stacks: member ``n`` learns the state-action pairs of dataset ``n`` by maximum likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import torch
+from pydantic import PositiveFloat, PositiveInt
+from pydantic.dataclasses import dataclass as config_dataclass
+from torch import Tensor, nn
+
+from lightning_rl.agents.base import Actors, Sizes, varied
+from lightning_rl.agents.optim import MemberAdam
+from lightning_rl.agents.variation import Variation
+from lightning_rl.core.schema import STRICT, Layers
+from lightning_rl.functional.distributions import Distribution, distribution_for
+from lightning_rl.nets.members import ActivationName, MemberMLP
+
+
+@config_dataclass(frozen=True, config=STRICT, kw_only=True)
+class CloneConfig:
+    """Keys of cloned policies; ``configs/proxy_search.yaml`` explains them."""
+
+    batch_size: ClassVar[None] = None  # every update is on all pairs
+    hidden: Layers
+    activation: ActivationName
+    learning_rate: PositiveFloat
+    num_updates: PositiveInt
+
+
+class Clones(Actors):
+    """``N`` policies that imitate. Discrete actions have a softmax, continuous ones a normal distribution of learned width.
+
+    Args:
+        cfg: of the networks and their training.
+        sizes: of the task.
+        seeds: the initialisation of member ``n`` is a function of ``seeds[n]``; nothing else is random.
+        variation: learning rate, width and depth of each member.
+    """
+
+    distribution_class: type[Distribution]
+
+    def __init__(self, cfg: CloneConfig, sizes: Sizes, seeds: Sequence[int], variation: Variation | None = None):
+        super().__init__(seeds)
+        self.distribution_class = distribution_for(sizes.continuous)
+        learning_rate, hidden, widths = varied(cfg, variation)
+        outputs = self.distribution_class.output_size(sizes.action_size)
+        self.net = MemberMLP(sizes.obs_size, hidden, outputs, cfg.activation)
+        self.params = nn.Parameter(self.net.init(self.generators("clone"), widths))
+        self.adam = MemberAdam(self.params, learning_rate)
+
+    def optimizers(self) -> list[Any]:
+        return [self.adam]
+
+    @torch.no_grad()
+    def update(self, obs: Tensor, action: Tensor) -> Tensor:
+        """One step down the mean negative log-likelihood ``[N]`` of actions ``[N, K]`` or ``[N, K, A]`` for obs ``[N, K, O]``."""
+        output, pullback = self.net.vjp(self.params, obs)
+        log_prob, score = self.distribution_class(output.flatten(0, 1)).score(action.flatten(0, 1))
+        if self.params.grad is None:
+            self.params.grad = torch.empty_like(self.params)
+        pullback(score.view_as(output) / -obs.shape[1], self.params.grad)
+        self.adam.advance()
+        return -log_prob.view(obs.shape[:2]).mean(1)
+
+    @torch.no_grad()
+    def greedy(self, obs: Tensor) -> Tensor:
+        return self.distribution_class(self.net(self.params, obs)).sample(obs.new_zeros(()))
+
+    @property
+    def num_updates(self) -> Tensor:
+        return self.adam.num_steps
+
+    def module(self, row: int) -> nn.Module:
+        return self.net.module(self.params[row])

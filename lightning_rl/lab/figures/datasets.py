@@ -1,0 +1,63 @@
+"""The pairs of synthetic datasets: a panel for each, a row for each pair, its state beside the action that it teaches."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from lightning_rl.core.errors import UserError
+from lightning_rl.envs.proxies import DatasetProxy
+from lightning_rl.lab.figures import style
+from lightning_rl.lab.protocols.models import Model, find_models
+from lightning_rl.lab.protocols.transitions import component_names
+
+
+def pair_table(model: Model) -> pd.DataFrame:
+    """One row for each pair: the components of its state by name, then its action, or the components of that."""
+    assert isinstance(model.proxy, DatasetProxy)
+    obs, action = (values[0] for values in model.proxy.net.split(model.params.unsqueeze(0)))
+    table = pd.DataFrame(obs.numpy(), columns=component_names(model.proxy.spec))
+    if action.ndim == 1:
+        return table.assign(action=action.numpy())
+    return table.assign(**{f"action {k + 1}": column for k, column in enumerate(action.T.numpy())})
+
+
+def draw_pairs(axes: Axes, table: pd.DataFrame, title: str) -> None:
+    """A cell for each number; the colour is its share of the column's largest."""
+    values = table.to_numpy(float)
+    largest = np.abs(values).max(axis=0)
+    axes.imshow(values / np.where(largest > 0, largest, 1), cmap="RdBu_r", vmin=-1.6, vmax=1.6, aspect="auto")
+    for (row, column), value in np.ndenumerate(values):
+        axes.text(column, row, f"{value:.3g}", ha="center", va="center", fontsize=8)
+    axes.set_xticks(range(len(table.columns)), table.columns, rotation=30, ha="right", fontsize=8)
+    axes.set_yticks(range(len(table)), [str(number + 1) for number in range(len(table))])
+    axes.set(ylabel="pair", title=title)
+    axes.grid(False)
+
+
+def draw(given: argparse.Namespace) -> None:
+    """OUT.png, OUT.svg and OUT.csv."""
+    models = find_models(given.sources, given.gamename)
+    for model in models:
+        if not isinstance(model.proxy, DatasetProxy):
+            raise UserError(f"'{model.name}' is no synthetic dataset, it has no pairs; name runs of SD, or their files")
+    tables = {model.name: pair_table(model) for model in models}
+    figure, panels = style.panels(len(tables), (6.0, 1.6 + 0.3 * max(len(table) for table in tables.values())))
+    for axes, (name, table) in zip(panels, tables.items(), strict=True):
+        draw_pairs(axes, table, name)
+    gamename = models[0].proxy.gamename
+    style.describe(
+        figure, given.title or f"All that a policy is taught of {gamename}",
+        "Each row: a state, in the units of the task, and the action to take there. Colours are relative to a column's largest.",
+    )  # fmt: skip
+    rows: list[dict[str, Any]] = [
+        {"proxy": name, "pair": pair + 1, "component": component, "value": value}
+        for name, table in tables.items()
+        for pair, row in table.iterrows()
+        for component, value in row.items()
+    ]
+    style.save(figure, given.out, pd.DataFrame(rows))

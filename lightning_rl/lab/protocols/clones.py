@@ -1,0 +1,32 @@
+"""Fresh policies cloned from synthetic datasets, tested on the real task."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from lightning_rl.core.config import build_config, merged_values, parse_settings
+from lightning_rl.envs.proxies import DatasetProxy, Proxy
+from lightning_rl.lab.protocols.agents import AgentKind, Job, asked_models, jobs_on, train_stacks, write_agents
+from lightning_rl.lab.protocols.transfer import COLUMNS, outcome_values
+from lightning_rl.methods.inner_loop import InnerLoop
+from lightning_rl.methods.synthetic_dataset import SDConfig, cloning_loop
+
+
+def run(given: argparse.Namespace) -> None:
+    """Fills OUT.csv and prints a summary."""
+    models, gamename = asked_models(given, DatasetProxy, "no synthetic dataset, and clones are made of those alone")
+    settings = parse_settings(given.settings)
+    config = build_config(SDConfig, [*merged_values("SD", gamename), ("--set", settings)])
+    kind = AgentKind("clone", config, given.hyperparameters == "varied", settings)
+
+    def loop_for(kind: AgentKind, proxy: Proxy) -> InnerLoop:
+        return cloning_loop(proxy, kind.config, given.tests, kind.varied)
+
+    def train(kind: AgentKind, left: list[Job]) -> Iterator[tuple[list[Job], list[dict[str, Any]]]]:
+        for stack, loop, trained in train_stacks(kind.by_config(left, given.seed), loop_for, "clones", given.seed):
+            yield stack, outcome_values(loop, trained)
+
+    words = (f"{config.num_updates} updates", f"{given.tests} tests")
+    write_agents(given, COLUMNS, [kind], jobs_on(models, given.count), words, train, ("return_mean", "num_updates"))
