@@ -2,6 +2,8 @@
 # make reproduce  measure every claim of results/claims.yaml that is not measured yet, and build docs/results.md (ARGS adds flags)
 # make test     install into .venv, check style and types, run the fast tests
 # make test-cpus  the tests as on processors without AVX-512, then without AVX2 (ARGS="tests/nets tests/agents" for some)
+# make docs     the documentation as a site, in build/site; links and code are checked
+# make notebooks  executes the notebooks anew
 # make bench    all speeds beside what bounds them, to results/speed.md: 15 minutes alone on the machine (ARGS="--only members --quick")
 # make speedrun  seconds until five seeds of RCP-A hold 250 on LunarLander; a row each in results/speedrun.csv (ARGS="--stop_return 200")
 # make fuzz     hostile command lines and files, thousands of them (ARGS="--hypothesis-seed=7" for others)
@@ -13,9 +15,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BOHB := $(VENV)/.bohb
 BASELINES := $(VENV)/.baselines
+NOTEBOOKS := $(VENV)/.notebooks
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: train reproduce test test-cpus test-avx2 lint slow bench speedrun fuzz mutants crash clean
+.PHONY: train reproduce test test-cpus test-avx2 lint slow docs notebooks bench speedrun fuzz mutants crash clean
 
 train: $(STAMP)
 	$(BIN)/python trainer.py --implementation UDRL --gamename lunarlander --resume $(ARGS)
@@ -38,8 +41,14 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-slow: $(STAMP) $(BOHB)
+slow: $(STAMP) $(BOHB) $(NOTEBOOKS)
 	$(BIN)/python -m pytest -m slow $(ARGS)
+
+docs: $(STAMP)
+	$(BIN)/python -m mkdocs build --strict $(ARGS)
+
+notebooks: $(NOTEBOOKS)
+	$(BIN)/python notebooks/execute.py $(ARGS)
 
 bench: $(BASELINES)
 	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python benchmarks/bench.py $(ARGS)
@@ -70,6 +79,10 @@ $(BOHB): $(STAMP)
 # Stable-Baselines3, which the benchmarks compare with.
 $(BASELINES): $(STAMP)
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[baselines]'
+	@touch $@
+
+$(NOTEBOOKS): $(STAMP)
+	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[notebooks]'
 	@touch $@
 
 clean:

@@ -236,5 +236,6 @@ def main(argv: Sequence[str] | None = None, program: str = "trainer.py") -> int:
 
 def entry_point() -> NoReturn:
     """The ``lightning-rl`` command."""
+    sys.path.append("")  # the present folder, where a user's --gamename my_module:MyEnv-v0 is
     name = Path(sys.argv[0]).name
     sys.exit(main(program="python -m lightning_rl" if name == "__main__.py" else name))

@@ -70,7 +70,7 @@ def tiny_flags(implementation: str = "UDRL", **extra: Any) -> list[str]:
 def tiny_settings(implementation: str) -> dict[str, Any]:
     name = canonical(implementation)
     known = {field.name for field in dataclasses.fields(IMPLEMENTATIONS[name].Config)}
-    return {key: value for key, value in {**_EVERY, **TINY[name]}.items() if key in known}
+    return {key: value for key, value in {**_EVERY, **TINY.get(name, {})}.items() if key in known}
 
 
 # Every environment, but one grid world for all that differ in their drawing only.

@@ -1,5 +1,6 @@
 """The pages about the methods: their tables are what their commands print, their links lead somewhere."""
 
+import ast
 import re
 
 import pytest
@@ -12,7 +13,7 @@ from lightning_rl.lab.reports.docs import refreshed
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.tools import use
 
-PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -26,6 +27,17 @@ def test_tables_are_those_of_results(page, monkeypatch):
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "reading").glob("*.md")), ids=lambda page: page.name)
+def test_readings_name_functions_that_are_there(page):
+    links = re.findall(r"^\[`([\w.]+)`\]\(([^)#]+)#([\w.]+)\)$", page.read_text(), re.MULTILINE)
+    assert len(links) > 5
+    for text, target, symbol in links:
+        assert text == symbol
+        body = ast.parse((page.parent / target).read_text()).body
+        for name in symbol.split("."):
+            (body,) = (node.body for node in body if getattr(node, "name", None) == name)
 
 
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)

@@ -1,0 +1,184 @@
+"""What the documentation site adds to the pages, which are written for a reader of the repository.
+
+* A link out of ``docs/`` leads to a copy of the file on the site: Markdown as a page, code as a page with its source.
+* A link to a function that stands alone, ``[`name`](../lightning_rl/module.py#name)``, is followed by its lines.
+* Equations become MathML, which browsers draw without a script or a network.
+* The reference of the command line and of every key of the configs is made from the package.
+"""
+
+from __future__ import annotations
+
+import ast
+import html
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from posixpath import dirname, join, normpath, relpath
+from typing import Any
+
+from latex2mathml.converter import convert
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+from lightning_rl.core.catalogue import entries, entry
+from lightning_rl.flags import COMMANDS, build_parser
+from lightning_rl.lab.reports.config_table import SOURCE, config_rows, legend
+
+ROOT = Path(__file__).resolve().parent.parent
+OUTSIDE = "source/"
+"""Where files from outside ``docs/`` are on the site."""
+
+_LINK = re.compile(r"(?P<text>!?\[[^\]]*\])\((?!https?:|mailto:|#)(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
+_ALONE = re.compile(r"^\[`[\w.]+`\]\((?P<path>[^)#\s]+\.py)#(?P<symbol>[\w.]+)\)$", re.MULTILINE)
+_FENCE = re.compile(r"^(`{3,}).*?^\1$|`[^`\n]+`(?!\])", re.MULTILINE | re.DOTALL)
+_MATH = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
+_LANGUAGES = {".py": "python", ".yaml": "yaml", ".sh": "bash", ".cfg": "ini", ".csv": "text"}
+_SHOWN_BYTES = 100_000  # of a file as a page; a larger one is only to be downloaded
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the generated pages and, link by link, the files outside ``docs/`` that pages lead to."""
+    for name, text in (("command_line", command_line()), ("configs", all_configs())):
+        files.append(File.generated(config, f"reference/{name}.md", content=text))
+    wanted = ["results/speed.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+    wanted += [path for file in files.documentation_pages() for path in outside(file)]
+    while wanted:
+        path = wanted.pop()
+        if (ROOT / path).is_dir() or files.get_file_from_path(address(path)) is not None:
+            continue
+        if address(path) == OUTSIDE + path:
+            files.append(File.generated(config, OUTSIDE + path, abs_src_path=str(ROOT / path)))
+        else:
+            text = f"# {path}\n\n```{_LANGUAGES.get(Path(path).suffix, 'text')}\n{(ROOT / path).read_text()}\n```\n"
+            files.append(File.generated(config, address(path), content=text))
+        if path.endswith(".md"):
+            found = files.get_file_from_path(address(path))
+            assert found is not None
+            wanted += outside(found)
+    return files
+
+
+def repository_path(src_uri: str) -> str:
+    """Where a page of the site is in the repository."""
+    return src_uri.removeprefix(OUTSIDE) if src_uri.startswith(OUTSIDE) else f"docs/{src_uri}"
+
+
+def address(path: str) -> str:
+    """The ``src_uri`` on the site of a file of the repository."""
+    if path.startswith("docs/"):
+        return path.removeprefix("docs/")
+    as_page = Path(path).suffix in {".py", ".yaml", ".sh", ".cfg"} or path in ("LICENSE", "Makefile", "CITATION.cff")
+    return f"{OUTSIDE}{path}.md" if as_page and (ROOT / path).stat().st_size < _SHOWN_BYTES else OUTSIDE + path
+
+
+def outside(file: File) -> Iterator[str]:
+    """The files of the repository, beyond ``docs/``, that a page leads to."""
+    here = dirname(repository_path(file.src_uri))
+    for link in _LINK.finditer(_FENCE.sub("", file.content_string)):
+        path = normpath(join(here, link["path"]))
+        if not path.startswith("docs/") and (ROOT / path).exists():
+            yield path
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Shows the lines of functions, and leads links out of ``docs/`` to their copies."""
+    here = dirname(repository_path(page.file.src_uri))
+
+    def lead(link: re.Match[str]) -> str:
+        path = normpath(join(here, link["path"]))
+        if (ROOT / path).is_dir():
+            return link["text"][1:-1]
+        if not (ROOT / path).exists():
+            return link[0]  # mkdocs says that it leads nowhere
+        target = relpath(address(path), dirname(page.file.src_uri) or ".")
+        anchor = "" if link["anchor"] is None or not path.endswith(".md") else link["anchor"]
+        return f"{link['text']}({target}{anchor})"
+
+    def with_lines(link: re.Match[str]) -> str:
+        return f"{link[0]}\n\n{source(normpath(join(here, link['path'])), link['symbol'])}"
+
+    markdown = _ALONE.sub(with_lines, markdown)
+    kept: list[str] = []
+
+    def keep(code: re.Match[str]) -> str:
+        kept.append(code[0])
+        return f"\0{len(kept) - 1}\0"
+
+    markdown = _LINK.sub(lead, _FENCE.sub(keep, markdown))
+    return re.sub(r"\0(\d+)\0", lambda place: kept[int(place[1])], markdown)
+
+
+def source(path: str, symbol: str) -> str:
+    """A fenced block with the lines of a function or class; ValueError where the file has none of this name."""
+    text = (ROOT / path).read_text()
+    node: Any = ast.parse(text)
+    for name in symbol.split("."):
+        found = [child for child in node.body if getattr(child, "name", None) == name]
+        if not found:
+            raise ValueError(f"{path} has no {symbol}")
+        node = found[-1]
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    lines = text.splitlines()[first - 1 : node.end_lineno]
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    body = "\n".join(line[indent:] for line in lines)
+    return f'```python linenums="{first}" title="{path}"\n{body}\n```'
+
+
+def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Turns equations into MathML."""
+
+    def draw(equation: re.Match[str]) -> str:
+        display = "block" if equation[1] == "div" else "inline"
+        return convert(html.unescape(equation[2]).strip(), display=display)
+
+    return _MATH.sub(draw, content)
+
+
+def command_line() -> str:
+    """The flags of every command, as ``--help`` prints them."""
+    os.environ["COLUMNS"] = "110"
+    parts = ["# Command line", "A [tour](../command_line.md) shows the commands at work."]
+    for command in COMMANDS:
+        parts += [f"## lightning-rl {command}", f"```text\n{build_parser('lightning-rl', command).format_help()}```"]
+    parts += ["## python trainer.py", f"```text\n{build_parser().format_help()}```"]
+    return "\n\n".join(parts) + "\n"
+
+
+def all_configs() -> str:
+    """A table for each implementation: every key, its default, its meaning, and where the value comes from, in words."""
+    parts = [
+        "# Every key of every config",
+        "What an implementation ends up with on an environment without values of its own. [How configs are read](../configs.md); "
+        "`lightning-rl config NAME` prints the same table with letters for the sources.",
+    ]
+    for name in entries():
+        found = entry(name)
+        table = ["| key | default | meaning | source of the value |", "|---|---|---|---|", *rows(name, legend(found))]
+        parts += [f"## {name}", f"{found.about[0].upper()}{found.about[1:]}.", "\n".join(table)]
+    return "\n\n".join(parts) + "\n"
+
+
+def rows(name: str, sources: dict[str, str]) -> Iterator[str]:
+    """The rows of an implementation's table."""
+    heading = ""
+    for row in config_rows(entry(name)):
+        if row.heading != heading:
+            heading = row.heading
+            yield f"| **{cell(heading)}** | | | |"
+        yield f"| `{row.key}` | `{cell(row.value)}` | {cell(row.explanation)} | {cell(spelled_out(row.source, sources))} |"
+
+
+def spelled_out(source: str, sources: dict[str, str]) -> str:
+    """``[W]; [E] 100000`` with the meanings of its letters."""
+
+    def meaning(letters: re.Match[str]) -> str:
+        return ", ".join(sources.get(letter, letter) for letter in letters[0].strip("[]").split(", ")) + ":"
+
+    return SOURCE.sub(meaning, source).removesuffix(":").replace(":;", ";").replace(":.", ".")
+
+
+def cell(text: str) -> str:
+    """Text in a cell of a table."""
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")

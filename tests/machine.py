@@ -1,0 +1,139 @@
+"""A folder in which the commands of the documents run as they are typed, with tiny budgets.
+
+The commands below come before the real ones on the PATH: ``python`` adds a budget to ``trainer.py`` and starts without the
+seconds of its imports, ``make`` uses the environment that is there, and what belongs to other machines (``sbatch``, ``ssh``,
+``rsync``) stays here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import warm
+from helpers import ROOT, tiny_flags
+
+from lightning_rl.core.catalogue import aliases
+from lightning_rl.methods.registry import IMPLEMENTATIONS
+
+SEARCH = "search={learning_rate: {log: [1.0e-4, 1.0e-2]}}"
+TUNE = [f"--tune={setting}" for setting in ("seeds=1", "reports=1", "budget={max_env_steps: 200}", SEARCH)]
+
+PYTHON = """#!{python} -IS
+import json, os, sys
+
+words = sys.argv[1:]
+tiny = json.load(open("{folder}/tiny.json"))
+if words[0].endswith("trainer.py"):
+    words[0] = "{root}/trainer.py"
+if words[0].endswith("trainer.py") or words[:3] == ["-m", "lightning_rl", "train"]:
+    if "--eval_agent" in words:
+        budget = ["--eval_episodes", "2"]
+    else:
+        name = words[words.index("--implementation") + 1] if "--implementation" in words else "UDRL"
+        given = {{word.split("=")[0] for word in words if "=" in word}}
+        budget = [flag for flag in tiny["flags"][name] if flag.removeprefix("--set=").split("=")[0] not in given]
+        if "--reload" in words or "--recording_epoch_interval" in words:
+            budget.append("--set=checkpoint_interval=1")
+            budget.remove("--set=checkpoint_interval=2")
+        epochs = 2
+        if "--max_epochs" in words:
+            at = words.index("--max_epochs")
+            epochs = max(2, int(words[at + 1]) // 10)
+            del words[at : at + 2]
+        budget += ["--max_epochs", str(epochs)]
+        if "--use_tune" in words:
+            budget += tiny["tune"]
+            words = ["trials=2" if word.startswith("trials=") else word for word in words]
+    words += budget
+elif words[:3] == ["-m", "lightning_rl", "eval"]:
+    words += ["--episodes", "2"]
+os.execv("{shell}", ["{shell}", *words])
+"""
+SHELL_COMMANDS = {
+    "lightning-rl": 'exec python -m lightning_rl "$@"',
+    "tensorboard": 'exec python -m tensorboard.main --inspect "$@"',
+    "make": """case "$1" in
+    train) shift; flags="--logdir $PWD/exp_dir --max_epochs 2 ${{*#ARGS=}}"
+        exec {make} -C {root} -o .venv/.installed BIN={folder} train ARGS="$flags" ;;
+    *) exec {make} -C {root} -n "$@" ;;  # running the tests inside the tests would not end
+esac""",
+    "sbatch": """tasks=$(sed -n 's/^#SBATCH --array=//p' "$1" | tr - ' ')
+for task in $(seq $tasks); do SLURM_ARRAY_TASK_ID=$task bash "$1"; done""",
+    "srun": 'exec "$@"',
+    "ssh": 'exec bash -c "$2"',
+    "rsync": """while [[ $1 == -* ]]; do [[ $1 == --exclude ]] && shift; shift; done
+mkdir -p "${{2#*:}}" && cp -rn "${{1#*:}}." "${{2#*:}}" 2>/dev/null || true""",
+}
+
+
+class Block(NamedTuple):
+    """A fenced block of a page; with a title it is a file."""
+
+    language: str
+    title: str
+    text: str
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """The blocks of code of a page, in order."""
+    for fence in re.finditer(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', page.read_text(), re.M | re.S):
+        yield Block(fence[1], fence[2] or "", fence[3])
+
+
+class Machine:
+    """Runs blocks of pages in ``folder``."""
+
+    def __init__(self, folder: Path, commands: Path):
+        self.folder = folder
+        commands.mkdir()
+        names = [*IMPLEMENTATIONS, *aliases()]
+        tiny = {"flags": {name: tiny_flags(name) for name in names}, "tune": TUNE}
+        (commands / "tiny.json").write_text(json.dumps(tiny))
+        make = subprocess.run(["which", "make"], capture_output=True, text=True).stdout.strip()
+        places = {"python": sys.executable, "folder": commands, "root": ROOT, "shell": warm.shell(), "make": make}
+        scripts = {name: f"#!/usr/bin/env bash\n{text}\n" for name, text in SHELL_COMMANDS.items()} | {"python": PYTHON}
+        for name, text in scripts.items():
+            (commands / name).write_text(text.format(**places))
+            (commands / name).chmod(0o755)
+        for name in ("trainer.py", "bash_train.sh"):
+            (folder / name).symlink_to(ROOT / name)
+        # ray is beside the interpreter
+        path = os.pathsep.join([str(commands), os.environ["PATH"], str(Path(sys.executable).parent)])
+        self.env = {**os.environ, "PATH": path, "PYTHON": str(commands / "python"), "HOST": "box", "HEAD": "127.0.0.1"}
+
+    def shell(self, script: str, timeout: float = 300) -> str:
+        """What a script prints; it must end well, without a traceback."""
+        command = ["bash", "-euo", "pipefail", "-c", script]
+        result = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, env=self.env, timeout=timeout)
+        assert result.returncode == 0, f"{script}\n{result.stdout}\n{result.stderr}"
+        assert "Traceback" not in result.stderr, result.stderr
+        return result.stdout
+
+    def follow(self, page: Path) -> None:
+        """Does what a page says: writes its files and runs its commands in order, then its Python as one program."""
+        program = []
+        for block in blocks(page):
+            if block.title:
+                (self.folder / block.title).write_text(block.text)
+            elif block.language == "bash":
+                for line in block.text.replace("\\\n", "").splitlines():
+                    self.shell(line)
+            elif block.language == "python":
+                program.append(smaller(block.text))
+        if program:
+            (self.folder / "program.py").write_text("\n".join(program))
+            self.shell("python program.py")
+
+
+def smaller(code: str) -> str:
+    """Python code with a hundredth of its environment steps and a tenth of its epochs and episodes."""
+    for name, share in (("max_env_steps", 100), ("max_epochs", 10), ("episodes", 10)):
+        code = re.sub(rf"\b{name}=([\d_]+)", lambda found, n=name, s=share: f"{n}={max(1, int(found[1]) // s)}", code)
+    return code

@@ -1,0 +1,56 @@
+"""Every block of code in the pages is run, in its order, with tiny budgets."""
+
+import shutil
+
+import pytest
+from helpers import ROOT
+from machine import Machine, blocks
+
+HOW_TOS = sorted((ROOT / "docs" / "how_to").glob("*.md"))
+HEAVY = {"tune"}  # Ray starts
+PAGES = [pytest.param(page, marks=[pytest.mark.slow] if page.stem in HEAVY else []) for page in HOW_TOS]
+needs_parallel = pytest.mark.skipif(shutil.which("parallel") is None, reason="GNU parallel is not installed")
+
+
+@pytest.fixture
+def machine(tmp_path):
+    (tmp_path / "here").mkdir()
+    return Machine(tmp_path / "here", tmp_path / "bin")
+
+
+@needs_parallel
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs" / "command_line.md"], ids=lambda page: page.stem)
+def test_a_tour(page, machine):
+    machine.follow(page)
+    assert list(machine.folder.glob("exp_dir/lunarlander/*/RCP-A/seed_25/evaluation_advantage=*.json"))
+    if page.stem == "command_line":
+        assert (machine.folder / "figure.png").stat().st_size > 10_000
+        assert len(list(machine.folder.glob("exp_dir/lunarlander/paper/UDRL/seed_*/last.ckpt"))) == 5
+
+
+@needs_parallel
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_how_to(page, machine):
+    assert list(blocks(page))
+    machine.follow(page)
+
+
+@pytest.mark.timeout(600)
+def test_a_rented_machine(machine):
+    (script,) = blocks(ROOT / "docs" / "how_to" / "rented_machine.md")
+    assert "rented" in machine.shell(script.text)
+    assert (machine.folder / "exp_dir/lunarlander/rented/UDRL/seed_25/last.ckpt").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_ray_cluster_of_two_nodes(machine):
+    scripts = {block.title: block.text for block in blocks(ROOT / "docs" / "how_to" / "cluster.md")}
+    try:
+        for name in ("head.sh", "node.sh", "search.sh"):
+            machine.shell(scripts[name], timeout=300)
+    finally:
+        machine.shell("ray stop --force")
+    assert list(machine.folder.glob("shared/exp_dir/emptyroom22/default/SE/seed_25/last.ckpt"))

@@ -1,0 +1,112 @@
+"""The documentation site: built strictly, opened in a real browser, without a request to anywhere else."""
+
+import functools
+import http.server
+import json
+import re
+import shutil
+import subprocess
+import sys
+import threading
+
+import pytest
+from helpers import ROOT
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = [
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync", "--enable-logging=stderr", "--window-size=1300,2000"),
+]
+PROBE = """<script>addEventListener('load', () => setTimeout(() => {
+  const size = e => { const box = e.getBoundingClientRect(); return [Math.round(box.width), Math.round(box.height)]; };
+  const seen = {
+    equations: [...document.querySelectorAll('math')].map(size),
+    fractions: [...document.querySelectorAll('mfrac')].map(size),
+    pictures: [...document.querySelectorAll('article img')].map(i => i.naturalWidth),
+    code: [...document.querySelectorAll('.highlight code')].length,
+    wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    requests: performance.getEntriesByType('resource').map(e => new URL(e.name).origin),
+    origin: location.origin,
+  };
+  const where = document.createElement('pre'); where.id = 'seen'; where.textContent = JSON.stringify(seen);
+  document.body.append(where);
+}, 1000))</script>"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The built site; a dead link, a missing anchor or a name that is gone from the code fails the build."""
+    pytest.importorskip("material", reason="the extra docs is not installed")
+    pytest.importorskip("mkdocstrings")
+    folder = tmp_path_factory.mktemp("site") / "site"
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return folder
+
+
+@pytest.mark.timeout(400)
+def test_it_shows_the_lines_of_code_and_the_keys_with_their_sources(site):
+    reading = (site / "reading/upside_down/index.html").read_text()
+    assert "lightning_rl/functional/upside_down.py</span>" in reading
+    assert "exponential_weights" in reading
+    keys = (site / "reference/configs/index.html").read_text()
+    assert "Srivastava et al. 2019, arXiv 1912.02877" in keys
+    assert not re.search(r"<td>[^<]*\[[A-Z]\]", keys)  # no letter that is not spelled out
+    assert "Student" in (site / "reference/functional/index.html").read_text()
+    assert "--eval_command" in (site / "reference/command_line/index.html").read_text()
+
+
+@pytest.mark.timeout(400)
+def test_no_page_names_a_file_of_another_host_or_holds_raw_equations(site):
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 50
+    for page in pages:
+        text = page.read_text()
+        assert not re.search(r'<(?:script|img|iframe)[^>]+src="(?:https?:)?//', text), page
+        assert not re.search(r'<link[^>]+rel="(?:stylesheet|preconnect|icon)"[^>]+href="(?:https?:)?//', text), page
+        assert 'class="arithmatex"' not in text, page
+
+
+@pytest.fixture(scope="module")
+def look(site, tmp_path_factory):
+    """Opens a page of the site as a server gives it: what the browser sees of it, and what its console says."""
+    if CHROMIUM is None:
+        pytest.skip("no chromium on this machine: apt-get install chromium")
+    quiet = type("Quiet", (http.server.SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(quiet, directory=str(site)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+    def opened(page, extra=""):
+        text = (site / page / "index.html").read_text()
+        (site / page / "probed.html").write_text(text.replace("</body>", f"{extra}{PROBE}</body>"))
+        profile = tmp_path_factory.mktemp("profile")
+        address = f"http://127.0.0.1:{server.server_port}/{page}probed.html"
+        command = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", "--virtual-time-budget=8000", "--dump-dom", address]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        console = [line for line in result.stderr.splitlines() if ":CONSOLE" in line]
+        found = re.search(r'<pre id="seen">(.*?)</pre>', result.stdout, re.S)
+        return json.loads(found[1]), console
+
+    yield opened
+    server.shutdown()
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(("page", "equations"), [("", 0), ("upside_down/", 10), ("reading/upside_down/", 9)])
+def test_in_a_browser(look, page, equations):
+    seen, console = look(page)
+    assert console == []
+    assert set(seen["requests"]) <= {seen["origin"]}
+    assert seen["wide"] <= 0
+    assert len(seen["equations"]) >= equations
+    assert all(width > 2 and height > 4 for width, height in seen["equations"])
+    assert all(height > 20 for width, height in seen["fractions"])  # one above the other
+    assert all(width > 100 for width in seen["pictures"])
+
+
+@pytest.mark.timeout(400)
+def test_the_browser_would_have_noticed(look):
+    seen, console = look("", "<script>console.error('broken'); fetch('http://127.0.0.1:9/x').catch(() => 0)</script>")
+    assert any("broken" in line for line in console)
+    assert "http://127.0.0.1:9" in seen["requests"]
