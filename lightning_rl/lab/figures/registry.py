@@ -120,6 +120,12 @@ FIGURES: dict[str, Tool] = {
             "--line", "return to draw across, e.g. 1.6:random; repeatable", action="append", default=[], metavar="VALUE:LABEL"
         ),
     ),
+    "phase": _figure(
+        "phase:draw", "how far methods are ahead of another, over the size of an environment and the steps",
+        *_BASICS, _GREEDY, *_AXIS_AND_GROUPS[1:], _BIN,
+        argument("--baseline", "the group that the others are compared with (default ER)", default="ER", metavar="NAME"),
+        argument("--until", "only up to here", type=number, default=float("inf"), metavar="STEPS"),
+    ),
     "policy-gradient": _figure(
         "policy_gradient:draw", "policy loss, baseline, entropy loss and mean return over episodes, 2 x 2",
         *_BASICS,

@@ -1,0 +1,82 @@
+"""Where a method is ahead of another: difference of mean returns over the size of an environment and the real steps."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.image import AxesImage
+
+from lightning_rl.core.errors import UserError
+from lightning_rl.functional.intervals import difference_interval
+from lightning_rl.lab.figures import style
+from lightning_rl.lab.figures.groups import Group, labelled_runs, make_groups
+from lightning_rl.lab.scalars import natural_order
+
+
+def family_of(gamename: str) -> str:
+    """The environment without its last size: ``panflute`` of panflute-8, ``buttongrid-3`` of buttongrid-3-2."""
+    return gamename.rpartition("-")[0] or gamename
+
+
+def differences(game: str, groups: Sequence[Group], baseline: str) -> pd.DataFrame:
+    """Of every other group less the baseline, bin by bin, where all their seeds have values: mean and Welch's interval.
+
+    Columns gamename, family, group, env_steps, difference, low, high; no row where the game has no baseline.
+    """
+    rows = []
+    for base, group in itertools.product(groups, groups):
+        if base.label != baseline or group is base:
+            continue
+        whole = np.isfinite(group.values).all(axis=0) & np.isfinite(base.values).all(axis=0)
+        for k in np.flatnonzero(whole):
+            gap, low, high = map(float, difference_interval(group.values[:, k], base.values[:, k]))
+            rows.append((game, family_of(game), group.label, float(group.x[k]), gap, low, high))
+    return pd.DataFrame(rows, columns=["gamename", "family", "group", "env_steps", "difference", "low", "high"])
+
+
+def draw_panel(axes: Axes, table: pd.DataFrame, games: Sequence[str], steps: Sequence[float], limit: float) -> AxesImage:
+    """One family and one method: a row for each size, a cell for each bin; bold where the interval leaves out 0."""
+    cells = table.pivot_table(index="gamename", columns="env_steps", values="difference").reindex(index=games, columns=steps)
+    image = axes.imshow(cells, cmap="RdBu", vmin=-limit, vmax=limit, aspect="auto")
+    for row in table.itertuples():
+        sure = row.low > 0 or row.high < 0
+        place = (steps.index(row.env_steps), games.index(row.gamename))
+        shade, weight = "white" if abs(row.difference) > 0.6 * limit else "black", "bold" if sure else "normal"
+        text = f"{row.difference:+.1f}".replace("-0.0", "+0.0")
+        axes.annotate(text, place, ha="center", va="center", fontsize=7.5, color=shade, fontweight=weight)
+    axes.set(yticks=range(len(games)), yticklabels=games, xticks=range(len(steps)), xlabel="environment steps")
+    axes.set_xticklabels([f"{step / 1000:g}k" for step in steps])
+    axes.set_facecolor("#E4E4E4")
+    axes.grid(visible=False)
+    return image
+
+
+def draw(given: argparse.Namespace) -> None:
+    """OUT.png, OUT.svg and OUT.csv."""
+    runs = labelled_runs(given.sources, given.tag, keys=given.group)
+    games, width = make_groups(runs[runs["env_steps"] <= given.until], "env_steps", given.bin)
+    table = pd.concat([differences(game, groups, given.baseline) for game, groups in games.items()], ignore_index=True)
+    if table.empty:
+        raise UserError(f"no environment has runs of '{given.baseline}' and of another method; name both, or another --baseline")
+    methods = list(table["group"].unique())
+    families = dict(list(table.groupby("family", sort=False)))
+    heights = [rows["gamename"].nunique() for rows in families.values()]
+    size = (1.2 + 5.2 * len(methods), 1.6 + sum(0.42 * height + 0.9 for height in heights))
+    figure, grid = plt.subplots(len(families), len(methods), figsize=size, squeeze=False, sharey="row", height_ratios=heights)
+    for line, (family, rows) in zip(grid, families.items(), strict=True):
+        names, steps = sorted(rows["gamename"].unique(), key=natural_order), sorted(rows["env_steps"].unique())
+        limit = float(rows["difference"].abs().max()) or 1.0
+        for axes, method in zip(line, methods, strict=True):
+            image = draw_panel(axes, rows[rows["group"] == method], names, steps, limit)
+            axes.set_title(f"{family}: {method} less {given.baseline}")
+        figure.colorbar(image, ax=list(line), label="difference of returns")
+    seeds = style.counted(len(group.seeds) for groups in games.values() for group in groups)
+    text = f"{seeds}; mean return of the evaluations of the {width:,.6g} steps before; bold: the 95 % interval of the difference "
+    style.describe(figure, given.title, text + "(Welch) leaves out 0; grey: not run.")
+    style.save(figure, given.out, table)
