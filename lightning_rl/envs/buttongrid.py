@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from lightning_rl.core.constant import Constant
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.types import Array
 from lightning_rl.envs.func_env import FuncEnv, State, Step
@@ -39,7 +40,7 @@ class ButtonGrid(FuncEnv):
         self.event = 1 / (10 * cells)
         self.reset_noise_size = 1 + num_buttons
         self.step_noise_size = 1 + self.reset_noise_size
-        self._moved = moved(grid_size)
+        self._moved = Constant(moved(grid_size))
 
     def reset(self, noise: Tensor) -> State:
         cells = self.grid_size**2
@@ -66,7 +67,7 @@ class ButtonGrid(FuncEnv):
     def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
         position, buttons, on = self._parts(state)
         success = (on == 1).all(-1)
-        target = self._moved.to(state.device)[position.squeeze(-1), action].unsqueeze(-1)
+        target = self._moved.on(state.device)[position.squeeze(-1), action].unsqueeze(-1)
         on = torch.where((target != position) & (buttons == target), 1 - on, on)
         on = torch.where(noise[..., :1] < self.event, 1, on)
         after = torch.cat([target, buttons, on], dim=-1)

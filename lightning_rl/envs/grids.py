@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lightning_rl.core.constant import Constant
 from lightning_rl.envs.func_env import FuncEnv, State, Step, standard_normal
 
 _MOVES = ((0, 1), (0, -1), (1, 0), (-1, 0))
@@ -54,9 +55,9 @@ class GridWorld(FuncEnv):
         self.obs_low, self.obs_high = (0.0,) * len(flat), (1.0,) * len(flat)
         around, here = neighbours(height, width, _MOVES), torch.arange(len(flat))[:, None]
         blocked = torch.tensor([*(cell == "#" for cell in flat), True])  # walls, and what is off the board
-        self._next = torch.where(blocked[around], here, around)
-        self._reward = torch.tensor([{"G": goal, "O": hole}.get(cell, cost) for cell in flat])
-        self._over = torch.tensor([cell in "GO" for cell in flat])
+        self._next = Constant(torch.where(blocked[around], here, around))
+        self._reward = Constant(torch.tensor([{"G": goal, "O": hole}.get(cell, cost) for cell in flat]))
+        self._over = Constant(torch.tensor([cell in "GO" for cell in flat]))
 
     def reset(self, noise: Tensor) -> State:
         return torch.full((*noise.shape[:-1], 1), self.start, dtype=torch.int64, device=noise.device)
@@ -66,9 +67,9 @@ class GridWorld(FuncEnv):
 
     def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
         del noise
-        cell = self._next.to(state.device)[state[..., 0], action]
+        cell = self._next.on(state.device)[state[..., 0], action]
         after = cell.unsqueeze(-1)
-        return Step(after, self.observe(after), self._reward.to(cell.device)[cell], self._over.to(cell.device)[cell])
+        return Step(after, self.observe(after), self._reward.on(cell.device)[cell], self._over.on(cell.device)[cell])
 
 
 def cliff() -> GridWorld:

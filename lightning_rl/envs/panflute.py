@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from lightning_rl.core.constant import Constant
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.types import Array
 from lightning_rl.envs.func_env import FuncEnv, State, Step
@@ -33,22 +34,23 @@ class PanFlute(FuncEnv):
         self.obs_low, self.obs_high = (0.0,) * bits, (1.0,) * bits
         self.event = 1 / n**2
         first = [i * (i + 1) // 2 for i in range(n)]
-        self._last = torch.tensor([i * (i + 3) // 2 for i in range(n)])
-        self._ends = torch.zeros(bits, dtype=torch.bool).index_fill(0, self._last, True)
+        last = torch.tensor([i * (i + 3) // 2 for i in range(n)])
+        self._last = Constant(last)
+        self._ends = Constant(torch.zeros(bits, dtype=torch.bool).index_fill(0, last, True))
         # Where each bit comes from, in the old bits followed by one bit for each action.
         source = torch.arange(bits) - 1
         source[first] = bits + torch.arange(n)
-        self._source = source
+        self._source = Constant(source)
 
     def reset(self, noise: Tensor) -> State:
         return torch.zeros(*noise.shape[:-1], self.obs_size, device=noise.device)
 
     def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
         device = state.device
-        reward = state.index_select(-1, self._last.to(device)).amin(-1)
+        reward = state.index_select(-1, self._last.on(device)).amin(-1)
         blown = torch.nn.functional.one_hot(action, self.num_pipes).to(state.dtype)
-        shifted = torch.cat([state, blown], dim=-1).index_select(-1, self._source.to(device))
-        after = torch.where((noise < self.event) & self._ends.to(device), 1.0, shifted)
+        shifted = torch.cat([state, blown], dim=-1).index_select(-1, self._source.on(device))
+        after = torch.where((noise < self.event) & self._ends.on(device), 1.0, shifted)
         return Step(after, after, reward, torch.zeros_like(reward, dtype=torch.bool))
 
     def draw(self, obs: Tensor) -> Array:

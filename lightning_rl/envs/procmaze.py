@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from lightning_rl.core.constant import Constant
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.types import Array
 from lightning_rl.envs.func_env import FuncEnv, State, Step
@@ -39,8 +40,8 @@ class ProcMaze(FuncEnv):
         self.obs_low, self.obs_high = (0.0,) * (4 * cells), (1.0,) * (4 * cells)
         self.teleport = 0.1 / ((grid_size + 1) * math.ceil(grid_size / 2) - grid_size % 2)
         self.reset_noise_size, self.step_noise_size = 3 + 4 * cells, 1
-        self._moved = moved(grid_size)
-        self._neighbours = neighbours(grid_size, grid_size, STEPS)  # off the grid: a cell beyond the last, which is never opened
+        self._moved = Constant(moved(grid_size))
+        self._neighbours = Constant(neighbours(grid_size, grid_size, STEPS))  # off the grid: a cell that is never opened
 
     def reset(self, noise: Tensor) -> State:
         lead = noise.shape[:-1]
@@ -61,7 +62,7 @@ class ProcMaze(FuncEnv):
         those that are left uniform.
         """
         rows, cells = start.shape[0], self.grid_size**2
-        table = self._neighbours.to(start.device)
+        table = self._neighbours.on(start.device)
         count = torch.zeros(rows, cells + 1, dtype=torch.int64, device=start.device)
         count[:, cells] = _CLOSED
         one = torch.ones(rows, 4, dtype=torch.int64, device=start.device)
@@ -96,7 +97,7 @@ class ProcMaze(FuncEnv):
     def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
         position, goal = state[..., 0], state[..., 1]
         terminated = position == goal
-        target = self._moved.to(state.device)[position, action]
+        target = self._moved.on(state.device)[position, action]
         free = state.gather(-1, target.unsqueeze(-1) + 2).squeeze(-1) == 1
         position = torch.where(noise[..., 0] < self.teleport, goal, torch.where(free, target, position))
         after = torch.cat([position.unsqueeze(-1), state[..., 1:]], dim=-1)

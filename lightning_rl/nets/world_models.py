@@ -16,6 +16,7 @@ from pydantic import NonNegativeFloat, PositiveFloat
 from pydantic.dataclasses import dataclass
 from torch import Tensor
 
+from lightning_rl.core.constant import Constant
 from lightning_rl.core.schema import STRICT
 from lightning_rl.functional.world_model import (
     STD_FUNCTIONS,
@@ -160,7 +161,7 @@ class WorldModel(ABC):
     ):  # fmt: skip
         self.nets, self.feature_size = tuple(nets), feature_size
         self.noise_kind, self.noise_size, self.encode_noise_size = noise_kind, noise_size, encode_noise_size
-        self._one_hot = torch.eye(action_size)
+        self._one_hot = Constant(torch.eye(action_size))
 
     @property
     def size(self) -> int:
@@ -183,7 +184,7 @@ class WorldModel(ABC):
         """``[features, one-hot action]`` ``[N, B, X + A]``: what a step depends on. features ``[N, B, X]``, action ``[N, B]``."""
         if not features.is_floating_point():
             return torch.cat([features, self.feature_size + action.unsqueeze(-1)], dim=-1)
-        one_hot = torch.nn.functional.embedding(action, self._one_hot.to(features.device))
+        one_hot = torch.nn.functional.embedding(action, self._one_hot.on(features.device))
         return torch.cat([features, one_hot], dim=-1)
 
     @abstractmethod

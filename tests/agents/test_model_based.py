@@ -10,7 +10,6 @@ from lightning_rl.envs.buttongrid import ButtonGrid
 from lightning_rl.envs.panflute import PanFlute
 from lightning_rl.envs.procmaze import ProcMaze
 from lightning_rl.methods.model_based import StepTraining, play
-from lightning_rl.nets.world_models import RealSteps
 
 
 def make(kind, env, seeds, **changes):
@@ -169,21 +168,3 @@ def test_memory_of_a_hundred_thousand_steps_is_small():
     assert sum(data.nbytes for data in agent.source.memory.data.values()) == 100_000 * (2 * 64 + 2 + 4)
     perfect = make("environment", ProcMaze(4), [0], replay_size=100_000)
     assert sum(data.nbytes for data in perfect.source.memory.data.values()) == 100_000 * 2 * 18
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("env", [ProcMaze(2), ButtonGrid(2, 2), PanFlute(4)], ids=lambda env: type(env).__name__)
-def test_steps_and_updates_happen_where_the_agent_is(kind, env):
-    """On ``meta`` a tensor of the CPU among the others raises, and so does looking at a number, which a GPU would wait for."""
-    agent = make(kind, env, [0, 1]).to("meta")
-    for block in (agent.online, getattr(agent.source, "weights", agent.online)):
-        block.adam.param_groups[0]["params"] = [block.params]  # any other device keeps the parameter
-        block.adam._in_step = (block.adam.num_steps, True)
-    state = env.reset(torch.zeros(2, env.reset_noise_size, device="meta"))
-    obs = env.observe(state)
-    for step in range(agent.cfg.learning_starts + 2):
-        action = agent.act(obs, step)
-        after = env.step(state, action, torch.zeros(2, env.step_noise_size, device="meta"))
-        agent.source.remember(state, RealSteps(obs, action, after.reward, (~after.terminated).float(), after.obs))
-        agent.learn(step, agent.optimizers())
-    assert {losses.device.type for losses in agent.take_losses().values()} == {"meta"}
