@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -240,6 +241,12 @@ def read_proxy(path: Path, gamename: str | None = None) -> tuple[Proxy, Tensor, 
     if gamename is not None and not same_game(proxy.gamename, gamename):
         raise UserError(f"proxy '{path}' is of gamename '{proxy.gamename}', not of '{gamename}'; use a proxy of the same task")
     return proxy, params, dict(content["about"])
+
+
+def content_hash(proxy: Proxy, params: Tensor) -> str:
+    """Twelve hexadecimal digits that tell proxies apart: of what they are, not of a file's name or of how they were made."""
+    about = f"{proxy.kind} {sorted(dataclasses.asdict(proxy).items())}".encode()
+    return hashlib.sha256(about + params.detach().numpy().tobytes()).hexdigest()[:12]
 
 
 def shipped() -> list[str]:

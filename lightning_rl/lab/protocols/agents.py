@@ -18,7 +18,7 @@ from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import derive_seed, generator
 from lightning_rl.envs.proxies import Proxy
-from lightning_rl.lab.protocols.models import Model, best_of_each, find_models
+from lightning_rl.lab.protocols.models import PROXY_KEY, Model, best_of_each, find_models
 from lightning_rl.lab.protocols.results import open_results, print_summary
 from lightning_rl.methods.inner_loop import InnerLoop, Trained
 from lightning_rl.methods.proxy_search import agent_configs
@@ -26,7 +26,7 @@ from lightning_rl.methods.proxy_search import agent_configs
 STACK = 64
 """Agents that train together at most: after each stack its rows are written."""
 
-AGENT_KEY = ("trained_on", "proxy", "agent", "protocol", "number")
+AGENT_KEY = ("trained_on", "proxy", "proxy_hash", "agent", "protocol", "seed", "number")
 """The columns that say which agent a row is about."""
 
 
@@ -137,7 +137,7 @@ def write_agents(
     with open_results(Path(given.out), columns, AGENT_KEY, given.force) as results:
         with counting(len(jobs) * len(kinds), "agents") as advance:
             for kind in kinds:
-                common = {"agent": kind.name, "protocol": kind.protocol(*words)}
+                common = {"agent": kind.name, "protocol": kind.protocol(*words), "seed": given.seed}
                 left = [job for job in jobs if not results.has(**job.about(), **common)]
                 advance(len(jobs) - len(left), kind.name)
                 for stack, values in train(kind, left):
@@ -147,15 +147,16 @@ def write_agents(
 
 
 def write_proxies(
-    given: argparse.Namespace, columns: Sequence[str], key: Sequence[str], models: Sequence[Model], kind: AgentKind,
-    words: Sequence[str], rows_of: Callable[[Model], Sequence[Mapping[str, Any]]],
+    given: argparse.Namespace, columns: Sequence[str], models: Sequence[Model], kind: AgentKind, words: Sequence[str],
+    rows_of: Callable[[Model], Sequence[Mapping[str, Any]]],
 ) -> list[dict[str, str]]:  # fmt: skip
     """Fills OUT.csv with the rows of each proxy, made with ``--count`` agents of one kind; all rows."""
-    with open_results(Path(given.out), columns, key, given.force) as results, counting(len(models), "proxies") as advance:
+    with open_results(Path(given.out), columns, PROXY_KEY, given.force) as results, counting(len(models), "proxies") as advance:
         for model in models:
-            about = {**model.about(), "agent": kind.name, "protocol": kind.protocol(*words)}
+            about = {**model.about(), "agent": kind.name, "protocol": kind.protocol(*words), "seed": given.seed}
+            about["agents"] = given.count
             if not results.has(**about):
-                results.add([{**about, "agents": given.count, **row} for row in rows_of(model)])
+                results.add([{**about, **row} for row in rows_of(model)])
             advance(1, model.name)
         return results.rows
 

@@ -14,12 +14,11 @@ from lightning_rl.envs.grids import GRID_WORLDS, MOVES, GridWorld
 from lightning_rl.envs.proxies import RewardProxy
 from lightning_rl.envs.reward_network import RewardEnv
 from lightning_rl.lab.protocols.agents import AgentKind, asked_kinds, asked_models, jobs_on, train_stacks, write_proxies
-from lightning_rl.lab.protocols.models import Model, real_task
+from lightning_rl.lab.protocols.models import PROXY_KEY, Model, real_task
 from lightning_rl.lab.protocols.recording import joined, played
 from lightning_rl.lab.protocols.transfer import training
 
-KEY = ("trained_on", "proxy", "agent", "protocol")
-COLUMNS = ("gamename", *KEY, "agents", "quantity", "row", "column", "cell", "action", "value")
+COLUMNS = ("gamename", *PROXY_KEY, "quantity", "row", "column", "cell", "action", "value")
 
 
 def rewards(model: Model, world: GridWorld, gamma: float) -> Tensor:
@@ -66,6 +65,6 @@ def run(given: argparse.Namespace) -> None:
     models += [real_task(gamename)] if given.real else []
     world = GRID_WORLDS[gamename]()
     rows = write_proxies(
-        given, COLUMNS, KEY, models, kind, (), lambda model: grid_rows(model, world, kind, given.count, given.seed)
+        given, COLUMNS, models, kind, (), lambda model: grid_rows(model, world, kind, given.count, given.seed)
     )
     print(f"{len({(row['trained_on'], row['proxy']) for row in rows})} proxies in {given.out}")

@@ -11,12 +11,15 @@ import torch
 from torch import Tensor
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.envs.proxies import Proxy, RewardProxy, proxy_path, read_proxy, shipped
+from lightning_rl.envs.proxies import Proxy, RewardProxy, content_hash, proxy_path, read_proxy, shipped
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.scalars import attempt
 
 REAL = "real"
 """``trained_on`` of agents that train on the real task with its own reward."""
+
+PROXY_KEY = ("trained_on", "proxy", "proxy_hash", "agent", "protocol", "agents", "seed")
+"""The columns that say what was done with which proxy: its name alone may stand for another one later."""
 
 
 class Model(NamedTuple):
@@ -30,7 +33,8 @@ class Model(NamedTuple):
 
     def about(self) -> dict[str, str]:
         """What a row says of the proxy."""
-        return {"gamename": self.proxy.gamename, "trained_on": self.trained_on, "proxy": self.name}
+        about = {"gamename": self.proxy.gamename, "trained_on": self.trained_on, "proxy": self.name}
+        return {**about, "proxy_hash": content_hash(self.proxy, self.params)}
 
 
 def kind_of(proxy: Proxy, about: Mapping[str, Any]) -> str:

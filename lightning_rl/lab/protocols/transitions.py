@@ -20,12 +20,11 @@ from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.lab.protocols.agents import AgentKind, asked_kinds, asked_models, jobs_on, train_stacks, write_proxies
-from lightning_rl.lab.protocols.models import Model
+from lightning_rl.lab.protocols.models import PROXY_KEY, Model
 from lightning_rl.lab.protocols.recording import RecordedProxy, Transitions, joined, played
 from lightning_rl.lab.protocols.transfer import rule_text, training
 
-KEY = ("proxy", "agent", "protocol")
-COLUMNS = ("gamename", "trained_on", *KEY, "agents", "sample", "component", "low", "width", "count")
+COLUMNS = ("gamename", *PROXY_KEY, "sample", "component", "low", "width", "count")
 SAMPLES = ("synthetic, in training", "real, in tests", "synthetic, asked what was tested")
 MOST_BINS = 5000
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -105,5 +104,6 @@ def run(given: argparse.Namespace) -> None:
         samples = sample_transitions(model, kind, given.count, given.tests, given.steps, given.seed)
         return histogram_rows(spec, samples, given.bin)
 
-    rows = write_proxies(given, COLUMNS, KEY, models, kind, rule_text(given.tests, given.steps), rows_of)
+    words = (*rule_text(given.tests, given.steps), f"bins of {given.bin:g}")
+    rows = write_proxies(given, COLUMNS, models, kind, words, rows_of)
     print(f"{len(rows)} bins in {given.out}")

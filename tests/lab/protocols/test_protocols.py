@@ -59,6 +59,12 @@ def test_transfer_goes_on_where_it_stopped(tmp_path, capsys):
     assert sorted(keys) == sorted((r["proxy"], r["number"]) for r in rows)
     assert transfer(out, *paths, "--count", "3") == 0
     assert len(table(out)) == 7
+    write(tmp_path / "p0.pt", se(horizon=6))  # another proxy of the same name
+    assert transfer(out, paths[0], "--count", "1") == 0
+    assert transfer(out, paths[1], "--count", "1", "--seed", "1") == 0
+    assert transfer(out, paths[1], "--count", "1", "--seed", "1") == 0
+    assert [(r["proxy"], r["seed"], r["number"]) for r in table(out)[7:]] == [("p0", "0", "0"), ("p1", "1", "0")]
+    assert len({r["proxy_hash"] for r in table(out) if r["proxy"] == "p0"}) == 2
     assert "DDQN | varied, 12 steps, 2 tests, hidden=[8], batch_size=8 | SE, fixed: return_mean" in capsys.readouterr().out
 
 
