@@ -291,7 +291,7 @@ def batch_weights(sizes: Sequence[int]) -> Tensor:
 def descend(loss: Tensor, adam: MemberAdam, active: Tensor | None) -> None:
     """One step of the active members down their own losses ``[N]``."""
     (adam.params.grad,) = torch.autograd.grad(loss.sum(), adam.params)
-    adam.advance(active)
+    adam.step(active=active)
 
 
 def frozen(params: Tensor) -> nn.Parameter:

@@ -61,7 +61,7 @@ class Clones(Actors):
         if self.params.grad is None:
             self.params.grad = torch.empty_like(self.params)
         pullback(score.view_as(output) / -obs.shape[1], self.params.grad)
-        self.adam.advance()
+        self.adam.step()
         return -log_prob.view(obs.shape[:2]).mean(1)
 
     @torch.no_grad()

@@ -116,7 +116,7 @@ class DDQN(OffPolicyAgent):
                            self.params.grad[rows])
             for rows in self._blocks()
         ]  # fmt: skip
-        self.adam.advance(active)
+        self.adam.step(active=active)
         track(self.target, self.params.data, self.cfg.tau, active)
         return torch.cat(losses)
 

@@ -137,7 +137,7 @@ class TrainedBlock(MemberModule):
     def __init__(self, net: MemberMLP | WorldModel, generators: Sequence[torch.Generator], rate: float, cfg: ModelBasedConfig):
         super().__init__()
         self.params = nn.Parameter(net.init(generators))
-        self._layers: Callable[[Tensor], Any] = net.kept_layers if isinstance(net, MemberMLP) else net.layers
+        self.net = net
         self.adam = MemberAdam(self.params, rate, (cfg.betas[0], cfg.betas[1]), cfg.adam_eps, cfg.weight_decay)
 
     def optimizers(self) -> list[Any]:
@@ -146,14 +146,14 @@ class TrainedBlock(MemberModule):
     @property
     def layers(self) -> Any:
         """The layers of the parameters."""
-        return self._layers(self.params)
+        return self.net.kept_layers(self.params)
 
     @property
     def gradient(self) -> Any:
         """The layers of the gradient."""
         if self.params.grad is None:
             self.params.grad = torch.zeros_like(self.params)
-        return self._layers(self.params.grad)
+        return self.net.kept_layers(self.params.grad)
 
 
 class Replay(MemberModule):

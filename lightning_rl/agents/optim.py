@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from lightning_rl.core.adam import LeanStep
+
 LearningRate = float | Sequence[float] | Tensor
 """One for all members, or one for each ``[N]``."""
 
@@ -17,7 +19,7 @@ def learners_only(x: Tensor, active: Tensor) -> Tensor:
     return x.masked_fill(~active.unsqueeze(1), 0)
 
 
-class MemberAdam(torch.optim.Optimizer):
+class MemberAdam(LeanStep):
     """Adam (Kingma & Ba 2015, algorithm 1) over a block ``[N, D]``: one elementwise step is ``N`` independent Adams.
 
     State of the parameter: ``step`` ``[N]`` int64, as each member counts its own steps, ``exp_avg`` and ``exp_avg_sq``
@@ -80,28 +82,23 @@ class MemberAdam(torch.optim.Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        self.advance(active)
-        return loss
-
-    @torch.no_grad()
-    def advance(self, active: Tensor | None = None) -> None:
-        """``step`` without the hooks that torch puts around it, which take as long as the arithmetic of one small member."""
         if active is not None and bool(active.all()):
             active = None
-        if active is None and self._equal_counts() and isinstance(self.param_groups[0]["lr"], float):
-            self._step_together()
+        group, state = self.param_groups[0], self.moments
+        if active is None and self._equal(state["step"]) and isinstance(group["lr"], float):
+            self._step_together(group, state)
         else:
-            self._step_apart(active)
+            self._step_apart(group, state, active)
+        return loss
 
-    def _equal_counts(self) -> bool:
+    def _equal(self, count: Tensor) -> bool:
         """Whether all members have taken equally many steps; looked at again only when it may have changed."""
-        count = self.num_steps
         if self._in_step[0] is not count:
             self._in_step = count, bool((count == count[:1]).all())
         return self._in_step[1]
 
-    def _step_apart(self, active: Tensor | None) -> None:
-        group, params, state = self.param_groups[0], self.params, self.moments
+    def _step_apart(self, group: dict[str, Any], state: dict[str, Tensor], active: Tensor | None) -> None:
+        params = self.params
         grad = _gradient(params)
         if active is None:
             active = torch.ones_like(state["step"], dtype=torch.bool)
@@ -121,8 +118,8 @@ class MemberAdam(torch.optim.Optimizer):
         square = state["exp_avg_sq"].mul_((1 - (1 - beta2) * on).to(kind)).addcmul_(grad * ((1 - beta2) * on).to(kind), grad)
         params.addcdiv_(state["exp_avg"] * -step_size.to(kind), (square.sqrt() / scale.to(kind)).add_(group["eps"]))
 
-    def _step_together(self) -> None:
-        group, params, state = self.param_groups[0], self.params, self.moments
+    def _step_together(self, group: dict[str, Any], state: dict[str, Tensor]) -> None:
+        params = self.params
         grad = _clipped(_gradient(params), group["max_grad_norm"])
         count = state["step"].add_(1)
         # What torch.optim.AdamW(fused=True) calls, without its bookkeeping, which takes three times as long.

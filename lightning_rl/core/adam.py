@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import nn
+from torch.optim import optimizer as torch_optimizer
 
 
-class Adam(torch.optim.Adam):
+class LeanStep(torch.optim.Optimizer):
+    """An optimizer that looks for hooks around its ``step`` before it prepares to call them.
+
+    The preparations of torch take as long as the arithmetic of a small network.
+    """
+
+    @staticmethod
+    def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
+        """What torch wraps ``step`` by, for hooks and its profiler; used where there are any."""
+        hooked = torch.optim.Optimizer.profile_hook_step(func)
+
+        @functools.wraps(func)
+        def step(self: LeanStep, *args: Any, **kwargs: Any) -> Any:
+            observed = (
+                self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks or torch.autograd.profiler._is_profiler_enabled
+                or torch_optimizer._global_optimizer_pre_hooks or torch_optimizer._global_optimizer_post_hooks
+            )  # fmt: skip
+            return (hooked if observed else func)(self, *args, **kwargs)
+
+        return step
+
+
+class Adam(LeanStep, torch.optim.Adam):
     """``torch.optim.Adam(params, lr, fused=True)``, bit for bit, in half of the time where networks are small.
 
     The rest is bookkeeping for what is not used here: several devices, kinds of numbers, and variants of Adam.

@@ -213,7 +213,7 @@ class WorldPolicy(Actor):
         """Features ``[B, X]`` for obs ``[B, O]`` and noise ``[B, Z]``, where zeros ask for the mode."""
         if self.model is None:
             return obs
-        layers, x = self.model.layers(self.world), obs.unsqueeze(0)
+        layers, x = self.model.kept_layers(self.world), obs.unsqueeze(0)
         mode = self.model.encode(layers, x, None).squeeze(0)
         if not code.any():
             return mode

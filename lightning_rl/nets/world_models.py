@@ -29,7 +29,7 @@ from lightning_rl.functional.world_model import (
     reward_loss,
     softmax_pullback,
 )
-from lightning_rl.nets.members import ActivationName, Layers, MemberMLP
+from lightning_rl.nets.members import ActivationName, Architecture, Layers, MemberMLP
 
 NoiseKind = Literal["uniform", "normal"]
 
@@ -143,7 +143,7 @@ class GaussianLatent:
 Latent = CategoricalLatent | GaussianLatent
 
 
-class WorldModel(ABC):
+class WorldModel(Architecture, ABC):
     """A model of an environment whose observations are bits.
 
     nets: its networks, in the order of their columns of the parameter block. feature_size: ``X``. noise_kind: of all noise that
@@ -173,9 +173,9 @@ class WorldModel(ABC):
         return torch.cat([net.init(generators) for net in self.nets], dim=1)
 
     def layers(self, params: Tensor) -> list[Layers]:
-        """The layers of each network in ``params`` ``[N, D]``, as views without a gradient."""
+        """The layers of each network in ``params`` ``[N, D]``, as views."""
         pieces = params.split([net.size for net in self.nets], dim=1)
-        return [net.kept_layers(piece) for net, piece in zip(self.nets, pieces, strict=True)]
+        return [net.layers(piece) for net, piece in zip(self.nets, pieces, strict=True)]
 
     def _run(self, number: int, layers: Sequence[Layers], x: Tensor) -> Tensor:
         return self.nets[number].forward(layers[number], x)[0]

@@ -3,9 +3,11 @@ from copy import deepcopy
 import pytest
 import torch
 from torch import nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from lightning_rl.agents.base import track
 from lightning_rl.agents.optim import MemberAdam
+from lightning_rl.core.adam import Adam
 
 N, D = 5, 40
 
@@ -127,3 +129,29 @@ def test_what_does_not_fit_is_refused():
         MemberAdam(nn.Parameter(torch.zeros(N, D)), [0.1])
     with pytest.raises(ValueError, match="without a gradient"):
         MemberAdam(nn.Parameter(torch.zeros(N, D)), 0.1).step()
+
+
+@pytest.mark.parametrize("make", [lambda params: Adam([params], 0.1), lambda params: MemberAdam(params, 0.1)])
+def test_hooks_around_a_step_are_called_whenever_there_are_some(make):
+    params, seen = nn.Parameter(torch.zeros(2, 3)), []
+    params.grad = torch.ones(2, 3)
+    adam = make(params)
+    adam.step()
+    adam.register_step_pre_hook(lambda *_: seen.append(params[0, 0].item()))
+    adam.register_step_post_hook(lambda *_: seen.append(params[0, 0].item()))
+    adam.step()
+    assert seen == pytest.approx([-0.1, -0.2])
+    everywhere = register_optimizer_step_post_hook(lambda *_: seen.append("everywhere"))
+    adam.step()
+    everywhere.remove()
+    adam.step()
+    assert seen.count("everywhere") == 1
+    assert len(seen) == 7
+
+
+def test_a_profiler_sees_a_step_by_its_name():
+    params = nn.Parameter(torch.zeros(2, 3))
+    params.grad = torch.ones(2, 3)
+    with torch.profiler.profile() as profile:
+        MemberAdam(params, 0.1).step()
+    assert "Optimizer.step#MemberAdam.step" in {event.key for event in profile.key_averages()}
