@@ -18,12 +18,11 @@ import torch
 
 from lightning_rl.agents.base import Agent
 from lightning_rl.agents.registry import AGENTS
-from lightning_rl.agents.training import MemberTraining, evaluate_agents, mean_test_return
+from lightning_rl.agents.training import MemberTraining, evaluate_agents, mean_test_return, solved
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.adapters import FUNC_ENVS
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.functional.value_learning import solved
 
 
 def make(name: str, gamename: str, seeds: list[int]) -> tuple[Agent, Any]:

@@ -117,8 +117,6 @@ _FUNCTIONAL = [
     ),
     _area(
         "functional/value_learning.py", "functional/test_value_learning.py",
-        ("return gamma * (", "return ("),
-        ("if continuation is None else continuation)", "if continuation is None else 1.0)"),
         ("reward + discount * next_q.amax(-1)", "reward + discount * next_q.mean(-1)"),
         ("next_q.max(-1).indices", "next_q_target.max(-1).indices"),
         ("value + advantage - advantage.mean(", "value + advantage - 0 * advantage.mean("),
@@ -137,8 +135,13 @@ _FUNCTIONAL = [
         ("reward + learned if form.additive else learned", "learned"),
     ),
     _area(
-        "functional/value_learning.py", "functional/test_value_learning.py",
-        (">= threshold) & (count >= window)", ">= threshold) & (count >= window - 1)"),
+        "envs/batch.py", "envs/test_batch.py",
+        ("return gamma * (", "return ("),
+        ("if self.continuation is None else self.continuation)", "if self.continuation is None else 1.0)"),
+    ),
+    _area(
+        "agents/training.py", "agents/test_end_of_training.py",
+        ("window if least is None else least", "window - 1 if least is None else least"),
         ("(count > learning_starts + window)", "(count >= learning_starts + window)"),
         ("(now - before).abs() / (before.abs() + 1e-9)", "(now - before) / (before.abs() + 1e-9)"),
         ("(column < end.unsqueeze(1))", "(column <= end.unsqueeze(1))"),
@@ -695,8 +698,8 @@ _AGENTS = [
     ),
     _area("functional/value_learning.py", "agents/test_reference_model_based.py", ("gumbel, alpha=temperature", "gumbel, alpha=1")),
     _area(
-        "functional/value_learning.py", "functional/test_value_learning.py agents/test_chain.py::test_q_learning_finds_the_values_of_the_best_policy_while_it_explores",
-        ("gamma * ((~terminated).float()", "gamma * (torch.ones_like(terminated).float()"),
+        "envs/batch.py", "envs/test_batch.py agents/test_chain.py::test_q_learning_finds_the_values_of_the_best_policy_while_it_explores",
+        ("gamma * ((~self.terminated).float()", "gamma * (torch.ones_like(self.terminated).float()"),
     ),
     _area(
         "functional/value_learning.py", "agents/test_reference_values.py",
@@ -718,10 +721,10 @@ _AGENTS = [
         ("threshold, right=True)", "threshold, right=False)"),
         ("return 2 * half, half * (1 - half)", "return 2 * half, 2 * half * (1 - half)"),
     ),
-    _area("functional/value_learning.py", "agents/test_end_of_training.py", ("& (count >= window)", "& (count > window)")),
-    _area("functional/value_learning.py", "agents/test_end_of_training.py", (">= threshold", "> threshold")),
+    _area("agents/training.py", "agents/test_end_of_training.py", ("count >= (window if", "count > (window if")),
+    _area("agents/training.py", "agents/test_end_of_training.py", (">= threshold", "> threshold")),
     _area(
-        "functional/value_learning.py", "functional/test_value_learning.py agents/test_end_of_training.py",
+        "agents/training.py", "agents/test_end_of_training.py",
         ("(before.abs() + 1e-9)", "(now.abs() + 1e-9)"),
         ("window_mean(returns, (middle - window).clamp(min=0), middle)", "window_mean(returns, 0 * middle, middle)"),
     ),
@@ -786,7 +789,6 @@ _AGENTS = [
         ("if cfg.shared_agents else len(items)", "if cfg.shared_agents else len(items) - cfg.center_agents"),
     ),
     _area("functional/compat.py", "nets/test_values.py", ("(-2, -1) if advantage.ndim > 1 else -1", "-1")),
-    _area("functional/compat.py", "functional/test_value_learning.py", (">= threshold", "> threshold")),
     _area(
         "methods/agents.py", "functional/test_distributions.py",
         ("output.tanh() if", "output if"),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import torch
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
@@ -69,17 +69,6 @@ class NetConfig:
     icm_eta: NonNegativeFloat
     icm_hidden_size: Width
     icm_feature_size: Width
-
-
-class Sizes(Protocol):
-    """What an agent asks of a task; an ``EnvSpec`` has it. action_size: number of actions, or of their dimensions."""
-
-    @property
-    def obs_size(self) -> int: ...
-    @property
-    def action_size(self) -> int: ...
-    @property
-    def continuous(self) -> bool: ...
 
 
 class Transition(NamedTuple):
@@ -196,9 +185,9 @@ class Actors(SeededMembers, ABC):
 class Agent(Actors, ABC):
     """``N`` learners trained in lock-step.
 
-    A registered agent is made as ``Agent(config, sizes, seeds, variation)``. All randomness of member ``n`` is a function of
-    ``seeds[n]`` and the step, so its company changes nothing. ``step`` counts the lock-step decisions of a training run from 0;
-    ``active`` ``[N]`` bool says who learns, None: all.
+    A registered agent is made as ``Agent(config, spec, seeds, variation)`` for the environment of ``spec``. All randomness of
+    member ``n`` is a function of ``seeds[n]`` and the step, so its company changes nothing. ``step`` counts the lock-step
+    decisions of a training run from 0; ``active`` ``[N]`` bool says who learns, None: all.
     """
 
     actions: ClassVar[Literal["discrete", "continuous", "any"]] = "any"
@@ -248,7 +237,7 @@ class Agent(Actors, ABC):
 
 @dataclass(frozen=True)
 class RegisteredAgent:
-    """config: the schema of its YAML. build: makes it from (config, sizes, seeds, variation)."""
+    """config: the schema of its YAML. build: makes it from (config, spec, seeds, variation)."""
 
     config: type[AgentConfig]
     build: Callable[..., Agent]
@@ -264,7 +253,7 @@ AgentClass = TypeVar("AgentClass", bound=type[Agent])
 def implements(name: str, config: type[AgentConfig], **settings: Any) -> Callable[[AgentClass], AgentClass]:
     """Puts a class of agents into the table.
 
-    config: the schema of its values. settings: what the constructor takes beside (config, sizes, seeds, variation).
+    config: the schema of its values. settings: what the constructor takes beside (config, spec, seeds, variation).
     """
 
     def register(agent: AgentClass) -> AgentClass:

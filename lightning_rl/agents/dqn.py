@@ -17,12 +17,13 @@ from pydantic import model_validator
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import EpsilonGreedyConfig, Sizes, Transition, frozen, implements, track, varied
+from lightning_rl.agents.base import EpsilonGreedyConfig, Transition, frozen, implements, track, varied
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig, anything_follows
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Width
+from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.compat import dueling_q_over_batch
 from lightning_rl.functional.value_learning import double_q_target, dueling_q, epsilon_after, epsilon_greedy
 from lightning_rl.nets.members import MemberMLP
@@ -44,9 +45,9 @@ class DDQNConfig(EpsilonGreedyConfig, OffPolicyConfig):
             raise ValueError(f"kernels numba: needs curiosity none and activation {', '.join(_COMPILED)}; use kernels=torch")
         return self
 
-    def net(self, sizes: Sizes, hidden: tuple[int, ...]) -> MemberNet:
+    def net(self, spec: EnvSpec, hidden: tuple[int, ...]) -> MemberNet:
         """The architecture of the Q values."""
-        return MemberMLP(sizes.obs_size, hidden, sizes.action_size, self.activation)
+        return MemberMLP(spec.obs_size, hidden, spec.action_size, self.activation)
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -56,9 +57,9 @@ class DuelingDDQNConfig(DDQNConfig):
     feature_size: Width
     kernels: Literal["torch"]
 
-    def net(self, sizes: Sizes, hidden: tuple[int, ...]) -> MemberNet:
+    def net(self, spec: EnvSpec, hidden: tuple[int, ...]) -> MemberNet:
         combine = dueling_q_over_batch if self.faithful else dueling_q
-        return DuelingNet(sizes.obs_size, hidden, sizes.action_size, self.feature_size, self.activation, combine)
+        return DuelingNet(spec.obs_size, hidden, spec.action_size, self.feature_size, self.activation, combine)
 
 
 @functools.cache
@@ -77,10 +78,10 @@ class DDQN(OffPolicyAgent):
 
     actions = "discrete"
 
-    def __init__(self, cfg: DDQNConfig, sizes: Sizes, seeds: Sequence[int], variation: Variation | None = None):
-        super().__init__(cfg, sizes, seeds, variation, vectors=False)
+    def __init__(self, cfg: DDQNConfig, spec: EnvSpec, seeds: Sequence[int], variation: Variation | None = None):
+        super().__init__(cfg, spec, seeds, variation, vectors=False)
         learning_rate, hidden, widths = varied(cfg, variation)
-        self.net = cfg.net(sizes, hidden)
+        self.net = cfg.net(spec, hidden)
         self.params = nn.Parameter(self.net.init(self.generators("initialisation"), widths))
         self.target = frozen(self.params)
         self.adam = MemberAdam(self.params, learning_rate)

@@ -13,8 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import MemberModule, NetConfig, Sizes, Transition, descend
+from lightning_rl.agents.base import MemberModule, NetConfig, Transition, descend
 from lightning_rl.agents.optim import MemberAdam
+from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.curiosity import forward_error, inverse_loss
 from lightning_rl.nets.members import MemberMLP
 
@@ -27,11 +28,11 @@ class ICM(MemberModule):
     vectors: actions are vectors, not indices.
     """
 
-    def __init__(self, cfg: NetConfig, sizes: Sizes, vectors: bool, generators: Sequence[torch.Generator]):
+    def __init__(self, cfg: NetConfig, spec: EnvSpec, vectors: bool, generators: Sequence[torch.Generator]):
         super().__init__()
-        self.cfg, self.action_size, self.vectors = cfg, sizes.action_size, vectors
-        width, features, action_size = cfg.icm_hidden_size, cfg.icm_feature_size, sizes.action_size
-        self._encoder = MemberMLP(sizes.obs_size, (width, width), features, "leakyrelu")
+        self.cfg, self.action_size, self.vectors = cfg, spec.action_size, vectors
+        width, features, action_size = cfg.icm_hidden_size, cfg.icm_feature_size, spec.action_size
+        self._encoder = MemberMLP(spec.obs_size, (width, width), features, "leakyrelu")
         self._inverse = MemberMLP(2 * features, (width, width), action_size, "relu")
         self._enter = MemberMLP(features + action_size, (width, width), width, "leakyrelu")
         # A residual block: Linear and leaky ReLU on [x, a], Linear on [that, a], added to x.

@@ -18,7 +18,7 @@ from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import Agent, AgentConfig, NetConfig, Sizes, Transition, descend, implements, varied
+from lightning_rl.agents.base import Agent, AgentConfig, NetConfig, Transition, descend, implements, varied
 from lightning_rl.agents.icm import ICM
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.variation import Variation
@@ -34,10 +34,6 @@ class FreeGaussian(Gaussian):
     """The same without bounds on the standard deviation, for policies that learn it as a parameter, not as a network's output."""
 
     LOG_STD_RANGE = (-math.inf, math.inf)
-
-    @staticmethod
-    def max_entropy(action_size: int) -> float:
-        return math.inf
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -87,14 +83,14 @@ class PPO(Agent):
     discount: Tensor
     over: Tensor
 
-    def __init__(self, cfg: PPOConfig, sizes: Sizes, seeds: Sequence[int], variation: Variation | None = None):
+    def __init__(self, cfg: PPOConfig, spec: EnvSpec, seeds: Sequence[int], variation: Variation | None = None):
         if cfg.batch_size is not None and cfg.rollout_steps % cfg.batch_size:
             raise UserError(
                 f"batch_size {cfg.batch_size} does not divide rollout_steps {cfg.rollout_steps}; choose one that does"
             )
         super().__init__(seeds)
         learning_rate, hidden, widths = varied(cfg, variation)
-        obs, size, continuous = sizes.obs_size, sizes.action_size, sizes.continuous
+        obs, size, continuous = spec.obs_size, spec.action_size, spec.continuous
         self.cfg, self.continuous = cfg, continuous
         self.distribution_class = FreeGaussian if continuous else Categorical
         self.actor = MemberMLP(obs, hidden, size, cfg.activation)
@@ -114,7 +110,7 @@ class PPO(Agent):
         self.register_buffer("over", torch.zeros(count, steps, dtype=torch.bool))
         self._explore = self.noise("explore", (size,), "normal" if continuous else "gumbel")
         self._shuffle = self.noise("shuffle", (steps,), "uniform")
-        self.curiosity = ICM(cfg, sizes, continuous, self.generators("curiosity")) if cfg.curiosity == "icm" else None
+        self.curiosity = ICM(cfg, spec, continuous, self.generators("curiosity")) if cfg.curiosity == "icm" else None
 
     def optimizers(self) -> list[Any]:
         return [self.adam, *super().optimizers()]

@@ -11,7 +11,7 @@ from pydantic import PositiveInt
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor
 
-from lightning_rl.agents.base import Agent, AgentConfig, NetConfig, Sizes, Transition, batch_weights
+from lightning_rl.agents.base import Agent, AgentConfig, NetConfig, Transition, batch_weights
 from lightning_rl.agents.icm import ICM
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.contents import Also, TensorOf
@@ -169,15 +169,15 @@ class OffPolicyAgent(Agent):
     weight: Tensor
 
     def __init__(
-        self, cfg: OffPolicyConfig, sizes: Sizes, seeds: Sequence[int], variation: Variation | None, vectors: bool
+        self, cfg: OffPolicyConfig, spec: EnvSpec, seeds: Sequence[int], variation: Variation | None, vectors: bool
     ):  # fmt: skip
         super().__init__(seeds)
         self.cfg, count = cfg, len(self.seeds)
         self.batch_sizes = list(variation.batch_sizes) if variation else [cfg.batch_size] * count
         self.register_buffer("weight", batch_weights(self.batch_sizes), persistent=False)
-        self.replay = MemberReplay(count, cfg.replay_size, sizes.obs_size, sizes.action_size if vectors else 0)
+        self.replay = MemberReplay(count, cfg.replay_size, spec.obs_size, spec.action_size if vectors else 0)
         self._draw = self.noise("replay", (max(self.batch_sizes),), "uniform64", self.batch_sizes)
-        self.curiosity = ICM(cfg, sizes, vectors, self.generators("curiosity")) if cfg.curiosity == "icm" else None
+        self.curiosity = ICM(cfg, spec, vectors, self.generators("curiosity")) if cfg.curiosity == "icm" else None
 
     def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor | None) -> None:
         self.replay.store(transition)

@@ -10,7 +10,7 @@ from pydantic import PositiveFloat
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import Agent, EpsilonGreedyConfig, Sizes, Transition, implements
+from lightning_rl.agents.base import Agent, EpsilonGreedyConfig, Transition, implements
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.schema import STRICT
 from lightning_rl.envs.spec import EnvSpec
@@ -40,13 +40,13 @@ class Tabular(Agent):
     _epsilon: Tensor
 
     def __init__(
-        self, cfg: TabularConfig, sizes: Sizes, seeds: Sequence[int], variation: Variation | None = None, *, sarsa: bool
+        self, cfg: TabularConfig, spec: EnvSpec, seeds: Sequence[int], variation: Variation | None = None, *, sarsa: bool
     ):  # fmt: skip
         if variation is not None:
             raise ValueError("tables have but a learning rate: nothing of them varies")
         super().__init__(seeds)
         self.cfg, self.sarsa, members = cfg, sarsa, len(self.seeds)
-        table = torch.zeros(members, sizes.obs_size, sizes.action_size)
+        table = torch.zeros(members, spec.obs_size, spec.action_size)
         self.table = nn.Parameter(table, requires_grad=False)
         self.register_buffer("count", torch.zeros_like(table))
         self.register_buffer("updates", torch.zeros(members, dtype=torch.int64))

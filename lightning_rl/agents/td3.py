@@ -15,11 +15,12 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import Sizes, Transition, descend, frozen, implements, track, varied
+from lightning_rl.agents.base import Transition, descend, frozen, implements, track, varied
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig, anything_follows
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.schema import STRICT
+from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.value_learning import (
     annealed,
     gumbel_softmax,
@@ -61,10 +62,10 @@ class TD3(OffPolicyAgent):
 
     actions: ClassVar[Literal["discrete", "continuous", "any"]] = "continuous"
 
-    def __init__(self, cfg: TD3Config, sizes: Sizes, seeds: Sequence[int], variation: Variation | None = None):
-        super().__init__(cfg, sizes, seeds, variation, vectors=True)
+    def __init__(self, cfg: TD3Config, spec: EnvSpec, seeds: Sequence[int], variation: Variation | None = None):
+        super().__init__(cfg, spec, seeds, variation, vectors=True)
         learning_rate, hidden, widths = varied(cfg, variation)
-        obs, size = sizes.obs_size, sizes.action_size
+        obs, size = spec.obs_size, spec.action_size
         norm = isinstance(cfg, TD3DiscreteConfig) and cfg.layer_norm
         self.actor = MemberMLP(obs, hidden, size, cfg.activation, norm)
         self.critic = TwinCritic(MemberMLP(obs + size, hidden, 1, cfg.activation, norm))
@@ -154,9 +155,9 @@ class DiscreteTD3(TD3):
 
     actions = "discrete"
 
-    def __init__(self, cfg: TD3DiscreteConfig, sizes: Sizes, seeds: Sequence[int], variation: Variation | None = None):
-        super().__init__(cfg, sizes, seeds, variation)
-        size, batch, lengths = sizes.action_size, max(self.batch_sizes), self.batch_sizes
+    def __init__(self, cfg: TD3DiscreteConfig, spec: EnvSpec, seeds: Sequence[int], variation: Variation | None = None):
+        super().__init__(cfg, spec, seeds, variation)
+        size, batch, lengths = spec.action_size, max(self.batch_sizes), self.batch_sizes
         self._gumbel = {
             "act": self.noise("gumbel act", (size,), "gumbel"),
             "target": self.noise("gumbel target", (batch, size), "gumbel", lengths),

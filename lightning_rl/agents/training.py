@@ -14,11 +14,38 @@ from lightning_rl.agents.base import Actors, Agent, AgentConfig, Transition
 from lightning_rl.core.contents import Also, Count, OneOf, TensorOf, rows_like
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.batch import EnvBatch
-from lightning_rl.functional.compat import solved_early
-from lightning_rl.functional.value_learning import discount_after, plateaued, solved
 
 StopRule = Callable[[Tensor, Tensor], Tensor]
-"""(returns ``[N, E]``, how many are there ``[N]``) -> whose training ends, ``[N]`` bool. See ``functional.value_learning``."""
+"""(returns ``[N, E]``, how many are there ``[N]``) -> whose training ends, ``[N]`` bool."""
+
+
+def window_mean(returns: Tensor, start: Tensor, end: Tensor) -> Tensor:
+    """Mean of ``returns[n, start[n]:end[n]]``; nan where that is empty."""
+    column = torch.arange(returns.shape[1], device=returns.device)
+    inside = (column >= start.unsqueeze(1)) & (column < end.unsqueeze(1))
+    return torch.where(inside, returns, 0.0).sum(1) / inside.sum(1)
+
+
+def solved(returns: Tensor, count: Tensor, window: int, threshold: float, least: int | None = None) -> Tensor:
+    """Whether the mean of the last ``window`` returns has reached ``threshold``, ``[N]`` bool.
+
+    returns ``[N, E]`` of a member's episodes so far, of which the first count ``[N]`` are there. least: how many must be there;
+    None: the whole window. With 1, as in the code of arXiv 2202.02790, a lucky first episode ends the training.
+    """
+    enough = count >= (window if least is None else least)
+    return (window_mean(returns, (count - window).clamp(min=0), count) >= threshold) & enough
+
+
+def plateaued(returns: Tensor, count: Tensor, window: int, tolerance: float, learning_starts: int) -> Tensor:
+    """Whether the mean R of the last ``window`` returns differs from the mean R' of those before by less than
+    ``tolerance * |R'|``, judged from the episode after ``learning_starts + window`` on.
+
+    R' averages fewer values while there are fewer. returns and count as in ``solved``.
+    """
+    middle = (count - window).clamp(min=0)
+    now = window_mean(returns, middle, count)
+    before = window_mean(returns, (middle - window).clamp(min=0), middle)
+    return ((now - before).abs() / (before.abs() + 1e-9) < tolerance) & (count > learning_starts + window)
 
 
 def stop_rule(cfg: AgentConfig, name: str, solved_return: float | None) -> StopRule | None:
@@ -28,7 +55,7 @@ def stop_rule(cfg: AgentConfig, name: str, solved_return: float | None) -> StopR
         return partial(plateaued, window=cfg.early_out_num, tolerance=cfg.early_out_virtual_diff, learning_starts=first)
     if name == "none" or solved_return is None:
         return None
-    return partial(solved_early if cfg.faithful else solved, window=cfg.early_out_num, threshold=solved_return)
+    return partial(solved, window=cfg.early_out_num, threshold=solved_return, least=1 if cfg.faithful else None)
 
 
 Score = Callable[[Agent, Sequence[int]], tuple[Tensor, Tensor]]
@@ -181,7 +208,7 @@ class MemberTraining:
         action = agent.act(self.obs, self._episode, self.step)
         step = self.envs.step(agent.to_env(action))
         over = step.terminated | step.truncated
-        discount = discount_after(step.terminated, self.gamma, step.continuation)
+        discount = step.discount(self.gamma)
         if self.time_limits_end:
             discount = discount.masked_fill(step.truncated, 0)
         transition = Transition(self.obs, action, step.reward, discount, step.obs)

@@ -31,6 +31,10 @@ class BatchStep(NamedTuple):
     continuation: Tensor | None = None
     info: Tensor | None = None
 
+    def discount(self, gamma: float) -> Tensor:
+        """``gamma`` times how likely the episode goes on, ``[N]``: a time limit is no termination (Pardo et al. 2018)."""
+        return gamma * ((~self.terminated).float() if self.continuation is None else self.continuation)
+
 
 class EnvBatch(ABC):
     """``N`` environments; what member ``n`` meets depends on its seed and its own actions alone.

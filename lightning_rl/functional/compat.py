@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lightning_rl.functional.value_learning import window_mean
-
 
 def swapped_model_input(act: Tensor, obs: Tensor) -> Tensor:
     """``[state, action]`` ``[..., O + A]``, on which the supervised baseline of arXiv 2202.02790 was trained.
@@ -23,14 +21,6 @@ def dueling_q_over_batch(value: Tensor, advantage: Tensor) -> Tensor:
     Q values of a batch then depend on each other; one sample ``[A]`` is a batch of its own.
     """
     return value + advantage - advantage.mean((-2, -1) if advantage.ndim > 1 else -1, keepdim=True)
-
-
-def solved_early(returns: Tensor, count: Tensor, window: int, threshold: float) -> Tensor:
-    """``value_learning.solved`` as in the code of arXiv 2202.02790: fewer returns are averaged while there are fewer.
-
-    A lucky first episode then ends the run.
-    """
-    return window_mean(returns, (count - window).clamp(min=0), count) >= threshold
 
 
 def bits_sample_of_logits(logits: Tensor, noise: Tensor) -> Tensor:

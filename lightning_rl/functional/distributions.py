@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -16,24 +17,29 @@ from lightning_rl.core.types import FloatArray
 
 
 class Distribution(ABC):
-    """A batch of distributions over actions, built from a network output ``[..., output_size]``."""
+    """A batch of distributions over actions, built from a network output ``[..., output_size]``.
+
+    outputs: numbers of it for each of ``A`` actions or action dimensions.
+    """
+
+    outputs: ClassVar[int] = 1
 
     def __init__(self, output: Tensor):
         self.output = output
 
-    @staticmethod
-    @abstractmethod
-    def output_size(action_size: int) -> int:
+    @classmethod
+    def output_size(cls, action_size: int) -> int:
         """Size of the network output for ``A`` actions or action dimensions."""
+        return cls.outputs * action_size
 
     @staticmethod
     @abstractmethod
     def draw_noise(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         """Noise that ``sample`` turns into actions; ``shape`` ends with ``A``."""
 
-    @staticmethod
+    @classmethod
     @abstractmethod
-    def max_entropy(action_size: int) -> float:
+    def max_entropy(cls, action_size: int) -> float:
         """The highest entropy (nats) that the distribution can have for ``A`` actions or action dimensions."""
 
     @staticmethod
@@ -75,15 +81,11 @@ class Categorical(Distribution):
     """Discrete actions ``[...]`` int64; the output are logits ``[..., A]``. Sampling is the Gumbel-max trick."""
 
     @staticmethod
-    def output_size(action_size: int) -> int:
-        return action_size
-
-    @staticmethod
     def draw_noise(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         return rng.gumbel(size=shape).astype(np.float32)
 
-    @staticmethod
-    def max_entropy(action_size: int) -> float:
+    @classmethod
+    def max_entropy(cls, action_size: int) -> float:
         return math.log(action_size)
 
     def sample(self, noise: Tensor) -> Tensor:
@@ -116,6 +118,7 @@ class Gaussian(Distribution):
     is clamped to [-3, 0.5]. Samples may leave the box; the environment clips them.
     """
 
+    outputs = 2
     LOG_STD_RANGE = (-3.0, 0.5)
 
     def __init__(self, output: Tensor):
@@ -125,16 +128,12 @@ class Gaussian(Distribution):
         self.log_std = log_std.clamp(*self.LOG_STD_RANGE)
 
     @staticmethod
-    def output_size(action_size: int) -> int:
-        return 2 * action_size
-
-    @staticmethod
     def draw_noise(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         return rng.standard_normal(shape, dtype=np.float32)
 
-    @staticmethod
-    def max_entropy(action_size: int) -> float:
-        return action_size * (Gaussian.LOG_STD_RANGE[1] + 0.5 * math.log(2 * math.pi * math.e))
+    @classmethod
+    def max_entropy(cls, action_size: int) -> float:
+        return action_size * (cls.LOG_STD_RANGE[1] + 0.5 * math.log(2 * math.pi * math.e))
 
     @staticmethod
     def executed(action: Tensor) -> Tensor:

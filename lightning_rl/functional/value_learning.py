@@ -1,4 +1,4 @@
-"""Targets, losses and exploration of value-based learners, and rules that end the training of a learner.
+"""Targets, losses and exploration of value-based learners.
 
 Leading dimensions ``[...]`` broadcast (members, batch). ``discount`` is gamma times the probability that the episode goes
 on: 0 at a termination, gamma elsewhere, also at a time limit.
@@ -8,14 +8,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-
-
-def discount_after(terminated: Tensor, gamma: float, continuation: Tensor | None = None) -> Tensor:
-    """``discount`` of a step ``[...]``: a time limit is no termination (Pardo et al. 2018).
-
-    continuation ``[...]``: a learned probability of going on, used as it is instead of ``terminated``.
-    """
-    return gamma * ((~terminated).float() if continuation is None else continuation)
 
 
 def q_learning_target(reward: Tensor, discount: Tensor, next_q: Tensor) -> Tensor:
@@ -97,30 +89,3 @@ def gumbel_softmax(logits: Tensor, gumbel: Tensor, temperature: Tensor | float, 
 def annealed(step: Tensor, start: float, end: float, steps: int) -> Tensor:
     """Linear from ``start`` at step 0 to ``end`` at step ``steps`` and after."""
     return start + (end - start) * (step / steps).clamp(max=1)
-
-
-def window_mean(returns: Tensor, start: Tensor, end: Tensor) -> Tensor:
-    """Mean of ``returns[n, start[n]:end[n]]``; nan where that is empty."""
-    column = torch.arange(returns.shape[1], device=returns.device)
-    inside = (column >= start.unsqueeze(1)) & (column < end.unsqueeze(1))
-    return torch.where(inside, returns, 0.0).sum(1) / inside.sum(1)
-
-
-def solved(returns: Tensor, count: Tensor, window: int, threshold: float) -> Tensor:
-    """Whether the mean of the last ``window`` returns has reached ``threshold``, ``[N]`` bool.
-
-    returns ``[N, E]`` of a member's episodes so far, of which the first count ``[N]`` are there.
-    """
-    return (window_mean(returns, (count - window).clamp(min=0), count) >= threshold) & (count >= window)
-
-
-def plateaued(returns: Tensor, count: Tensor, window: int, tolerance: float, learning_starts: int) -> Tensor:
-    """Whether the mean R of the last ``window`` returns differs from the mean R' of those before by less than
-    ``tolerance * |R'|``, judged from the episode after ``learning_starts + window`` on.
-
-    R' averages fewer values while there are fewer. returns and count as in ``solved``.
-    """
-    middle = (count - window).clamp(min=0)
-    now = window_mean(returns, middle, count)
-    before = window_mean(returns, (middle - window).clamp(min=0), middle)
-    return ((now - before).abs() / (before.abs() + 1e-9) < tolerance) & (count > learning_starts + window)

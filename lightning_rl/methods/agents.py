@@ -179,7 +179,7 @@ def register_agent(
         name: of the implementation.
         config: the schema of its values, a pydantic dataclass.
         configs: a file of configs, or its content, see ``register_method``; ``extends: DDQN`` takes over the values of DDQN.
-        settings: what the constructor takes beside (config, sizes, seeds, variation).
+        settings: what the constructor takes beside (config, spec, seeds, variation).
 
     Raises:
         UserError: a name that is taken, or that ``configs`` does not have.

@@ -6,11 +6,9 @@ import pytest
 import torch
 from member_helpers import table_of
 
-from lightning_rl.agents.training import MemberTraining
+from lightning_rl.agents.training import MemberTraining, plateaued, solved
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.grids import GRID_WORLDS
-from lightning_rl.functional.compat import solved_early
-from lightning_rl.functional.value_learning import plateaued, solved
 
 ROOM, CUT = GRID_WORLDS["emptyroom22"], 3
 
@@ -54,7 +52,7 @@ def test_solved_takes_a_whole_window_and_the_threshold_itself():
     """Mean 5 of the last two: [9, 0, 9, 1] has 4.5, 4.5 and 5 after episodes 2, 3 and 4."""
     rule = functools.partial(solved, window=2, threshold=5.0)
     assert episodes(rule, 0, [9.0, 0.0, 9.0, 1.0, 0.0]) == (4, True)
-    assert episodes(functools.partial(solved_early, window=2, threshold=5.0), 0, [9.0, 0.0]) == (1, True)
+    assert episodes(functools.partial(solved, window=2, threshold=5.0, least=1), 0, [9.0, 0.0]) == (1, True)
     assert episodes(rule, 0, [4.0, 5.9, 4.0, 5.9, 4.0], limit=5) == (5, False)
     assert episodes(rule, 0, [6.0, 4.0]) == (2, True)
 
@@ -69,3 +67,36 @@ def test_a_plateau_compares_a_window_with_the_window_before():
     """[1, 2, 3, 4, 3, 4]: 3.5 after 1.5 (133 %), 3.5 after 2.5 (40 %), then 3.5 after 3.5."""
     rule = functools.partial(plateaued, window=2, tolerance=0.3, learning_starts=0)
     assert episodes(rule, 0, [1.0, 2.0, 3.0, 4.0, 3.0, 4.0, 3.0]) == (6, True)
+
+
+def pad(*rows):
+    width = max(len(row) for row in rows)
+    returns = torch.tensor([[*row, *[99.0] * (width - len(row))] for row in rows], dtype=torch.float32)
+    return returns, torch.tensor([len(row) for row in rows])
+
+
+def test_solved_needs_a_full_window_unless_faithful():
+    returns, count = pad([0, 5, 7], [0, 5, 6], [100], [])
+    assert solved(returns, count, 2, 6.0).tolist() == [True, False, False, False]
+    assert solved(returns, count, 2, 6.0, least=1).tolist() == [True, False, True, False]
+
+
+def test_plateau_by_hand():
+    """Window 2: mean 10.05 after mean 10.0 is a change of 0.5 %."""
+    returns, count = pad([0, 0, 10, 10, 10, 10.1], [0, 0, 10, 10, 10, 10.4], [0, 0, -10, -10, -10, -10.1])
+    assert plateaued(returns, count, 2, 0.01, 1).tolist() == [True, False, True]
+
+
+def test_the_earliest_stop_is_after_21_episodes():
+    """Ten episodes to fill the memory and a window of ten, as in the published rule."""
+    returns = torch.ones(1, 30)
+    counts = [n for n in range(31) if plateaued(returns, torch.tensor([n]), 10, 0.01, 10)]
+    assert counts[0] == 21
+    assert not plateaued(returns, torch.tensor([5]), 10, 0.01, 0)
+
+
+def test_the_window_before_may_be_short_but_not_empty():
+    returns = torch.tensor([[4.0, 2, 2, 2, 2]])
+    assert not plateaued(returns, torch.tensor([4]), 3, 0.5, 0).item()  # before: [4]
+    assert plateaued(returns, torch.tensor([4]), 3, 0.51, 0).item()
+    assert not plateaued(returns[:, :3], torch.tensor([3]), 3, 1e9, -1).item()  # before: nothing

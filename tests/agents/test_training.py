@@ -5,11 +5,10 @@ import torch
 from member_helpers import HORIZON, Match, Task, config, ddqn_of, epsilon, table_of, train
 
 from lightning_rl.agents.tabular import Tabular
-from lightning_rl.agents.training import MemberTraining, evaluate_agents, mean_test_return
+from lightning_rl.agents.training import MemberTraining, evaluate_agents, mean_test_return, solved
 from lightning_rl.agents.variation import Variation, vary
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.grids import GRID_WORLDS
-from lightning_rl.functional.value_learning import solved
 
 
 def test_q_learning_by_hand_on_the_smallest_room():

@@ -8,12 +8,11 @@ import torch
 
 from lightning_rl.core.gamenames import GAMES, Game
 from lightning_rl.envs.adapters import FUNC_ENVS
-from lightning_rl.envs.batch import FuncBatch
+from lightning_rl.envs.batch import BatchStep, FuncBatch
 from lightning_rl.envs.func_env import FuncEnv, Step
 from lightning_rl.envs.gym_batch import GymBatch
 from lightning_rl.envs.proxies import RewardProxy
 from lightning_rl.envs.spec import EnvSpec, env_spec
-from lightning_rl.functional.value_learning import discount_after
 
 SEEDS = [11, 12, 13, 14]
 CARTPOLE = EnvSpec("cartpole-v1", "CartPole-v1", 4, 2, False, 30, 500.0, None)
@@ -201,7 +200,7 @@ def test_a_repeated_action_keeps_what_its_last_step_said_of_the_end():
     assert step.length.tolist() == [2, 1, 2, 1]
     assert step.terminated.tolist() == [True, True, False, False]
     assert step.truncated.tolist() == [False, False, False, True]
-    discount = discount_after(step.terminated, 0.9, step.continuation)
+    discount = step.discount(0.9)
     torch.testing.assert_close(discount, torch.tensor([0.225, 0.225, 0.45, 0.45]))
 
 
@@ -228,3 +227,12 @@ def test_learned_rewards_of_a_repeated_action_are_the_sum_over_its_steps():
     assert both.terminated.tolist() == [False, True, True]
     torch.testing.assert_close(both.obs[1:], first.obs[1:])
     torch.testing.assert_close(both.obs[:1], second.obs[:1])
+
+
+def test_nothing_follows_a_termination_and_a_learned_continuation_is_the_discount():
+    nothing, terminated = torch.zeros(2), torch.tensor([False, True])
+    step = BatchStep(nothing, nothing, terminated, ~terminated, nothing)
+    assert step.discount(0.9).tolist() == pytest.approx([0.9, 0])
+    learned = step._replace(continuation=torch.tensor([1.1, 0.5]))
+    for thresholded in (terminated, ~terminated):  # what it was thresholded to does not count
+        assert learned._replace(terminated=thresholded).discount(0.9).tolist() == pytest.approx([0.99, 0.45])

@@ -3,20 +3,17 @@ import math
 import pytest
 import torch
 
-from lightning_rl.functional.compat import dueling_q_over_batch, solved_early
+from lightning_rl.functional.compat import dueling_q_over_batch
 from lightning_rl.functional.value_learning import (
     annealed,
-    discount_after,
     double_q_target,
     dueling_q,
     epsilon_after,
     epsilon_greedy,
     gumbel_softmax,
-    plateaued,
     q_learning_target,
     sarsa_target,
     smoothing_noise,
-    solved,
     twin_target,
     weighted_squared_error,
 )
@@ -31,16 +28,6 @@ def test_targets_by_hand():
     # the online values choose action 1 and 0, the target values say what these are worth
     assert double_q_target(R, torch.tensor([0.5, 0.5]), Q, torch.tensor([[9.0, 2.0], [4.0, 8.0]])).tolist() == [2, 4]
     assert twin_target(R[None], D[None], torch.tensor([[[6.0, 1.0], [4.0, 2.0]]])).tolist() == [[1 + 0.5 * 4, 2]]
-
-
-def test_nothing_follows_a_termination():
-    assert discount_after(torch.tensor([False, True]), 0.9).tolist() == pytest.approx([0.9, 0])
-
-
-def test_a_learned_continuation_is_the_discount():
-    continuation = torch.tensor([1.1, 0.5])
-    for terminated in (torch.ones(2) > 0, torch.ones(2) < 0):  # what it was thresholded to does not count
-        assert discount_after(terminated, 0.9, continuation).tolist() == pytest.approx([0.99, 0.45])
 
 
 def test_dueling_mean_is_per_sample():
@@ -107,36 +94,3 @@ def test_hard_samples_have_the_gradient_of_soft_ones():
 
 def test_annealing():
     assert annealed(torch.tensor([0, 1000, 2000, 9000]), 1.0, 0.05, 2000).tolist() == pytest.approx([1, 0.525, 0.05, 0.05])
-
-
-def pad(*rows):
-    width = max(len(row) for row in rows)
-    returns = torch.tensor([[*row, *[99.0] * (width - len(row))] for row in rows], dtype=torch.float32)
-    return returns, torch.tensor([len(row) for row in rows])
-
-
-def test_solved_needs_a_full_window_unless_faithful():
-    returns, count = pad([0, 5, 7], [0, 5, 6], [100], [])
-    assert solved(returns, count, 2, 6.0).tolist() == [True, False, False, False]
-    assert solved_early(returns, count, 2, 6.0).tolist() == [True, False, True, False]
-
-
-def test_plateau_by_hand():
-    """Window 2: mean 10.05 after mean 10.0 is a change of 0.5 %."""
-    returns, count = pad([0, 0, 10, 10, 10, 10.1], [0, 0, 10, 10, 10, 10.4], [0, 0, -10, -10, -10, -10.1])
-    assert plateaued(returns, count, 2, 0.01, 1).tolist() == [True, False, True]
-
-
-def test_the_earliest_stop_is_after_21_episodes():
-    """Ten episodes to fill the memory and a window of ten, as in the published rule."""
-    returns = torch.ones(1, 30)
-    counts = [n for n in range(31) if plateaued(returns, torch.tensor([n]), 10, 0.01, 10)]
-    assert counts[0] == 21
-    assert not plateaued(returns, torch.tensor([5]), 10, 0.01, 0)
-
-
-def test_the_window_before_may_be_short_but_not_empty():
-    returns = torch.tensor([[4.0, 2, 2, 2, 2]])
-    assert not plateaued(returns, torch.tensor([4]), 3, 0.5, 0).item()  # before: [4]
-    assert plateaued(returns, torch.tensor([4]), 3, 0.51, 0).item()
-    assert not plateaued(returns[:, :3], torch.tensor([3]), 3, 1e9, -1).item()  # before: nothing
