@@ -10,10 +10,11 @@ from pydantic import PositiveFloat, PositiveInt
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import Actors, Sizes, varied
+from lightning_rl.agents.base import Actors, varied
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.schema import STRICT, Layers
+from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import Distribution, distribution_for
 from lightning_rl.nets.members import ActivationName, MemberMLP
 
@@ -34,19 +35,19 @@ class Clones(Actors):
 
     Args:
         cfg: of the networks and their training.
-        sizes: of the task.
+        spec: of the task.
         seeds: the initialisation of member ``n`` is a function of ``seeds[n]``; nothing else is random.
         variation: learning rate, width and depth of each member.
     """
 
     distribution_class: type[Distribution]
 
-    def __init__(self, cfg: CloneConfig, sizes: Sizes, seeds: Sequence[int], variation: Variation | None = None):
+    def __init__(self, cfg: CloneConfig, spec: EnvSpec, seeds: Sequence[int], variation: Variation | None = None):
         super().__init__(seeds)
-        self.distribution_class = distribution_for(sizes.continuous)
+        self.distribution_class = distribution_for(spec.continuous)
         learning_rate, hidden, widths = varied(cfg, variation)
-        outputs = self.distribution_class.output_size(sizes.action_size)
-        self.net = MemberMLP(sizes.obs_size, hidden, outputs, cfg.activation)
+        outputs = self.distribution_class.output_size(spec.action_size)
+        self.net = MemberMLP(spec.obs_size, hidden, outputs, cfg.activation)
         self.params = nn.Parameter(self.net.init(self.generators("clone"), widths))
         self.adam = MemberAdam(self.params, learning_rate)
 
