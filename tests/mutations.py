@@ -522,7 +522,6 @@ _METHODS = [
     _area(
         "methods/agents.py", "methods/test_generations_by_hand.py",
         ("slice(int(before[member]), int(r.episodes[member]))", "slice(0, int(r.episodes[member]))"),
-        ("episodes[n * each[prefix] : (n + 1) * each[prefix]]", "episodes[: each[prefix]]"),
     ),
     _area(
         "methods/base.py", "methods/test_generations_by_hand.py",

@@ -17,14 +17,12 @@ from torch import Tensor, nn
 from lightning_rl.agents.base import Actors, Agent, AgentConfig, RegisteredAgent
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.training import MemberTraining, mean_test_return, stop_rule
-from lightning_rl.core.types import Episode
 from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.methods.base import return_scalars
 from lightning_rl.methods.registry import register_method
-from lightning_rl.methods.stacked import StackedMethod, scores_of
+from lightning_rl.methods.stacked import Scores, StackedMethod, StackedRollouts, scores_of
 from lightning_rl.nets.policies import Actor, Policy
-from lightning_rl.rollouts.data_module import Rollouts
 
 
 class GreedyActor(Actor):
@@ -91,14 +89,6 @@ class AgentMethod(StackedMethod):
         if batch.done:
             self.trainer.should_stop = True
 
-    def validation_step(self, evaluated: Mapping[str, list[Episode]], batch_idx: int) -> None:
-        members = range(len(self.seeds))
-        each = {prefix: len(episodes) // len(members) for prefix, episodes in evaluated.items()}
-        self.take_evaluation([
-            {prefix: scores_of(episodes[n * each[prefix] : (n + 1) * each[prefix]]) for prefix, episodes in evaluated.items()}
-            for n in members
-        ])  # fmt: skip
-
     def _take_policies(self) -> None:
         """Copies the agent's rows into the plain networks."""
         for member in range(len(self.seeds)):
@@ -116,8 +106,8 @@ def rollout_scalars(training: MemberTraining, before: Tensor, member: int) -> di
     return return_scalars("rollout", returns, lengths) if returns else {}
 
 
-class AgentRollouts(Rollouts):
-    """Hands the training to the method once per epoch, and carries it in checkpoints."""
+class AgentRollouts(StackedRollouts):
+    """The training of the agents, and the evaluation of their policies."""
 
     method: AgentMethod
 
@@ -131,25 +121,14 @@ class AgentRollouts(Rollouts):
         envs = make_envs(spec, method.seeds, cfg.simulator)
         self.training = MemberTraining(method.agent, envs, cfg.train_episodes, cfg.gamma, init, rule, score, cfg.faithful)
 
-    def next_batch(self) -> MemberTraining:
-        return self.training
-
-    def evaluate(self) -> dict[str, list[Episode]]:
-        """One member after the other; each prefix gets their episodes in order."""
-        played: dict[str, list[Episode]] = {}
-        for seed, policy in zip(self.method.seeds, self.method.policies, strict=True):
-            for prefix, episodes in self.play_policy(seed, policy).items():
-                played.setdefault(prefix, []).extend(episodes)
-        return played
-
-    def state_dict(self) -> dict[str, Any]:
-        return self.training.snapshot()
+    def evaluate(self) -> list[Scores]:
+        """Every member's own policy."""
+        members = zip(self.method.seeds, self.method.policies, strict=True)
+        played = [self.play_policy(seed, policy) for seed, policy in members]
+        return [{prefix: scores_of(episodes) for prefix, episodes in each.items()} for each in played]
 
     def layout(self, done: int) -> Any:
         return self.training.layout(done * self.steps_per_epoch, self.spec.action_size)
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.training.restore(state_dict)
 
 
 def agent_method(

@@ -24,11 +24,10 @@ from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import Categorical
 from lightning_rl.functional.value_learning import boltzmann
 from lightning_rl.methods.registry import register_method
-from lightning_rl.methods.stacked import Scores, StackedMethod
+from lightning_rl.methods.stacked import StackedMethod, StackedRollouts
 from lightning_rl.nets.members import MemberMLP
 from lightning_rl.nets.policies import Actor
 from lightning_rl.nets.world_models import RealSteps, WorldModel
-from lightning_rl.rollouts.data_module import Rollouts
 
 _LOOP = ("obs", "_return", "_length")
 
@@ -143,8 +142,8 @@ def play(agent: ModelBasedDQN, seeds: Sequence[int], episodes: int, horizon: int
     return total, length
 
 
-class ModelBasedRollouts(Rollouts):
-    """Hands the training to the method once per epoch, and carries it in checkpoints."""
+class ModelBasedRollouts(StackedRollouts):
+    """The training of the agents, and their evaluation in one batch."""
 
     method: ModelBased
 
@@ -152,9 +151,6 @@ class ModelBasedRollouts(Rollouts):
         super().__init__(method)
         self.steps_per_epoch = method.cfg.steps_per_epoch
         self.training = StepTraining(method.agent, "stale-observation" in method.cfg.faithful)
-
-    def next_batch(self) -> StepTraining:
-        return self.training
 
     def evaluate(self) -> list[dict[str, Any]]:
         """All members in one batch, sampled and greedy; each episode is cut at the environment's horizon."""
@@ -167,14 +163,8 @@ class ModelBasedRollouts(Rollouts):
                 scores[prefix] = (own, steps)
         return members
 
-    def state_dict(self) -> dict[str, Any]:
-        return self.training.snapshot()
-
     def layout(self, done: int) -> dict[str, Any]:
         return self.training.layout(done * self.steps_per_epoch)
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.training.restore(state_dict)
 
 
 class WorldPolicy(Actor):
@@ -267,9 +257,6 @@ class ModelBased(StackedMethod):
             {**_rollout_scalars(batch, n, steps), **{name: float(value[n]) for name, value in losses.items()}, **speed}
             for n in range(len(self.seeds))
         ])  # fmt: skip
-
-    def validation_step(self, evaluated: list[Scores], batch_idx: int) -> None:  # type: ignore[override]
-        self.take_evaluation(evaluated)
 
 
 def _rollout_scalars(training: StepTraining, member: int, steps: int) -> dict[str, float]:

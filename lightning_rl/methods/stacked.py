@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from lightning_rl.core.types import Episode
 from lightning_rl.methods.base import Method, return_scalars
 from lightning_rl.nets.policies import Actor
+from lightning_rl.rollouts.data_module import Rollouts
 
 COUNTERS = ("env_steps", "num_updates", "eval_env_steps", "episodes")
 """Columns of ``member_counters``; the plain counters are their maximum over the members."""
@@ -76,7 +77,7 @@ class StackedMethod(Method):
             own = {"time/num_updates": float(counters[1]), "time/episodes": float(counters[3])}
             logger.log_metrics({**values, **own}, step=counters[0])
 
-    def take_evaluation(self, members: Sequence[Scores]) -> None:
+    def validation_step(self, members: Sequence[Scores], batch_idx: int) -> None:  # type: ignore[override]
         """Logs each member's own evaluation; the best checkpoint is chosen by the mean over the members."""
         logged = []
         for n, scores in enumerate(members):
@@ -95,6 +96,22 @@ class StackedMethod(Method):
     def check_member(self, member: int, total: float) -> None:
         """Stops the run where the sum ``total`` of a member's parameters is not finite."""
         self.check_finite(f"a network parameter of seed {self.seeds[member]}", total)
+
+
+class StackedRollouts(Rollouts):
+    """Hands ``training`` to the method once per epoch, and carries it in checkpoints. ``evaluate`` gives the scores of each."""
+
+    training: Any
+
+    def next_batch(self) -> Any:
+        return self.training
+
+    def state_dict(self) -> dict[str, Any]:
+        state: dict[str, Any] = self.training.snapshot()
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.training.restore(state_dict)
 
 
 def scores_of(episodes: Sequence[Episode]) -> tuple[list[float], list[int]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -103,8 +104,8 @@ class Rollouts(LightningDataModule):
         return OneBatch(self.evaluate, lambda: self.trainer is None or not self.trainer.sanity_checking)
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
-        """Lightning moves dataclasses of tensors, unless they are frozen; the episodes of an evaluation stay on the CPU."""
-        return batch if isinstance(batch, dict) else super().transfer_batch_to_device(batch, device, dataloader_idx)
+        """Lightning moves dataclasses of tensors, unless they are frozen; evaluations and trainings stay where they are."""
+        return super().transfer_batch_to_device(batch, device, dataloader_idx) if is_dataclass(batch) else batch
 
     def teardown(self, stage: str) -> None:
         for collector in self.collectors():

@@ -20,7 +20,7 @@ from lightning_rl.methods.agents import AgentMethod, rollout_scalars
 from lightning_rl.methods.inner_loop import Outcome
 from lightning_rl.methods.proxy_search import Generation, SaveProxy, outcome_scalars
 from lightning_rl.methods.registry import implementation
-from lightning_rl.methods.stacked import StackedMethod
+from lightning_rl.methods.stacked import StackedMethod, scores_of
 from lightning_rl.methods.supervised_model import Data, collect
 
 
@@ -220,7 +220,7 @@ def test_each_member_of_a_stack_logs_its_own_evaluation(monkeypatch):
     method.log = lambda name, value, **rest: monitored.update({name: (value, rest["batch_size"])})
     method.member_counters[:] = torch.tensor([[100, 10, 0, 5], [80, 12, 0, 4]])
     episodes = [SimpleNamespace(ret=float(value), env_steps=value) for value in (1, 3, 10, 20)]
-    method.validation_step({"eval": episodes}, 0)
+    method.validation_step([{"eval": scores_of(episodes[:2])}, {"eval": scores_of(episodes[2:])}], 0)
     assert monitored == {"eval/return_mean": (8.5, 4)}
     (first, ours), (second, theirs) = (line for logger in loggers for line in logger.lines)
     assert (first, second) == (100, 80)
