@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lightning_rl.lab.figures.style import big_numbers, colour, describe, panels
+from lightning_rl.lab.figures.style import big_numbers, colour, describe, panels, png
 
 FOLDER = Path(__file__).resolve().parent.parent / "results" / "members"
 NAMES = {"ours": "ours, stacked", "sb3": "Stable-Baselines3"}
@@ -67,8 +67,7 @@ def draw(found: dict[str, dict[str, Curves]]) -> None:
         big_numbers(axis.xaxis)
         axis.legend()
     describe(figure, "", "Thin: seeds; thick: their mean. Equal hyper-parameters and budgets.")
-    figure.savefig(FOLDER / "learning.png")
-    figure.savefig(FOLDER / "learning.svg")
+    (FOLDER / "learning.png").write_bytes(png(figure))
 
 
 def main() -> None:

@@ -112,6 +112,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         ),
         _flag("--verify", (REPRODUCE,), "run the first epochs of a claim again and compare with its curve", metavar="CLAIM"),
         _flag("--ledger", (REPRODUCE,), "build docs/results.md from what is there; nothing is run", action="store_true"),
+        _flag("--figures", (REPRODUCE,), "draw every picture of results/ from the CSVs beside it", action="store_true"),
         _flag("--smoke", (REPRODUCE,), "one seed of each with a tiny budget, in a temporary folder", action="store_true"),
     ),
     "what to run": (
@@ -297,7 +298,7 @@ def mode_of(given: Mapping[str, Any], command: str | None = None) -> str:
                 raise UserError(f"{' and '.join(flags)} exclude each other: {reason}; leave one out")
         if "--ray_address" in given and given.get("--executor") != "ray":
             raise UserError("--ray_address goes with --executor ray or --use_tune; leave it out")
-        if len(alone := [flag for flag in ("--list", "--verify", "--ledger", "--smoke") if flag in given]) > 1:
+        if len(alone := [flag for flag in ("--list", "--verify", "--ledger", "--figures", "--smoke") if flag in given]) > 1:
             raise UserError(f"{' and '.join(alone)} exclude each other; leave one out")
         if "--stop_evaluations" in given and "--stop_return" not in given:
             raise UserError("--stop_evaluations goes with --stop_return R; leave it out")

@@ -28,8 +28,12 @@ TOOLS: dict[str, Tool | Group] = {
     "figures": Group("draw a figure from run directories or results CSVs", FIGURES),
     **REPORTS,
     "docs": Tool(
-        "refresh the tables in Markdown files that commands have made", _refresh,
+        "refresh the tables and numbers in Markdown files that commands have made", _refresh,
         (argument("files", "Markdown file", type=checked_path, nargs="+", metavar="FILE"),),
+    ),
+    "claims": Tool(
+        "what is published and measured of some claims, as Markdown", "lightning_rl.lab.reproduce.ledger:show",
+        (argument("ids", "as of lightning-rl reproduce --list", nargs="+", metavar="CLAIM"),),
     ),
 }  # fmt: skip
 OLD_NAMES = {"evaluate": "proxies"}

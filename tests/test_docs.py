@@ -8,11 +8,14 @@ from helpers import ROOT
 
 from lightning_rl.cli import main
 from lightning_rl.core.catalogue import entry
+from lightning_rl.core.errors import UserError
 from lightning_rl.lab.reports.config_table import config_rows
 from lightning_rl.lab.reports.docs import refreshed
+from lightning_rl.lab.reports.numbers import MARKED, with_numbers
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.tools import use
 
+NOTES = sorted((ROOT / "results").glob("*/README.md"))
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 
 
@@ -23,7 +26,7 @@ def test_tables_are_those_of_results(page, monkeypatch):
     assert refreshed(text, use) == text, f"run: python -m lightning_rl docs {page.relative_to(ROOT)}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *NOTES], ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", page.read_text()):
         assert (page.parent / target).exists(), target
@@ -38,6 +41,54 @@ def test_readings_name_functions_that_are_there(page):
         body = ast.parse((page.parent / target).read_text()).body
         for name in symbol.split("."):
             (body,) = (node.body for node in body if getattr(node, "name", None) == name)
+
+
+MEASURED = ("## Results", "## Learned proxies", "## What was reproduced")
+UNITS = (
+    "environment|gradient|synthetic|real|greedy|fresh|public|training|random|steps?|decisions|episodes?|seeds?|agents?|SEs|RNs|"
+    "models|runs|updates|evaluations|generations|commands|pipes|%"
+)
+NOT_MEASURED = [  # what is taken out before numbers are looked for
+    r"<!-- made by: .*? -->\n(?:.+\n)*", MARKED.pattern, r"(?s)```.*?```", r"`[^`]*`", r"!?\[[^\]]*\]\([^)]*\)", r"https?://\S+",
+    r"\b\d+ of \d+ runs", rf"-?\d[\d,.]*[kM]?(?:(?:–|-| to | and | or |, )-?\d[\d,.]*[kM]?)*\s(?:{UNITS})",  # how much was run
+    r"\(-?\d+ (?:is|counts)[^)]*\)", r"\b(?:about|average|return of) -?\d+",  # thresholds, and read off a published figure
+    r"(?i)\bseeds? \d+(?:(?:, | and | to |-)\d+)*", r"\b20[12]\d\b", r"(?:PanFlute|ProcMaze|ButtonGrid) \d",
+]  # fmt: skip
+
+
+def measured_parts(text):
+    """What stands below the headings of measured results."""
+    return [part for part in re.split(r"^(?=## )", text, flags=re.MULTILINE) if part.startswith(MEASURED)]
+
+
+def bare_numbers(text):
+    """Numbers that name no source, and are no count of what was run."""
+    for pattern in NOT_MEASURED:
+        text = re.sub(pattern, " ", text)
+    return re.findall(r"(?<![\w.-])-?\d[\d,.]*\d|(?<![\w.-])-?\d(?![\w.])", text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_measured_numbers_name_their_source(page):
+    """Each is in a table that a command makes, or is followed by its source; see lightning_rl/lab/reports/numbers.py."""
+    for part in measured_parts(page.read_text()):
+        assert bare_numbers(part) == []
+
+
+def test_a_bare_number_is_found():
+    part = "## Results\n\nIt has 96.2 after 1,000 steps, seed 3, [7](x), 5.0<!-- = a mean --> and `8`; then 12.\n"
+    assert bare_numbers(part) == ["96.2", "12"]
+
+
+def test_numbers_are_those_of_their_source(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text("agent,seed,x,curve\nA,1,1.5,3 4\nA,2,2.25,5 7\nB,1,1000,0 0\n")
+    marks = [("0.00", "x mean agent=A"), ("0", "x max"), ("-0.0", "x min agent=A seed=2"), ("1,0", "x max agent=B")]
+    text = " ".join(f"{number}<!-- = a.csv {source} -->" for number, source in [*marks, ("5", "curve:2 mean agent=A")])
+    assert re.findall(r"(\S+)<!--", with_numbers(text)) == ["1.88", "1000", "2.2", "1,000", "6"]
+    for source in ("a.csv y max", "a.csv x mode", "a.csv x max agent=C", "no.csv x max", "a.csv curve:9 max", "a.csv agent max"):
+        with pytest.raises(UserError):
+            with_numbers(f"5<!-- = {source} -->")
 
 
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)

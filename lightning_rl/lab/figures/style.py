@@ -20,6 +20,8 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, NullFormatter
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from lightning_rl.core.outputs import File, Out, owned_numbers, owned_picture, picture_metadata
 from lightning_rl.lab.tables import csv_text
@@ -132,4 +134,17 @@ def rendered(figure: Figure, form: str, metadata: Mapping[str, str | None] | Non
     """The figure as the bytes of a PNG or SVG."""
     content = io.BytesIO()
     figure.savefig(content, format=form, metadata=metadata)
-    return content.getvalue()
+    return small_png(content.getvalue()) if form == "png" else content.getvalue()
+
+
+def small_png(content: bytes) -> bytes:
+    """A PNG in 64 colours of its own, a third as large: figures have few. What it says of itself stays."""
+    picture = Image.open(io.BytesIO(content))
+    said = PngInfo()
+    for key, text in picture.info.items():
+        if isinstance(text, str):
+            said.add_text(str(key), text)
+    small = io.BytesIO()
+    palette = picture.convert("RGB").quantize(64, dither=Image.Dither.NONE)
+    palette.save(small, "PNG", optimize=True, pnginfo=said, dpi=picture.info.get("dpi"))
+    return small.getvalue()

@@ -1,6 +1,7 @@
-"""``lightning-rl docs FILE...``: tables in documents that are made by commands, so that their numbers are those of ``results/``.
+"""``lightning-rl docs FILE...``: tables and numbers in documents are read from ``results/`` anew, by what their source says.
 
-Below a line ``<!-- made by: lightning-rl ... -->`` is what that command prints, up to the next blank line.
+Below a line ``<!-- made by: lightning-rl ... -->`` is what that command prints, up to the next blank line. Of single numbers see
+``numbers``.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lightning_rl.core.files import read_text, write_text
+from lightning_rl.lab.reports.numbers import with_numbers
 
 _BLOCK = re.compile(r"^(<!-- made by: lightning-rl (?P<words>.*?) -->\n)(?:.+\n)*", re.MULTILINE)
 
 
 def refreshed(text: str, run: Callable[[Sequence[str]], None]) -> str:
-    """The text with what its commands print now."""
+    """The text with what its commands print and its numbers' sources say now."""
 
     def replace(match: re.Match[str]) -> str:
         printed = io.StringIO()
@@ -26,7 +28,7 @@ def refreshed(text: str, run: Callable[[Sequence[str]], None]) -> str:
             run(shlex.split(match["words"]))
         return match[1] + printed.getvalue().strip() + "\n"
 
-    return _BLOCK.sub(replace, text)
+    return with_numbers(_BLOCK.sub(replace, text))
 
 
 def refresh(files: Sequence[Path], run: Callable[[Sequence[str]], None]) -> None:

@@ -26,6 +26,7 @@ FIRST_SEED = 100
 """Of evidence. Below it, seeds are for tuning: a number on seeds that its settings were chosen on says too much."""
 
 COMMANDS = ("train", "eval", "proxies")
+CSV = r"^results/[\w./-]+\.csv$"
 Value = bool | int | float | str | list[int] | None
 
 
@@ -102,6 +103,35 @@ class Read:
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
+class Tuning:
+    """What settings reached on the seeds that they were tuned on; no evidence.
+
+    Attributes:
+        text: of what, on which seeds.
+        csv: where it is read from; a row for each seed and point of its curve.
+        key: column of the values; null: they are in no column, the text says them.
+        where: columns with the value of the rows that count.
+        by: column that tells the runs apart.
+        last: window at the end, in rows of a run, whose mean counts.
+    """
+
+    text: str
+    csv: Annotated[str, Field(pattern=CSV)]
+    key: str | None = None
+    where: Annotated[Mapping[str, str], Field(default_factory=dict)]
+    by: str = "run"
+    last: PositiveInt = 1
+
+
+@dataclass(frozen=True, config=STRICT, kw_only=True)
+class Earlier:
+    """Files of before the manifest. made: on which seeds, by which commit, or where it was published; commands: that made it."""
+
+    made: str
+    commands: Annotated[list[str], Field(default_factory=list)]
+
+
+@dataclass(frozen=True, config=STRICT, kw_only=True)
 class Claim:
     """One number with all that is needed to make it again.
 
@@ -121,7 +151,7 @@ class Claim:
         smoke_flags: of ``--smoke``: flags for the other commands.
         cpu_hours: expected, all seeds together.
         tried: how many settings were tried before these, on tuning seeds.
-        tuning: what these settings reached on the seeds that they were tuned on; no evidence.
+        tuning: what these settings reached before.
     """
 
     task: str
@@ -132,13 +162,13 @@ class Claim:
     seeds: str
     read: Read
     curves: list[str]
-    csv: Annotated[str, Field(pattern=r"^results/[\w./-]+\.csv$")]
+    csv: Annotated[str, Field(pattern=CSV)]
     verify_epochs: PositiveInt = 3
     smoke: Mapping[str, Value]
     smoke_flags: str = ""
     cpu_hours: PositiveFloat
     tried: int | None
-    tuning: str | None = None
+    tuning: Tuning | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -167,11 +197,21 @@ class Elsewhere:
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class Manifest:
-    """All claims by name. tolerance: relative, of --verify on another machine or with other versions."""
+    """All claims by name, and what else is in ``results/``.
+
+    Attributes:
+        tolerance: relative, of --verify on another machine or with other versions.
+        claims: those that a command measures.
+        elsewhere: those that none does.
+        earlier: files of before this one, by path or pattern.
+        figures: pictures, each with the figure of ``lightning-rl figures`` and its sources; of ``--figures``.
+    """
 
     tolerance: PositiveFloat
     claims: Mapping[str, Claim]
     elsewhere: Mapping[str, Elsewhere]
+    earlier: Annotated[Mapping[str, Earlier], Field(default_factory=dict)]
+    figures: Annotated[Mapping[str, str], Field(default_factory=dict)]
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -219,7 +259,8 @@ def load_claims(path: Path) -> Manifest:
         raise UserError(f"'{path}'{_complaint(error)}") from error
 
 
-_PARTS: dict[str, type] = {"published": Published, "goal": Goal, "read": Read}
+_PARTS: dict[str, type] = {"published": Published, "goal": Goal, "read": Read, "tuning": Tuning}
+_SECTIONS: dict[str, type] = {"claims": Claim, "elsewhere": Elsewhere, "earlier": Earlier}
 
 
 def _complaint(error: ValidationError) -> str:
@@ -232,7 +273,7 @@ def _complaint(error: ValidationError) -> str:
     if keys:
         where += f", key '{shorten('.'.join(keys))}'"
     if first["type"] == "unexpected_keyword_argument":
-        schema = _PARTS.get(keys[0], Claim) if len(keys) > 1 else {"claims": Claim, "elsewhere": Elsewhere}.get(section, Manifest)
+        schema = _PARTS.get(keys[0], Claim) if len(keys) > 1 else _SECTIONS.get(section, Manifest)
         known = [field.name for field in dataclasses.fields(schema)]
         near = nearest(keys[-1], known)
         return f"{where}: unknown; " + (f"did you mean '{near}'?" if near else f"known keys: {', '.join(known)}")

@@ -8,6 +8,7 @@ import itertools
 import math
 import multiprocessing
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.files import write_text
+from lightning_rl.core.files import write_bytes, write_text
 from lightning_rl.core.workers import finish_epoch, leave_with_parent
 from lightning_rl.lab.reproduce import store
 from lightning_rl.lab.reproduce.checkout import MANIFEST, PAGE, commit_of, require_clean
@@ -37,8 +38,8 @@ def reproduce(arguments: Namespace, main: Main, root: Path = ROOT) -> int:
         raise UserError(f"'{root / MANIFEST}' is missing: only a checkout of the repository holds the claims; clone it")
     manifest = load_claims(root / MANIFEST)
     chosen = manifest.chosen(arguments.ids)
-    if arguments.ids and (arguments.verify or arguments.ledger):
-        reason = "--verify names its claim" if arguments.verify else "--ledger is of all claims"
+    if arguments.ids and (arguments.verify or arguments.ledger or arguments.figures):
+        reason = "--verify names its claim" if arguments.verify else "--ledger and --figures are of all claims"
         raise UserError(f"'{arguments.ids[0]}': {reason}; leave it out")
     if arguments.list:
         show_list(manifest, chosen, root)
@@ -48,6 +49,8 @@ def reproduce(arguments: Namespace, main: Main, root: Path = ROOT) -> int:
         smoke(arguments, manifest, chosen, main)
     elif arguments.ledger:
         build(manifest, root)
+    elif arguments.figures:
+        draw(manifest, root, main)
     else:
         jobs = missing(chosen, root, main)
         if jobs:
@@ -83,6 +86,16 @@ def build(manifest: Manifest, root: Path) -> None:
     """Writes the ledger."""
     write_text(root / PAGE, ledger(manifest, root, commit_of(root)))
     print(f"wrote {root / PAGE}")
+
+
+def draw(manifest: Manifest, root: Path, main: Main) -> None:
+    """Draws the pictures of the manifest. Their numbers are in the CSVs beside them, and SVGs are made by the same commands."""
+    for path, words in manifest.figures.items():
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(root):
+            name, *rest = shlex.split(words)
+            if main(["figures", name, f"{folder}/figure", *rest], "lightning-rl"):
+                raise UserError(f"figure '{path}' was not drawn; what is above says why")
+            write_bytes(root / path, Path(folder, "figure.png").read_bytes())
 
 
 def verify(name: str, manifest: Manifest, root: Path, main: Main) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import math
 import re
@@ -9,8 +10,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import shorten
-from lightning_rl.lab.reproduce.claims import Claim, Goal, Manifest, seed_list
+from lightning_rl.lab.reports.numbers import matching_rows
+from lightning_rl.lab.reproduce.checkout import MANIFEST
+from lightning_rl.lab.reproduce.claims import Claim, Earlier, Goal, Manifest, Tuning, load_claims, seed_list
 from lightning_rl.lab.reproduce.runs import shown_command
 from lightning_rl.lab.reproduce.store import number, read_runs, runs_path
 from lightning_rl.lab.tables import interval, markdown
@@ -19,7 +23,8 @@ MET, NOT_MET, SOME, NONE, REPORTED = "met", "not met", "some seeds", "not run ye
 _HOW = """\
 Every number here is on seeds from 100 on that no trial had seen, run once, none left out; settings are tuned on seeds 0 to 9
 (those of before this page on 1 to 3 and 25 to 29). The value of a run is that of its end; the mean over seeds has the 95 %
-interval of Student's t. *Reported*: there is no goal. *Some seeds*: not all that are asked for are measured yet. `{run}` in a
+interval of Student's t, which covers that much for normal and mildly skewed scores, and less for others
+([how much](evidence.md)). *Reported*: there is no goal. *Some seeds*: not all that are asked for are measured yet. `{run}` in a
 command is the run directory of the training before it, `{folder}` any folder. `lightning-rl reproduce --verify NAME` runs the
 first epochs of a row again and compares."""
 _BUILT = re.compile(r"^Built at commit (\w+)\.$", re.MULTILINE)
@@ -118,8 +123,11 @@ def ledger(manifest: Manifest, root: Path, commit: str) -> str:
     summary = [head, (str(len(entries)), *(str(counts[word]) for word in head[1:]))]
     elsewhere = [("claim", "what", "goal", "where")]
     elsewhere += [(name, each.task, each.goal, each.see) for name, each in manifest.elsewhere.items()]
-    tuned = [("claim", "on tuning seeds")]
-    tuned += [(f"`{name}`", claim.tuning) for name, claim in manifest.claims.items() if claim.tuning]
+    tuned = [("claim", "on tuning seeds", "read from")]
+    tuned += [
+        (f"`{name}`", tuning_text(claim.tuning, root), _link(claim.tuning.csv, ".."))
+        for name, claim in manifest.claims.items() if claim.tuning
+    ]  # fmt: skip
     parts = [
         "# Results",
         "Made by `lightning-rl reproduce --ledger` from `results/claims.yaml` and the CSVs that it names; not to be edited.",
@@ -134,8 +142,57 @@ def ledger(manifest: Manifest, root: Path, commit: str) -> str:
         "## On tuning seeds",
         "What the settings reached on the seeds that they were chosen on. This flatters and is no evidence.",
         markdown(tuned),
+        "## Files of before this page",
+        "How each was made. `{run}` is the run directory of the training before, `{out}` the file.",
+        "\n".join(_earlier(path, each) for path, each in manifest.earlier.items()),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def show(given: argparse.Namespace) -> None:
+    """Prints what is published and measured of some claims; of one that is not run yet, what was measured before, and where."""
+    manifest = load_claims(MANIFEST)
+    entries = read_entries(manifest, Path())
+    rows: list[Sequence[str]] = [("task", "published", "here, 95 % interval", "goal", "claim")]
+    for name, claim in manifest.chosen(given.ids).items():
+        entry, tuning = entries[name], claim.tuning
+        word = verdict(entry, entries)
+        here = f"{measured_text(entry)}, seeds {_seeds(entry, word)}"
+        if word == NONE:
+            here = NONE + (f"; before {tuning_text(tuning, Path())}, {_link(tuning.csv, '.')}" if tuning else "")
+        what = re.split("[:,(]", claim.task)[0].strip()
+        published = claim.published.text if claim.published and claim.published.value is None else _published(claim)
+        rows.append((what, published, here, goal_text(claim.goal), f"`{name}`"))
+    print(markdown(rows))
+
+
+def value_of_claim(name: str, what: str) -> float:
+    """A number of a claim: published, or measured: the mean, the ends of its interval, the least, the highest, how many seeds."""
+    manifest = load_claims(MANIFEST)
+    claim = manifest.chosen([name])[name]
+    if what == "published" and claim.published is not None and claim.published.value is not None:
+        return claim.published.value
+    values = read_entries(manifest, Path())[name].values
+    if not values or what not in ("mean", "low", "high", "min", "max", "seeds"):
+        raise UserError(f"claim '{name}' has no '{what}' to be printed; it may not be measured yet")
+    from lightning_rl.functional.intervals import mean_interval
+
+    mean, low, high = map(float, mean_interval(values))
+    return {"mean": mean, "low": low, "high": high, "min": min(values), "max": max(values), "seeds": float(len(values))}[what]
+
+
+def tuning_text(tuning: Tuning, root: Path) -> str:
+    """What was reached on tuning seeds: the mean and each seed, read from its CSV, or as the manifest says it."""
+    if tuning.key is None:
+        return tuning.text
+    curves: dict[str, list[float]] = {}
+    for row in matching_rows(root / tuning.csv, tuning.where):
+        if row[tuning.by] not in ("mean", "iqm", "low", "high", "sd", "min", "reference"):  # of all runs, or of others
+            curves.setdefault(row[tuning.by], []).append(float(row[tuning.key]))
+    values = [sum(curve[-tuning.last :]) / len(curve[-tuning.last :]) for curve in curves.values()]
+    if not values:
+        raise UserError(f"'{tuning.csv}' has no seeds where {dict(tuning.where)}; mend tuning of the claim")
+    return f"{sum(values) / len(values):.1f} ({', '.join(f'{value:.0f}' for value in values)}), {tuning.text}"
 
 
 def built_at(page: str) -> str:
@@ -145,13 +202,30 @@ def built_at(page: str) -> str:
 
 
 def _row(entry: Entry, word: str) -> tuple[str, ...]:
-    published = entry.claim.published
-    value = "–" if published is None else "see below" if published.value is None else f"{published.value:,.6g}"
-    seeds = f"{entry.claim.seeds}" if word != SOME else f"{len(entry.values)} of {entry.asked}"
-    tried = "unknown" if entry.claim.tried is None else str(entry.claim.tried)
+    tried = "not counted" if entry.claim.tried is None else str(entry.claim.tried)
     again = f"`lightning-rl reproduce {entry.name}`"
     shown = f"**{word}**" if word in (MET, NOT_MET) else word
-    return f"`{entry.name}`", value, measured_text(entry), seeds, goal_text(entry.claim.goal), shown, tried, again
+    goal, seeds = goal_text(entry.claim.goal), _seeds(entry, word)
+    return f"`{entry.name}`", _published(entry.claim), measured_text(entry), seeds, goal, shown, tried, again
+
+
+def _published(claim: Claim) -> str:
+    published = claim.published
+    return "–" if published is None else "see below" if published.value is None else f"{published.value:,.6g}"
+
+
+def _seeds(entry: Entry, word: str) -> str:
+    return f"{len(entry.values)} of {entry.asked}" if word == SOME else entry.claim.seeds
+
+
+def _link(path: str, root: str) -> str:
+    return f"[{path.removeprefix('results/')}]({root}/{path})".replace("(./", "(")
+
+
+def _earlier(path: str, each: Earlier) -> str:
+    shown = f"`{path}`" if "*" in path else _link(path, "..")
+    lines = [f"* {shown}: {each.made}"]
+    return "\n".join([*lines, *(f"  `lightning-rl {command}`" for command in each.commands)])
 
 
 def _source(entry: Entry, commit: str) -> str:

@@ -1,7 +1,9 @@
 """The manifest: what it may say, and that each of its commands can be run."""
 
+import shlex
 import subprocess
 import sys
+from fnmatch import fnmatch
 
 import pytest
 from helpers import ROOT
@@ -9,6 +11,8 @@ from helpers import ROOT
 from lightning_rl.cli import run_options
 from lightning_rl.core.errors import UserError
 from lightning_rl.flags import parse
+from lightning_rl.lab.figures.registry import FIGURES
+from lightning_rl.lab.protocols.registry import PROTOCOLS
 from lightning_rl.lab.reproduce.checkout import PAGE
 from lightning_rl.lab.reproduce.claims import load_claims, seed_list
 from lightning_rl.lab.reproduce.ledger import built_at, ledger
@@ -59,6 +63,32 @@ def test_the_ledger_is_that_of_the_manifest_and_the_csvs():
     assert page == ledger(load_claims(MANIFEST), ROOT, built_at(page))
 
 
+def test_every_file_of_results_is_accounted_for():
+    """A picture is drawn from what is there, an older file says how it was made; nothing repeats a figure."""
+    manifest = load_claims(MANIFEST)
+    files = {str(path.relative_to(ROOT)) for path in (ROOT / "results").rglob("*") if path.is_file()}
+    known = {name for claim in CLAIMS.values() for name in (claim.csv, claim.csv.removesuffix(".csv") + ".runs.csv")}
+    for name in sorted(files - known - set(manifest.figures)):
+        notes = name.endswith((".md", ".yaml", ".lock"))
+        assert notes or any(fnmatch(name, pattern) for pattern in manifest.earlier), name
+        assert not name.endswith((".svg", ".sh"))
+    assert all(any(fnmatch(name, pattern) for name in files) for pattern in manifest.earlier)
+    sources = {word.partition(":")[0] for words in manifest.figures.values() for word in shlex.split(words)}
+    assert {name for name in sources if name.startswith("results/")} <= files
+    assert sum((ROOT / name).stat().st_size for name in files - known) < 4_200_000
+
+
+@pytest.mark.parametrize("path", load_claims(MANIFEST).earlier)
+def test_older_commands_can_still_be_given(path, tmp_path):
+    for command in load_claims(MANIFEST).earlier[path].commands:
+        name, *words = shlex.split(command)
+        words = [word.format(run=tmp_path, out=tmp_path / "out.csv") if word in ("{run}", "{out}") else word for word in words]
+        if name in ("train", "eval", "tune"):
+            parse(words, "lightning-rl", name)
+        else:
+            assert words[0] in {"figures": FIGURES, "proxies": PROTOCOLS}[name]
+
+
 def test_claims_are_on_fresh_seeds():
     assert seed_list("100-102") == [100, 101, 102]
     for text, words in (("0-9", "for tuning"), ("99-100", "for tuning"), ("109-100", "not a range"), ("100", "write 100-109")):
@@ -84,6 +114,7 @@ def test_claims_are_on_fresh_seeds():
         ("  first:", "  First One:", "claim 'First One': a name has lower-case letters"),
         ("csv: results/claims", "csv: /etc", "key 'csv': String should match pattern"),
         ("elsewhere: {}", "elswhere: {}", "key 'elswhere': unknown; did you mean 'elsewhere'?"),
+        ("tried: 3", "tried: 3\n    tuning: {text: t, csv: results/a.csv, kee: b}", "'tuning.kee': unknown; did you mean 'key'?"),
         ("tolerance: 0.01", "tolerance: [", "not valid YAML"),
     ],
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers import die
+from PIL import Image
 
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
@@ -15,8 +16,20 @@ from lightning_rl.lab.reproduce import store
 from lightning_rl.lab.reproduce.checkout import MANIFEST, PAGE
 from lightning_rl.lab.reproduce.claims import Claim, Goal, Read, load_claims
 from lightning_rl.lab.reproduce.command import ROOT, reproduce
-from lightning_rl.lab.reproduce.ledger import MET, NONE, NOT_MET, REPORTED, SOME, Entry, ledger, measured_text, verdict
+from lightning_rl.lab.reproduce.ledger import (
+    MET,
+    NONE,
+    NOT_MET,
+    REPORTED,
+    SOME,
+    Entry,
+    ledger,
+    measured_text,
+    value_of_claim,
+    verdict,
+)
 from lightning_rl.lab.reproduce.runs import statistic
+from lightning_rl.tools import use
 
 CLAIMS = """
 tolerance: 0.05
@@ -77,7 +90,8 @@ def checkout(tmp_path):
 
 
 def again(root, *ids, run=main, **flags):
-    given = {"list": False, "verify": None, "smoke": False, "ledger": False, "jobs": 1, "executor": "serial", "ray_address": None}
+    given = {"list": False, "verify": None, "smoke": False, "ledger": False, "figures": False}
+    given |= {"jobs": 1, "executor": "serial", "ray_address": None}
     return reproduce(Namespace(ids=list(ids), **{**given, **flags}), run, root)
 
 
@@ -162,6 +176,36 @@ def test_a_killed_reproduction_goes_on(checkout):
     calls.clear()
     assert again(checkout, "table", run=counting(calls)) == 0
     assert calls == [("train", "101")]
+
+
+def test_a_claim_that_is_not_run_says_what_was_measured_before_and_where(checkout, monkeypatch, capsys):
+    tuning = "tuning: {text: seeds 1-2, csv: results/before.csv, key: value, where: {group: A}, last: 2}"
+    text = CLAIMS.replace("  table:\n", f"  table:\n    {tuning}\n")
+    (checkout / MANIFEST).write_text(text + "figures:\n  results/before.png: curves results/before.csv --title t\n")
+    rows = ("A,seed_1,9", "A,seed_1,1", "A,seed_1,3", "A,seed_2,5", "A,seed_2,7", "B,seed_1,99", "A,mean,50")
+    lines = [f"cliff,{10 * i},{row}" for i, row in enumerate(rows)]
+    (checkout / "results" / "before.csv").write_text("\n".join(["gamename,env_steps,group,run,value", *lines, ""]))
+    monkeypatch.chdir(checkout)
+    use(["claims", "table"])
+    *_, row = capsys.readouterr().out.splitlines()
+    before = "not run yet; before 4.0 (2, 6), seeds 1-2, [before.csv](results/before.csv)"
+    assert row == f"| a tiny run | -12 | {before} | mean ≥ -100000, every seed ≥ -100000 | `table` |"
+    assert value_of_claim("table", "published") == -12
+    with pytest.raises(UserError, match="it may not be measured yet"):
+        value_of_claim("table", "mean")
+    commit(checkout)
+    assert again(checkout, "table") == 0
+    capsys.readouterr()
+    use(["claims", "table"])
+    assert ", seeds 100-101 | mean ≥ -100000, every seed ≥ -100000 | `table` |" in capsys.readouterr().out
+    values = [float(each["value"]) for each in store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["table"])]
+    assert value_of_claim("table", "mean") == pytest.approx(np.mean(values))
+    assert value_of_claim("table", "seeds") == 2
+
+    # the manifest's pictures: small, and nothing beside them
+    assert again(checkout, figures=True) == 0
+    assert Image.open(checkout / "results" / "before.png").mode == "P"
+    assert sorted(path.name for path in (checkout / "results").iterdir()) == ["before.csv", "before.png", "claims", "claims.yaml"]
 
 
 def test_claims_share_their_trainings_and_evaluations(checkout):

@@ -1,0 +1,67 @@
+"""Numbers in the prose of a document that are read from a results file, so that they equal it.
+
+A number with a source is followed by a comment, which a page does not show:
+
+* ``246.7<!-- = FILE COLUMN STATISTIC [NAME=VALUE ...] -->``: over the rows of a CSV whose columns have these values
+  (``COLUMN:7``: the seventh number of each cell);
+* ``96.2<!-- = CLAIM mean -->``: of a claim of ``results/claims.yaml``; or its ``published``, ``low``, ``high``, ``min``, ``max``
+  or ``seeds``.
+
+``lightning-rl docs FILE`` reads them anew.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shlex
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.files import read_text
+from lightning_rl.core.limits import TABLE_BYTES, shown, unknown
+
+MARKED = re.compile(r"(?P<number>-?\d[\d,]*(?:\.\d+)?)(?P<comment><!-- = (?P<source>.*?) -->)")
+STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "mean": statistics.fmean, "median": statistics.median, "min": min, "max": max, "sum": sum, "count": len,
+}  # fmt: skip
+
+
+def with_numbers(text: str) -> str:
+    """The text with what its numbers' sources say now, each with the digits after the point that it had."""
+
+    def replace(match: re.Match[str]) -> str:
+        decimals = len(match["number"].partition(".")[2])
+        comma = "," if "," in match["number"] else ""
+        return f"{value_of(match['source']):z{comma}.{decimals}f}{match['comment']}"
+
+    return MARKED.sub(replace, text)
+
+
+def value_of(source: str) -> float:
+    """The number that a source gives; UserError where there is none."""
+    words = shlex.split(source)
+    if len(words) == 2:
+        from lightning_rl.lab.reproduce.ledger import value_of_claim
+
+        return value_of_claim(*words)
+    if len(words) < 3 or words[2] not in STATISTICS:
+        raise UserError(f"'{source}': write FILE COLUMN STATISTIC [NAME=VALUE ...], of the statistics {', '.join(STATISTICS)}")
+    path, (column, _, place), statistic, *filters = words[0], words[1].partition(":"), *words[2:]
+    rows = matching_rows(Path(path), dict(each.split("=", 1) for each in filters))
+    if not rows or column not in rows[0]:
+        raise UserError(f"'{source}': '{path}' has no such row" if not rows else unknown("column", column, list(rows[0])))
+    try:
+        cells = [row[column].split()[int(place) - 1] if place else row[column] for row in rows]
+        return float(STATISTICS[statistic]([float(cell) for cell in cells if cell]))
+    except (ValueError, IndexError) as error:
+        raise UserError(f"'{source}': {shown(rows[0][column])} is no number") from error
+
+
+def matching_rows(path: Path, where: Mapping[str, str]) -> list[dict[str, str]]:
+    """The rows of a CSV whose columns have these values."""
+    rows = csv.DictReader(io.StringIO(read_text(path, "CSV", TABLE_BYTES), newline=""))
+    return [row for row in rows if all(row.get(name) == value for name, value in where.items())]
