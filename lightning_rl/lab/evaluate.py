@@ -30,6 +30,7 @@ from lightning_rl.rollouts.data_module import evaluation_requests
 from lightning_rl.run.callbacks import record_episode
 from lightning_rl.run.checkpoints import read_checkpoint
 from lightning_rl.run.loading import Command, asked_names, full_command, load
+from lightning_rl.run.shipped import is_shipped, results_folder
 
 SWEEP_POINTS, SWEEP_MOST = 13, 16
 
@@ -135,8 +136,8 @@ def parse_sweep(text: str | None) -> tuple[float, ...] | None:
 
 
 def beside(checkpoint: Path, name: str, force: bool) -> Out:
-    """A file called ``name`` in the folder of a checkpoint."""
-    return Out(checkpoint.parent / name, (), force, "copy the checkpoint to a folder of your own")
+    """A file called ``name`` in the folder of a checkpoint, or that of the results of an agent of the package."""
+    return Out(results_folder(checkpoint) / name, (), force, "copy the checkpoint to a folder of your own")
 
 
 def evaluate_checkpoint(
@@ -150,7 +151,8 @@ def evaluate_checkpoint(
     method = load(path).method
     given = parse_command(command_text, asked_names(method))
     name = "_".join(["evaluation", *(f"{key}={value:g}" for key, value in given.items())])
-    out, film = beside(path, f"{name}.json", force), path.parent / f"{name}.mp4"
+    out = beside(path, f"{name}.json", force)
+    film = out.path.with_suffix(".mp4")
     out.check(out.path, _owned_report)  # before the work
     out.check(film, lambda _: _owned_report(out.path))
     report = {"checkpoint": str(path), **evaluate(method, episodes, given, num_workers)}
@@ -224,6 +226,8 @@ def calibrate_checkpoint(path: Path, num_workers: int) -> tuple[float, float]:
 
     The table is written into the checkpoint, of which nothing else changes.
     """
+    if is_shipped(path):
+        raise UserError("--calibrate: the agents of the package are what they are; give a checkpoint of your own")
     method = load(path).method
     if method.command_limits() is None:
         raise UserError(f"--calibrate: the policy of '{path}' takes no command; leave it out")

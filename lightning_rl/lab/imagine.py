@@ -32,7 +32,8 @@ def imagine(path: Path, episodes: int, force: bool = False) -> dict[str, Any]:
     if not isinstance(method, ModelBased):
         raise UserError(f"--imagine: '{path}' is of {type(method).__name__}, which has no world model; leave it out")
     out = beside(path, "imagination", force)
-    out.check(path.parent / "imagination.png", owned_picture)  # before the work
+    picture = out.path.with_suffix(".png")
+    out.check(picture, owned_picture)  # before the work
     policy, real = method.policy, method.agent.env
     assert isinstance(policy, WorldPolicy)
     if method.cfg.transitions == "replay":
@@ -43,7 +44,7 @@ def imagine(path: Path, episodes: int, force: bool = False) -> dict[str, Any]:
         pictures, rows = _compare(policy, real, model, episodes, method.cfg.rollout_length, generator)
     report = {
         "checkpoint": str(path), "implementation": method.implementation, "gamename": method.spec.gamename,
-        "env_steps": int(method.env_steps), "episodes": episodes, "rows": rows, "picture": str(path.parent / "imagination.png"),
+        "env_steps": int(method.env_steps), "episodes": episodes, "rows": rows, "picture": str(picture),
     }  # fmt: skip
     from lightning_rl.lab.figures.imagination import draw_imagination  # matplotlib, which training does without
 

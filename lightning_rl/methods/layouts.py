@@ -62,9 +62,15 @@ def require_stored(config: Mapping[str, Any], path: Path) -> None:
                 )
 
 
-def require_weights(weights: Any, method: Method, path: Path, remedy: str, prefix: str = "") -> None:
-    """UserError where weights are not those of the method, or not finite; prefix: look at those names alone."""
-    layout = {name: rule for name, rule in weights_layout(method).items() if name.startswith(prefix)}
+def require_weights(
+    weights: Any, method: Method, path: Path, remedy: str, prefix: str = "", without: tuple[str, ...] = ()
+) -> None:
+    """UserError where weights are not those of the method, or not finite.
+
+    prefix: look at those names alone; without: beginnings of names that must not be there.
+    """
+    rules = weights_layout(method).items()
+    layout = {name: rule for name, rule in rules if name.startswith(prefix) and not name.startswith(without)}
     if isinstance(weights, dict):
         weights = {name: value for name, value in weights.items() if str(name).startswith(prefix)}
     require(weights, layout, path, remedy, "state_dict")

@@ -21,6 +21,9 @@ from lightning_rl.run.checkpoints import read_checkpoint
 from lightning_rl.run.state import checkpoint_at
 
 _SEEDS = 2**63
+ACTING_ONLY = "acting_only"
+TRAINING_ONLY = ("learner.", "critic.", "agent.")
+"""Parts of methods that play no part in acting; checkpoints that say ``acting_only`` have none of them."""
 Command = tuple[float, ...] | None
 """Values in the order of ``method.command_names``; None: the policy takes none."""
 
@@ -39,9 +42,19 @@ def load_method(path: Path, networks: Mapping[str, nn.Module] | None = None) -> 
     except (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, UserError, ValueError) as error:
         reason = shorten(str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}", 200)
         raise UserError(f"checkpoint '{path}' does not fit this version's {hparams['implementation']}: {reason}") from error
-    require_weights(checkpoint["state_dict"], method, path, "use another, or give the networks that it was trained with")
-    method.load_state_dict(checkpoint["state_dict"])
+    absent = TRAINING_ONLY if checkpoint.get(ACTING_ONLY) is True else ()
+    remedy = "use another, or give the networks that it was trained with"
+    require_weights(checkpoint["state_dict"], method, path, remedy, without=absent)
+    method.load_state_dict(checkpoint["state_dict"], strict=not absent)
     return method
+
+
+def acting_checkpoint(path: Path) -> dict[str, Any]:
+    """What acting takes of a checkpoint: no optimizers, no episodes, no networks that only training uses."""
+    checkpoint = read_checkpoint(path)
+    kept = {name: value for name, value in checkpoint["state_dict"].items() if not name.startswith(TRAINING_ONLY)}
+    about = {key: checkpoint[key] for key in ("epoch", "hyper_parameters")}
+    return {**about, "state_dict": {name: value.clone() for name, value in kept.items()}, ACTING_ONLY: True}
 
 
 def asked_names(method: Method) -> tuple[str, ...]:
@@ -149,11 +162,12 @@ def load(path: str | Path, networks: Mapping[str, nn.Module] | None = None) -> L
     """The agent of a checkpoint.
 
     Args:
-        path: of a checkpoint, or of a run directory, whose last one is taken.
+        path: of a checkpoint, or of a run directory, whose last one is taken; or the name of an agent that comes with the
+            package, e.g. ``"RCP-A-lunarlander"`` (``lightning-rl agents`` lists them).
         networks: those that were given to the training, by name.
 
     Raises:
-        UserError: no checkpoint of this version, or one that is damaged.
+        UserError: an unknown name, no checkpoint of this version, or one that is damaged.
     """
     method = load_method(Path(path), networks)
     method.prepare_evaluation()

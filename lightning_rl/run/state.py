@@ -22,6 +22,7 @@ from lightning_rl.core.files import hold, make_folder, sweep, write_text
 from lightning_rl.core.gamenames import folder_name
 from lightning_rl.core.limits import NAME_BYTES, shorten
 from lightning_rl.core.yaml_files import read_yaml
+from lightning_rl.run.shipped import shipped_checkpoint
 
 if TYPE_CHECKING:
     from lightning_rl.core.schema import MethodConfig
@@ -111,10 +112,13 @@ def refuse_second(run_dir: Path) -> None:
 
 
 def checkpoint_at(path: Path) -> Path:
-    """The checkpoint that a path means: a file itself; of a run directory its last one, or, where that is not there, its best."""
+    """The checkpoint that a path means: a file itself; of a run directory its last one, or, where that is not there, its best.
+
+    Where there is no such path, it may be the name of an agent that comes with the package.
+    """
+    if not path.exists():
+        return shipped_checkpoint(str(path))
     if not path.is_dir():
-        if not path.exists():
-            raise UserError(f"checkpoint '{path}' does not exist; give the path of one, or of a run directory")
         return path
     best = sorted(path.glob("epoch=*.ckpt"), key=lambda found: found.stat().st_mtime, reverse=True)
     for found in (path / LAST, *best):

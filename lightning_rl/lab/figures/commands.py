@@ -14,6 +14,7 @@ from lightning_rl.core.outputs import Out
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import labelled, read_csv, require
 from lightning_rl.lab.figures.runs import read_sources
+from lightning_rl.run.shipped import results_folder
 
 COLUMNS = ["run", "command", "commanded", "obtained_mean", "obtained_sd"]
 
@@ -41,7 +42,7 @@ def draw_sweeps(out: Out, table: pd.DataFrame, title: str) -> None:
 def draw_sweep(out: Out, report: Mapping[str, Any]) -> None:
     """OUT.png, OUT.svg and OUT.csv of one sweep."""
     title = f"{report['implementation']} on {report['gamename']}: {report['episodes']} episodes per command, actions sampled"
-    run = f"{Path(report['checkpoint']).parent.name}, {report['env_steps']:,} steps"
+    run = f"{results_folder(Path(report['checkpoint'])).name}, {report['env_steps']:,} steps"
     draw_sweeps(out, pd.DataFrame(report["rows"]).assign(run=run, command=report["command_name"])[COLUMNS], title)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lightning_rl.core.arguments import Tool, argument, checked_path, force
+from lightning_rl.core.arguments import Tool, argument, checked_path, force, whole
 from lightning_rl.lab.figures.registry import BINNED, SCORE
 
 RUN_COLUMNS = (
@@ -44,6 +44,18 @@ REPORTS = {
     "compare": Tool(
         "difference of two methods with its interval, and probability of improvement", f"{_REPORTS}.compare:show",
         (argument("a", _SIDE, metavar="A"), argument("b", _SIDE, metavar="B"), *BINNED, SCORE),
+    ),
+    "agents": Tool(
+        "the trained agents that come with the package: scores, commands, how they were made", f"{_REPORTS}.agents:show", ()
+    ),
+    "demo": Tool(
+        "a web page in which a lander flies the return that a slider asks for", "lightning_rl.lab.demo.page:show",
+        (
+            argument("agent", "of the package, or a checkpoint (RCP-A-lunarlander)", nargs="?", default="RCP-A-lunarlander"),
+            argument("-o --out", "save the page there instead of serving it", type=checked_path, metavar="FILE"),
+            force("FILE"),
+            argument("--port", "on this machine (8000)", type=whole(0, 65535), default=8000, metavar="N"),
+        ),
     ),
     "config": Tool(
         "the keys of a method's config with their values and sources, as Markdown", f"{_REPORTS}.config_table:show",

@@ -1,0 +1,30 @@
+"""``lightning-rl agents``: the trained agents that come with the package."""
+
+from __future__ import annotations
+
+import argparse
+
+from lightning_rl.lab.tables import put_rows
+from lightning_rl.run.shipped import ShippedAgent, shipped_agents
+
+_T = 1.98  # Student's t of 100 episodes, 95 %
+
+
+def show(arguments: argparse.Namespace) -> None:
+    """Prints a row for each agent, and how each was made."""
+    agents = shipped_agents()
+    rows = [("name", "environment", "mean return", "commands", "seed")]
+    rows += [(name, each.gamename, score(each), commands(each), str(each.seed)) for name, each in agents.items()]
+    made = "\n".join(f"{name}: {each.made}{f' (claim {each.claim})' if each.claim else ''}" for name, each in agents.items())
+    example = next((name for name, each in agents.items() if "return" in each.commands), next(iter(agents)))
+    put_rows(rows, "Trained agents, with 95 % intervals over episodes", end=f"{made}\nlightning-rl eval {example}")
+
+
+def score(agent: ShippedAgent) -> str:
+    """The mean return and half of its interval."""
+    return f"{agent.score:.1f} ± {_T * agent.sd / agent.episodes**0.5:.1f}"
+
+
+def commands(agent: ShippedAgent) -> str:
+    """What the agent can be asked for."""
+    return ", ".join(f"{name} {low:.3g} .. {high:.3g}" for name, (low, high) in agent.commands.items()) or "none"

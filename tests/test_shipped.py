@@ -1,0 +1,100 @@
+"""The trained agents that come with the package: each loads, reaches its score, and obtains what it is asked for."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from helpers import run_cli
+
+import lightning_rl
+from lightning_rl.cli import main
+from lightning_rl.core.errors import UserError
+from lightning_rl.lab.evaluate import play
+from lightning_rl.lab.reports.agents import commands, score
+from lightning_rl.lab.shipping import command_of, ship
+from lightning_rl.run import shipped
+from lightning_rl.run.loading import ACTING_ONLY, TRAINING_ONLY, full_command
+from lightning_rl.run.shipped import SHIPPED, shipped_agents
+from lightning_rl.run.state import checkpoint_at
+
+AGENTS = shipped_agents()
+EPISODES = 8
+CALIBRATED = [name for name, agent in AGENTS.items() if "return" in agent.commands and agent.implementation.startswith("RCP")]
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_an_agent_reaches_its_score(name):
+    agent, method = AGENTS[name], lightning_rl.load(name).method
+    assert (method.implementation, method.gamename, method.seed) == (agent.implementation, agent.gamename, agent.seed)
+    ((episodes),) = play(method, [(method.first_command(), "sampled")], EPISODES, 0)
+    mean = np.mean([episode.ret for episode in episodes])
+    assert mean == pytest.approx(agent.score, abs=4 * agent.sd * (1 / EPISODES + 1 / agent.episodes) ** 0.5 + 1e-6)
+
+
+@pytest.mark.parametrize("name", CALIBRATED)
+def test_an_agent_obtains_what_it_is_asked_for(name):
+    method, (low, high) = lightning_rl.load(name).method, AGENTS[name].commands["return"]
+    asked = np.linspace(low, high, 5)[1:4]
+    played = play(method, [(full_command(method, {"return": value}), "sampled") for value in asked], 12, 0)
+    obtained = [np.mean([episode.ret for episode in episodes]) for episodes in played]
+    assert obtained == sorted(obtained)
+    assert np.abs(obtained - asked).mean() < 0.2 * (high - low)
+
+
+def test_files_are_small_and_hold_what_acting_takes():
+    files = sorted(SHIPPED.glob("*.ckpt"))
+    assert [path.stem for path in files] == sorted(AGENTS)
+    assert sum(path.stat().st_size for path in files) < 700_000
+    for path in files:
+        content = torch.load(path, weights_only=True)
+        assert content.keys() == {"epoch", "hyper_parameters", "state_dict", ACTING_ONLY}
+        assert not [name for name in content["state_dict"] if name.startswith(TRAINING_ONLY)]
+
+
+def test_an_unknown_name_is_refused_with_the_nearest():
+    name = next(iter(AGENTS))
+    with pytest.raises(UserError, match=f"did you mean '{name}'"):
+        lightning_rl.load(name.lower())
+    with pytest.raises(UserError, match="or a name of lightning-rl agents"):
+        lightning_rl.load("exp_dir/nothing.ckpt")
+
+
+def test_the_list_has_every_agent(capsys):
+    assert main(["agents"], "lightning-rl") == 0
+    printed = "".join(capsys.readouterr().out.split())
+    for name, agent in AGENTS.items():
+        assert "".join((name, agent.gamename)) in printed.replace("│", "")
+        assert "".join(agent.made.split()) in printed
+        assert "".join(score(agent).split()) in printed
+        assert "".join(commands(agent).split()) in printed
+
+
+def test_an_agent_is_evaluated_into_a_folder_of_its_own(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["eval", "DDQN-cartpole", "--episodes", "2"], "lightning-rl") == 0
+    report = json.loads((tmp_path / "exp_dir/agents/DDQN-cartpole/evaluation.json").read_text())
+    assert report["sampled"]["return"]["mean"] > 100
+    assert main(["eval", "DDQN-cartpole", "--calibrate"], "lightning-rl") == 2
+    assert "of your own" in capsys.readouterr().err
+
+
+def test_a_run_becomes_an_agent_that_acts_as_its_checkpoint(tmp_path, monkeypatch):
+    assert run_cli(tmp_path, "--max_epochs", "2", implementation="AAC", gamename="cartpole") == 0
+    (run_dir,) = tmp_path.glob("cartpole/*/AAC/seed_*")
+    monkeypatch.setattr("lightning_rl.lab.shipping.SHIPPED", tmp_path)
+    monkeypatch.setattr("lightning_rl.lab.shipping.EPISODES", 3)
+    row = ship("mine", run_dir, claim=None)
+    acting = lightning_rl.load(tmp_path / "mine.ckpt")
+    assert row.score == pytest.approx(lightning_rl.evaluate(checkpoint_at(run_dir), 3)["sampled"]["return"]["mean"], abs=0.01)
+    assert acting.method.policy.state_dict().keys() == lightning_rl.load(run_dir).method.policy.state_dict().keys()
+    assert row.made.startswith("lightning-rl train ")
+    assert "logdir" not in command_of(run_dir)
+
+
+def test_what_an_agent_lacks_is_only_what_training_uses(tmp_path):
+    content = torch.load(checkpoint_at(shipped.SHIPPED / "DDQN-cartpole.ckpt"), weights_only=True)
+    content["state_dict"].pop(next(name for name in content["state_dict"] if name.startswith("policies.")))
+    torch.save(content, tmp_path / "bad.ckpt")
+    with pytest.raises(UserError, match=r"state_dict.*policies"):
+        lightning_rl.load(tmp_path / "bad.ckpt")
