@@ -164,7 +164,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         _flag(
             "--accelerator", RUN,
             "where networks train (default cpu, the fastest for small ones); auto: a GPU if there is one and the method can use "
-            "it: UDRL, RCP and policy gradients; all others train on the CPU",
+            "it (UDRL, RCP, policy gradients and, not yet tried on one, the model-based agents); all others train on the CPU",
             choices=("cpu", "gpu", "auto"), default="cpu",
         ),
         _flag(

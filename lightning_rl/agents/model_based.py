@@ -30,6 +30,7 @@ from lightning_rl.functional.compat import bits_sample_of_logits
 from lightning_rl.functional.value_learning import boltzmann, double_q_target, q_learning_target
 from lightning_rl.functional.world_model import bits_sample, imagined_weights
 from lightning_rl.nets.members import Layers, MemberMLP
+from lightning_rl.nets.simple_model import SimpleModel
 from lightning_rl.nets.world_models import (
     CategoricalLatent,
     GaussianLatent,
@@ -37,7 +38,6 @@ from lightning_rl.nets.world_models import (
     LatentModel,
     LossWeights,
     RealSteps,
-    SimpleModel,
     WorldModel,
     plain_mlp,
 )

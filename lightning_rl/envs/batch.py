@@ -127,6 +127,12 @@ class FuncBatch(EnvBatch):
         self._reset_noise.keep(rows)
         self._step_noise.keep(rows)
 
+    def to(self, device: torch.device) -> None:
+        """Goes on on this device."""
+        self.state, self.obs, self.length = (value.to(device) for value in (self.state, self.obs, self.length))
+        self._reset_noise.to(device)
+        self._step_noise.to(device)
+
     def snapshot(self) -> dict[str, Tensor]:
         clock = torch.full_like(self.length, self._clock)
         return {"state": self.state, "obs": self.obs, "length": self.length, "clock": clock}
@@ -154,6 +160,10 @@ class PooledBatch(FuncBatch):
     def __init__(self, env: FuncEnv, seeds: Sequence[int], device: str = "cpu"):
         self._number, self._pool = -1, torch.empty(0)
         super().__init__(env, sys.maxsize, seeds, device=device)
+
+    def to(self, device: torch.device) -> None:
+        super().to(device)
+        self._pool = self._pool.to(device)
 
     def _fresh(self) -> Tensor:
         number, place = divmod(self._clock, self._reset_noise.block)

@@ -50,6 +50,14 @@ class StepTraining:
         self.reward = torch.zeros(n)  # sum over the last run
         self.ended: list[list[tuple[float, int]]] = [[] for _ in range(n)]  # (return, length) of its episodes
 
+    def to(self, device: torch.device) -> StepTraining:
+        """Goes on where the agent is; Lightning asks for it at each epoch, as for any batch."""
+        if device != self.obs.device:
+            self.envs.to(device)
+            for name in (*_LOOP, "reward"):
+                setattr(self, name, getattr(self, name).to(device))
+        return self
+
     def run(self, steps: int, fresh: bool = True, optimizers: Sequence[Any] | None = None) -> None:
         """``steps`` environment steps of every member, with the learning that goes with them.
 
@@ -106,7 +114,7 @@ class StepTraining:
         """Goes on from a snapshot."""
         self.step = state["step"]
         for name, value in state["loop"].items():
-            setattr(self, name, value)
+            setattr(self, name, value.to(self.obs.device))
         self.envs.restore(state["envs"])
         self.agent.source.memory.restore(state["memory"])
 
@@ -117,19 +125,19 @@ def play(agent: ModelBasedDQN, seeds: Sequence[int], episodes: int, horizon: int
 
     seeds: one for each member, from which all that happens follows.
     """
-    env, shape = agent.env, (len(seeds), episodes)
+    env, shape, device = agent.env, (len(seeds), episodes), agent.device
 
     def noise(purpose: str, size: int, kind: str) -> MemberNoise:
         block = max(1, 20_000 // (episodes * max(size, 1)))
-        return MemberNoise(seeds, purpose, (episodes, size), kind, block=block)
+        return MemberNoise(seeds, purpose, (episodes, size), kind, device, block=block)
 
     chance = noise("play events", env.step_noise_size, "uniform")
     gumbel = noise("play actions", env.action_size, "gumbel")
     codes = noise("play codes", agent.source.encode_noise_size, agent.source.noise_kind)
     state = env.reset(noise("play starts", env.reset_noise_size, "uniform").at(0))
     obs = env.observe(state)
-    total, length = torch.zeros(shape), torch.zeros(shape, dtype=torch.int64)
-    over = torch.zeros(shape, dtype=torch.bool)
+    total, length = torch.zeros(shape, device=device), torch.zeros(shape, dtype=torch.int64, device=device)
+    over = torch.zeros_like(length, dtype=torch.bool)
     for t in range(horizon):
         q = agent.values(obs, None if greedy else codes.at(t))
         action = q.argmax(-1) if greedy else boltzmann(q, agent.cfg.temperature, gumbel.at(t))
@@ -215,7 +223,7 @@ class WorldPolicy(Actor):
 class ModelBased(StackedMethod):
     """A stack of one of the five agents and its training."""
 
-    Config = ModelBasedConfig
+    Config, cpu_only = ModelBasedConfig, False
     agent: ModelBasedDQN
 
     @classmethod
@@ -246,7 +254,7 @@ class ModelBased(StackedMethod):
         batch.run(steps, batch.step % self.cfg.steps_per_epoch == 0, optimizers)
         self.member_counters[:, 0] = batch.step
         self.member_counters[:, 1] = self.agent.num_updates
-        self.member_counters[:, 3] += torch.tensor([len(ended) for ended in batch.ended])
+        self.member_counters[:, 3] += torch.tensor([len(ended) for ended in batch.ended], device=self.device)
         for member, policy in enumerate(self.policies):
             policy.load_state_dict(self.make_policy(member).state_dict())
             self.check_member(member, sum(float(value.sum()) for value in policy.state_dict().values()))

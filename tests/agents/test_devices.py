@@ -18,7 +18,7 @@ from lightning_rl.agents.model_based import ModelBasedDQN
 from lightning_rl.envs.buttongrid import ButtonGrid
 from lightning_rl.envs.panflute import PanFlute
 from lightning_rl.envs.procmaze import ProcMaze
-from lightning_rl.methods.model_based import StepTraining
+from lightning_rl.methods.model_based import StepTraining, play
 from lightning_rl.nets.world_models import RealSteps
 
 META = torch.device("meta")
@@ -41,6 +41,13 @@ class Traffic(TorchDispatchMode):
         masks = [index for value in args if isinstance(value, list | tuple) for index in value if isinstance(index, torch.Tensor)]
         self.count["waits"] += name in WAITS or any(mask.dtype == torch.bool for mask in masks if name.startswith("index"))
         return func(*args, **kwargs)
+
+
+class Blind(TorchDispatchMode):
+    """Whoever looks at a number sees 0: no episode ends."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return 0 if func is torch.ops.aten._local_scalar_dense.default else func(*args, **(kwargs or {}))
 
 
 def on_meta(agent):
@@ -91,6 +98,23 @@ def test_model_based_steps_and_updates_happen_where_the_agent_is(kind, env):
             agent.learn(step, agent.optimizers())
     assert {losses.device.type for losses in agent.take_losses().values()} == {"meta"}
     assert traffic.count == Counter(copies=0, waits=0)  # tables and noise are there after the first
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("env", [ProcMaze(2), PanFlute(4)], ids=lambda env: type(env).__name__)
+def test_an_epoch_and_its_evaluation_happen_where_the_agent_has_been_moved(kind, env):
+    """The loop was made on the CPU, and its environments have been reset there; a checkpoint goes back there."""
+    agent = ModelBasedDQN(config(kind, **{"variables": 16 if kind == "gaussian" else 4, "learning_starts": 2}), env, [0, 1])
+    training = StepTraining(agent)
+    on_meta(agent)
+    assert training.to(META) is training
+    with Blind():
+        training.run(4)
+        returns, lengths = play(agent, [5, 6], 3, 4, greedy=False)
+    snapshot = training.snapshot()
+    tensors = [*snapshot["loop"].values(), *snapshot["envs"].values(), training.reward, agent.target, returns, lengths]
+    assert {tensor.device.type for tensor in tensors} == {"meta"}
+    assert agent.online.adam.moments["exp_avg"].device == META
 
 
 def waits(training, monkeypatch, *given):

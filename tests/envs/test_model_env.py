@@ -6,7 +6,8 @@ import torch
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.model_env import ModelEnv
 from lightning_rl.envs.procmaze import ProcMaze
-from lightning_rl.nets.world_models import CategoricalLatent, GaussianLatent, LatentModel, SimpleModel
+from lightning_rl.nets.simple_model import SimpleModel
+from lightning_rl.nets.world_models import CategoricalLatent, GaussianLatent, LatentModel
 
 REAL = ProcMaze(2)
 SIZES = (REAL.obs_size, REAL.action_size, (8, 8), "elu")

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from lightning_rl.functional.compat import bits_sample_of_logits
-from lightning_rl.nets.world_models import CategoricalLatent, GaussianLatent, LatentModel, RealSteps, SimpleModel
+from lightning_rl.nets.simple_model import SimpleModel
+from lightning_rl.nets.world_models import CategoricalLatent, GaussianLatent, LatentModel, RealSteps
 
 OBS, A, HIDDEN = 6, 3, (8, 8)
 NAMES = ("reward_weight", "continuation_weight", "obs_weight", "kl_prior_weight", "kl_posterior_weight")
