@@ -747,6 +747,12 @@ _AGENTS = [
         ("values[-read.last :]", "values[-1:]"),
         ("values >= read.threshold)\n        return", "values > read.threshold)\n        return"),
     ),
+    _area(
+        "lab/reports/numbers.py", "test_docs.py",
+        ("int(place) - 1", "int(place)"),
+        ('len(match["number"].partition(".")[2])', "2"),
+        ("row.get(name) == value for", "row.get(name) != value for"),
+    ),
     _area("lab/reproduce/store.py", "lab/reproduce/test_reproduce.py", ('row["command"] == shown_command', 'row["command"] != shown_command')),
     _area("lab/reproduce/claims.py", "lab/reproduce/test_claims.py", ("if first < FIRST_SEED:", "if last < FIRST_SEED:")),
     _area("envs/gym_batch.py", "envs/test_batch.py envs/test_reward_batch.py", ('derive_seed(self._seeds[slot], "reset", self._episodes[slot])', 'derive_seed(self._seeds[slot], "reset", 0)')),

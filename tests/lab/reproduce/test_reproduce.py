@@ -141,6 +141,12 @@ def test_what_is_missing_is_run_stored_and_written_down(checkout, capsys):
     after = {path.name: path.read_bytes() for path in (checkout / "results" / "claims").glob("*.csv")}
     assert after["table.csv"] == before["table.csv"]
     assert after["report.runs.csv"] == before["report.runs.csv"]
+    calls.clear()
+    runs = store.runs_path(checkout, claim)
+    runs.write_text("".join(line for line in runs.read_text().splitlines(True) if not line.startswith("101,")))
+    assert again(checkout, run=counting(calls)) == 0
+    assert calls == [("train", "101")]
+    assert store.read_runs(checkout, claim)[1]["value"] == rows[1]["value"]
 
     # a later commit says that the numbers are of another one
     later = commit(checkout)
