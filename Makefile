@@ -4,7 +4,7 @@
 # make test-cpus  the tests as on processors without AVX-512, then without AVX2 (ARGS="tests/nets tests/agents" for some)
 # make docs     the documentation as a site, in build/site; links and code are checked
 # make notebooks  executes the notebooks anew
-# make bench    all speeds beside what bounds them, to results/speed.md: 15 minutes alone on the machine (ARGS="--only members --quick")
+# make bench    all speeds beside what bounds them, to results/speed.md: 15 minutes alone on the machine (ARGS="--only members --smoke")
 # make speedrun  seconds until five seeds of RCP-A hold 250 on LunarLander; a row each in results/speedrun.csv (ARGS="--stop_return 200")
 # make fuzz     hostile command lines and files, thousands of them (ARGS="--hypothesis-seed=7" for others)
 # make mutants  are the tests good? Hundreds of wrong formulas, one at a time, of which they must notice 95 % (ARGS="--only evolution/")

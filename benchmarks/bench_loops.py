@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
-from harness import ANOTHER, Spread, Table, number
+from harness import ANOTHER, NOTHING, Spread, Table, number
 from pytorch_lightning import Callback, LightningModule, Trainer
 
 from lightning_rl.core.gamenames import register_env
@@ -38,9 +38,8 @@ CHAINED = "lunarlander-chained"
 Flight = tuple[int, list[Any]]
 """The seed of an environment, and the actions of an episode."""
 
+ASKED = {"UDRL": "0.25 s / epoch; a share of 0.45", "RCP-A": "3.5 minutes for a million"}
 FLIGHTS = 16
-BARE_S = 2.0
-"""Seconds that the simulators are timed for."""
 
 
 class ChainedFlights(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -115,10 +114,10 @@ def flights_of(method: Method) -> list[Flight]:
     return [(episode.request.seed % 2**31, episode.action.tolist()) for episode in player.play(requests)]
 
 
-def replay(gamename: str, flights: Sequence[Flight]) -> float:
-    """Steps of one bare simulator in a second."""
+def replay(gamename: str, flights: Sequence[Flight], seconds: float) -> float:
+    """Steps of one bare simulator in a second, over so many seconds."""
     env, steps, started = make_env(env_spec(gamename)), 0, time.perf_counter()
-    while time.perf_counter() - started < BARE_S:
+    while time.perf_counter() - started < seconds:
         for seed, actions in flights:
             env.reset(seed=seed)
             for action in actions:
@@ -127,25 +126,26 @@ def replay(gamename: str, flights: Sequence[Flight]) -> float:
     return steps / (time.perf_counter() - started)
 
 
-def bare(gamename: str, flights: Sequence[Flight]) -> float:
+def bare(gamename: str, flights: Sequence[Flight], seconds: float) -> float:
     """Seconds for a step of one bare simulator on each core, together."""
     with multiprocessing.Pool(cores()) as pool:
-        return 1 / sum(pool.map(functools.partial(replay, gamename), [flights] * cores(), chunksize=1))
+        alone = functools.partial(replay, gamename, seconds=seconds)
+        return 1 / sum(pool.map(alone, [flights] * cores(), chunksize=1))
 
 
-def loops(quick: bool) -> list[Loop]:
+def loops(smoke: bool) -> list[Loop]:
     """What is timed. UDRL: the published workload, 20 episodes and 100 updates of 768 an epoch."""
     never: dict[str, Any] = {"eval_interval": 10**6, "checkpoint_interval": 10**6}
     published = {"num_episodes_per_iter": 20, "num_updates_per_iter": 100, "batch_size": 768, "replay_size": 500, **never}
-    published["max_epochs"] = 6 if quick else 27
-    frozen = {**never, "learning_rate": 1e-9, "max_episodes": 64 if quick else 1600}
-    steps, episodes = (14_000 if quick else 80_000), (80 if quick else 2000)
+    published |= {"max_epochs": 3, "num_episodes_per_iter": 2, "learning_starts": 2} if smoke else {"max_epochs": 27}
+    frozen = {**never, "learning_rate": 1e-9, "max_episodes": 32 if smoke else 800}
+    steps, episodes, skip = (6_000, 16, 1) if smoke else (80_000, 2000, 3)
     return [
-        Loop("UDRL", "UDRL", CHAINED, published, 3),
-        Loop("UDRL, no overlap", "UDRL", CHAINED, {**published, "overlap": False}, 3),
-        Loop("RCP-A", "RCP-A", "lunarlander", {"max_env_steps": steps}, 4),
-        Loop("AAC", "AAC", "beresheet", frozen, 3, min(cores(), 2), "tuned", episodes),
-        Loop("REINFORCE-combined", "REINFORCE-combined", "beresheet", frozen, 3, min(cores(), 2), "tuned", episodes),
+        Loop("UDRL", "UDRL", CHAINED, published, skip),
+        Loop("UDRL, no overlap", "UDRL", CHAINED, {**published, "overlap": False}, skip),
+        Loop("RCP-A", "RCP-A", "lunarlander", {"max_env_steps": steps}, skip),
+        Loop("AAC", "AAC", "beresheet", frozen, skip, min(cores(), 2), "tuned", episodes),
+        Loop("REINFORCE-combined", "REINFORCE-combined", "beresheet", frozen, skip, min(cores(), 2), "tuned", episodes),
     ]
 
 
@@ -157,7 +157,7 @@ def trained(loop: Loop, folder: Path) -> Path | None:
     return train(loop, settings, folder, Stamps()).path / LAST
 
 
-def measured(every: Sequence[Loop], rounds: int) -> dict[str, dict[str, Spread]]:
+def measured(every: Sequence[Loop], rounds: int, bare_seconds: float) -> dict[str, dict[str, Spread]]:
     """Of each loop the spread of its measures and of the simulator's, ``bare``, all in turns."""
     values: dict[str, dict[str, list[float]]] = {loop.name: {} for loop in every}
     flights: dict[str, list[Flight]] = {}
@@ -166,24 +166,25 @@ def measured(every: Sequence[Loop], rounds: int) -> dict[str, dict[str, Spread]]
         for loop in [*every] * rounds:
             method, seconds = run(loop, policies[loop.name])
             flights.setdefault(loop.name, flights_of(method))
-            seconds["bare"] = bare(loop.gamename, flights[loop.name])
+            seconds["bare"] = bare(loop.gamename, flights[loop.name], bare_seconds)
             for name, value in seconds.items():
                 values[loop.name].setdefault(name, []).append(value)
     return {loop: {name: Spread.of(each) for name, each in found.items()} for loop, found in values.items()}
 
 
-def tables(quick: bool) -> Iterator[Table]:
+def tables(smoke: bool) -> Iterator[Table]:
     """Of all loops."""
     prepare_process()
-    every = loops(quick)
-    found = measured(every, 1 if quick else 5)
+    every = loops(smoke)
+    found = measured(every, *((1, 0.1) if smoke else (3, 2.0)))
     rows = []
     for loop in every:
         each = found[loop.name]
         share = each["bare"].median / each["step"].median
         length = each["episode"].median / each["step"].median
         cells = (each["step"].per_second(), each["episode"].per_second(), each["epoch"], each["bare"].per_second())
-        rows.append([loop.name, str(loop.num_workers), *map(str, cells), number(share), number(length)])
+        asked = ASKED.get(loop.name, NOTHING)
+        rows.append([loop.name, str(loop.num_workers), *map(str, cells), number(share), asked, number(length)])
     steps = every[2].settings["max_env_steps"]
     million = found["RCP-A"]["step"].times(1e6 / 60)
     about = (
@@ -192,5 +193,5 @@ def tables(quick: bool) -> Iterator[Table]:
         "runs: `make speedrun`). AAC and REINFORCE-combined: preset tuned, a policy trained before; the course's published "
         f"logs show 3 to 18 episodes a second {ANOTHER}. Limit: bare simulators, one a core, on flights of the same policy."
     )
-    header = ["", "workers", "steps / s", "episodes / s", "s / epoch", "limit, steps / s", "share of it", "episode length"]
+    header = ["", "workers", "steps / s", "episodes / s", "s / epoch", "limit, steps / s", "share of it", "asked", "length"]
     yield Table("Whole loops beside the simulator", about, header, rows)

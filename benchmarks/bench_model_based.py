@@ -38,12 +38,12 @@ def seed_step(name: str, seeds: int) -> Measure:
     return cpu(lambda: training.run(steps), steps * seeds)
 
 
-def tables(quick: bool) -> Iterator[Table]:
+def tables(smoke: bool) -> Iterator[Table]:
     """Of all agents, for one seed and for many."""
     rows = []
-    for seeds in (1, 2 if quick else 30):
+    for seeds in (1, 2 if smoke else 30):
         measures = {name: seed_step(name, seeds) for name in PUBLISHED}
-        found = in_turns({**measures, "product": products(320, 200, 200)}, 2 if quick else 15)
+        found = in_turns({**measures, "product": products(320, 200, 200)}, 2 if smoke else 15)
         for name in measures:
             limit = 1e6 * MFLOP[name] * found["product"].median
             paper = f"{PUBLISHED[name][seeds]} {ANOTHER}" if seeds in PUBLISHED[name] else ""

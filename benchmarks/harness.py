@@ -1,7 +1,7 @@
 """What the benchmarks share: timing in turns, medians with their spread, the machine's own limits, tables.
 
-A family of benchmarks is a file ``bench_<name>.py`` with a function ``tables(quick: bool) -> Iterator[Table]``; ``bench.py``
-finds it by its name and runs it in a process of its own, with one thread. ``quick`` asks only whether it runs: half a minute.
+A family of benchmarks is a file ``bench_<name>.py`` with a function ``tables(smoke: bool) -> Iterator[Table]``; ``bench.py``
+finds it by its name and runs it in a process of its own, with one thread. ``smoke`` asks only whether it runs: seconds.
 
 What is compared is measured in turns, in one process, on one machine: ``in_turns``. Beside a number stands its limit, the time
 of the part that cannot be left out: matrix products at the rate that large ones reach here, the simulator alone.
@@ -22,6 +22,9 @@ Measure = Callable[[], float]
 
 ANOTHER = "(another machine)"
 """Goes into the cell of every figure that was not measured here."""
+
+NOTHING = "–"
+"""Goes into the cell of a goal that nobody has set."""
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,22 @@
 """What the benchmarks compute from what they measure; the measuring itself is ``make bench``."""
 
 import importlib
+import subprocess
+import sys
 
 import pytest
 from helpers import ROOT
 
+from lightning_rl.core.errors import UserError
+
+
+@pytest.fixture(autouse=True)
+def _beside_benchmarks(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+
 
 @pytest.fixture
-def harness(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+def harness():
     return importlib.import_module("harness")
 
 
@@ -47,3 +55,39 @@ def test_a_work_is_timed_for_each_of_its_units(harness, monkeypatch):
 def test_a_table(harness):
     table = harness.Table("Speed", "Of something.", ["", "ms"], [["a", "1"]])
     assert table.markdown() == "## Speed\n\nOf something.\n\n|  | ms |\n| --- | --- |\n| a | 1 |\n"
+
+
+def test_a_family_that_fails_costs_its_own_tables_alone(monkeypatch, tmp_path):
+    bench, page = importlib.import_module("bench"), tmp_path / "speed.md"
+
+    def apart(family, smoke):
+        assert smoke
+        if family == "members":
+            raise UserError("no other library")
+        return f"## Of {family}\n"
+
+    monkeypatch.setattr(bench, "apart", apart)
+    with pytest.raises(UserError, match=r"^members was not measured: no other library$"):
+        bench.main(["--smoke", "--only", "start", "members", "updates", "--out", str(page)])
+    text = page.read_text()
+    assert "* commit: " in text
+    assert [line for line in text.splitlines() if line.startswith("## ")] == ["## Of start", "## members", "## Of updates"]
+    assert "Not measured: no other library" in text
+
+
+def test_updates_stand_beside_their_products():
+    updates, parts = importlib.import_module("bench_updates").tables(True)
+    assert [row[0] for row in updates.rows] == [
+        "RCP-A, policy", "RCP-A, critic", "UDRL", "UDRL, batches of 768", "AAC, 1,000 steps", "PPO",
+    ]  # fmt: skip
+    assert all(float(row[-1]) > 0 for row in updates.rows)
+    assert sum(float(row[-1].rstrip("%")) for row in parts.rows) == pytest.approx(100, abs=4)
+
+
+@pytest.mark.slow
+def test_the_whole_bench_runs(tmp_path):
+    pytest.importorskip("stable_baselines3")
+    page = tmp_path / "speed.md"
+    command = [sys.executable, "benchmarks/bench.py", "--smoke", "--out", str(page)]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+    assert page.read_text().count("\n## ") == len(importlib.import_module("bench").FAMILIES) + 1  # updates have two tables
