@@ -72,6 +72,9 @@ def _figure(arguments: argparse.Namespace) -> int:
 def _evaluate(arguments: argparse.Namespace) -> int:
     path = checkpoint_at(arguments.eval_agent)
     num_workers = _num_workers(arguments)
+    if arguments.render is not None:
+        use(["film", str(path), *([arguments.eval_command] if arguments.eval_command else []), "--window"])
+        return 0
     _begin(f"evaluating '{path}'")
     from lightning_rl.lab.evaluate import (
         calibrate_checkpoint,

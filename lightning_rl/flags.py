@@ -212,6 +212,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
             "for a table and picture of obtained against commanded (default: the checkpoint's)",
             {"eval": "--command"}, metavar="NAME=VALUE,...",
         ),
+        _flag("--render", (EVAL,), "human: show one episode in a window instead", choices=("human",), metavar="human"),
         _flag(
             "--calibrate", (EVAL,),
             "of UDRL, RCP-R and RCP-A: find out which command obtains which return, keep that in the checkpoint, and sweep; from "

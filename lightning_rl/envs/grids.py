@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from lightning_rl.core.constant import Constant
+from lightning_rl.core.types import Array
 from lightning_rl.envs.func_env import FuncEnv, State, Step, standard_normal
+from lightning_rl.envs.pictures import BLUE, GREEN, RED, WALL, picture
 
 _MOVES = ((0, 1), (0, -1), (1, 0), (-1, 0))
 MOVES = ("right", "left", "down", "up")
@@ -43,7 +45,7 @@ class GridWorld(FuncEnv):
     """
 
     action_size = 4
-    binary_obs = True
+    binary_obs = drawable = True
 
     def __init__(self, rows: Sequence[str], cost: float, goal: float, hole: float):
         cells = [row.split() for row in rows]
@@ -70,6 +72,11 @@ class GridWorld(FuncEnv):
         cell = self._next.on(state.device)[state[..., 0], action]
         after = cell.unsqueeze(-1)
         return Step(after, self.observe(after), self._reward.on(cell.device)[cell], self._over.on(cell.device)[cell])
+
+    def draw(self, obs: Tensor) -> Array:
+        letters = np.array(self.cells)
+        wall, hole, goal = (torch.from_numpy(letters == letter) for letter in "#OG")
+        return picture((wall, WALL), (hole, RED), (goal, GREEN), dot=(obs.reshape(letters.shape), BLUE))
 
 
 def cliff() -> GridWorld:

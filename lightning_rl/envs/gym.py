@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, SupportsFloat
 
 import gymnasium
 import numpy as np
 
-from lightning_rl.core.files import write_bytes
 from lightning_rl.envs.checked import CheckedEnv
 from lightning_rl.envs.spec import EnvSpec, env_spec, plain_env, takes_render_mode
 
@@ -89,22 +83,3 @@ def can_film(spec: EnvSpec) -> bool:
     env = make_env(spec)
     env.close()
     return "rgb_array" in env.metadata.get("render_modes", ()) and takes_render_mode(spec.env)
-
-
-@contextlib.contextmanager
-def filming_env(spec: EnvSpec, path: Path) -> Iterator[Env]:
-    """An environment whose next episode is written to ``path`` (mp4) on leaving; needs no display."""
-    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame asks for a display unless told otherwise
-    if "DISPLAY" not in os.environ:
-        os.environ.setdefault("MUJOCO_GL", "egl")  # or MuJoCo aborts the process when it finds no display
-    with tempfile.TemporaryDirectory() as parent:
-        folder = f"{parent}/film"
-        env: Env = gymnasium.wrappers.RecordVideo(
-            make_env(spec, render=True), folder, episode_trigger=lambda episode: True, disable_logger=True
-        )
-        try:
-            yield env
-        finally:
-            env.close()
-        for film in Path(folder).glob("*.mp4"):
-            write_bytes(path, film.read_bytes())

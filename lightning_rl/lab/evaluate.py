@@ -158,7 +158,7 @@ def evaluate_checkpoint(
     report = {"checkpoint": str(path), **evaluate(method, episodes, given, num_workers)}
     filmed = can_film(method.spec)
     if filmed:
-        record_episode(method, _requests(method, 1, full_command(method, given), "sampled")[0], film)
+        record_episode(method, _requests(method, 1, full_command(method, given), "sampled")[0], film, told(given))
     report["video"] = str(film) if filmed else None
     out.write(_report_file(out.path, report))
     return report
@@ -166,6 +166,11 @@ def evaluate_checkpoint(
 
 def _report_file(path: Path, report: Mapping[str, Any]) -> File:
     return File(path, (json.dumps(report, indent=2) + "\n").encode(), _owned_report)
+
+
+def told(given: Mapping[str, float]) -> str | None:
+    """What was asked for, in words; None: what the checkpoint's command says."""
+    return ", ".join(f"{name} {value:g}" for name, value in given.items()) if given.keys() == {"return"} else None
 
 
 def _owned_report(path: Path) -> bool:

@@ -22,7 +22,8 @@ from lightning_rl.core.contents import Count, Number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import remove
 from lightning_rl.core.types import ActionMode, Episode, Request
-from lightning_rl.envs.gym import filming_env
+from lightning_rl.envs.films import Story, filming_env
+from lightning_rl.envs.gym import Env
 from lightning_rl.methods.base import Method
 from lightning_rl.rollouts.data_module import evaluation_requests
 from lightning_rl.rollouts.player import Player
@@ -199,11 +200,20 @@ class Recorder(Callback):
             pl_module.eval_env_steps += record_episode(pl_module, request, path).env_steps
 
 
-def record_episode(method: Method, request: Request, path: Path) -> Episode:
-    """Plays ``request`` on a rendering environment and writes the film to ``path`` (mp4)."""
-    player = Player(method.spec, method.policy, next_command=method.command_rule())
-    with filming_env(method.spec, path) as env:
-        (episode,) = player.play([request], [env])
+def record_episode(method: Method, request: Request, path: Path, asked: str | None = None) -> Episode:
+    """Plays ``request`` on a rendering environment and writes the film to ``path`` (mp4); asked: see ``Story``."""
+    with filming_env(method.spec, path, story_of(method, request, asked)) as env:
+        return play_filmed(method, request, env)
+
+
+def story_of(method: Method, request: Request, asked: str | None = None) -> Story:
+    """What is told on the frames of a request."""
+    return Story(method.command_names, request.command or (), method.command_rule(), asked)
+
+
+def play_filmed(method: Method, request: Request, env: Env) -> Episode:
+    """The episode of a request in an environment of its own."""
+    (episode,) = Player(method.spec, method.policy, next_command=method.command_rule()).play([request], [env])
     return episode
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES
-from lightning_rl.envs.gym import filming_env, make_env
+from lightning_rl.envs.films import filming_env
+from lightning_rl.envs.gym import make_env
 from lightning_rl.envs.spec import EnvSpec, env_spec
 
 

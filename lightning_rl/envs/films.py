@@ -1,0 +1,113 @@
+"""Films of episodes: what an environment draws, and below it what was asked for, the step, and the return so far."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, SupportsFloat
+
+import gymnasium
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from lightning_rl.core.files import write_bytes
+from lightning_rl.core.types import Array, FloatArray
+from lightning_rl.envs.gym import Env, make_env
+from lightning_rl.envs.spec import EnvSpec
+
+_NARROWEST = 400  # pixels: a line of text has room
+_PAPER, _INK = (24, 28, 38), (238, 241, 247)
+
+
+@dataclass(frozen=True)
+class Story:
+    """What is asked of an episode.
+
+    names, command: the first command, empty for a policy that takes none; rule: how it goes on after a step, None: it stays.
+    asked: what to tell instead of the command, e.g. the return that a calibrated policy was asked for.
+    """
+
+    names: Sequence[str] = ()
+    command: Sequence[float] = ()
+    rule: Callable[[FloatArray, FloatArray], FloatArray] | None = None
+    asked: str | None = None
+
+
+class Filmed(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Gives ``show`` every frame of every episode, with its story on it."""
+
+    def __init__(self, env: Env, story: Story, show: Callable[[Array], None]):
+        super().__init__(env)
+        self.story, self.show = story, show
+        self._steps, self._return, self._command = 0, 0.0, np.zeros((1, 0), dtype=np.float32)
+
+    @property
+    def fps(self) -> float:
+        """Frames in a second of the environment's time."""
+        return float(self.env.metadata.get("render_fps", 30))
+
+    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        outcome = self.env.reset(**kwargs)
+        self._steps, self._return = 0, 0.0
+        self._command = np.array([self.story.command], dtype=np.float32)
+        self._draw()
+        return outcome
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        outcome = self.env.step(action)
+        reward = float(outcome[1])
+        self._steps, self._return = self._steps + 1, self._return + reward
+        if self.story.rule is not None and self.story.names:
+            self._command = self.story.rule(self._command, np.array([reward], dtype=np.float32))
+        self._draw()
+        return outcome
+
+    def _draw(self) -> None:
+        asked = self.story.asked
+        if asked is None:
+            asked = ", ".join(f"{name} {value:.4g}" for name, value in zip(self.story.names, self._command[0], strict=False))
+        parts = [f"asked: {asked}"] if asked else []
+        self.show(captioned(np.asarray(self.env.render()), [*parts, f"step {self._steps}", f"return so far {self._return:.2f}"]))
+
+
+def captioned(frame: Array, parts: Sequence[str]) -> Array:
+    """A frame uint8 ``[height, width, 3]`` above a line of text, both sides even, small frames magnified."""
+    times = max(1, -(-_NARROWEST // frame.shape[1]))
+    frame = frame.repeat(times, axis=0).repeat(times, axis=1)
+    height, width = frame.shape[0] & ~1, frame.shape[1] & ~1
+    size = max(13, width // 28)
+    page = Image.new("RGB", (width, height + 2 * size), _PAPER)
+    page.paste(Image.fromarray(frame[:height, :width]))
+    font = ImageFont.load_default(size)
+    ImageDraw.Draw(page).text((size * 0.6, height + size), "   ".join(parts), fill=_INK, font=font, anchor="lm")
+    return np.asarray(page)
+
+
+@contextlib.contextmanager
+def shown_env(spec: EnvSpec, story: Story, show: Callable[[Array], None]) -> Iterator[Filmed]:
+    """An environment that gives ``show`` its frames; needs no display."""
+    if not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame asks for a display unless told otherwise
+        os.environ.setdefault("MUJOCO_GL", "egl")  # or MuJoCo aborts the process when it finds no display
+    env = Filmed(make_env(spec, render=True), story, show)
+    try:
+        yield env
+    finally:
+        env.close()
+
+
+@contextlib.contextmanager
+def filming_env(spec: EnvSpec, path: Path, story: Story | None = None) -> Iterator[Filmed]:
+    """An environment whose episodes are written to ``path`` (mp4) on leaving."""
+    frames: list[Array] = []
+    with shown_env(spec, story or Story(), frames.append) as env:
+        yield env
+    from moviepy.video.io.ImageSequenceClip import ImageSequenceClip  # seconds of imports, for films alone
+
+    with tempfile.TemporaryDirectory() as folder:
+        ImageSequenceClip(frames, fps=env.fps).write_videofile(f"{folder}/film.mp4", logger=None)
+        write_bytes(path, Path(folder, "film.mp4").read_bytes())

@@ -1,0 +1,104 @@
+"""Films: their story on every frame, several commands side by side, and a window where there is a display."""
+
+import io
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lightning_rl.cli import main
+from lightning_rl.core.types import Request
+from lightning_rl.envs import films
+from lightning_rl.envs.films import Story, captioned, shown_env
+from lightning_rl.envs.gym import can_film
+from lightning_rl.envs.spec import env_spec
+from lightning_rl.lab.films import gif
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """What stands on the frames."""
+    lines = []
+    monkeypatch.setattr(films, "captioned", lambda frame, parts: lines.append(list(parts)) or frame)
+    return lines
+
+
+def test_every_frame_tells_the_command_the_step_and_the_return_so_far(told):
+    frames = []
+    story = Story(("return", "horizon"), (20.0, 9.0), lambda command, reward: command - np.array([[reward[0], 1.0]], np.float32))
+    with shown_env(env_spec("cartpole"), story, frames.append) as env:
+        env.reset(seed=0)
+        for _ in range(2):
+            env.step(0)
+    assert told == [
+        ["asked: return 20, horizon 9", "step 0", "return so far 0.00"],
+        ["asked: return 19, horizon 8", "step 1", "return so far 1.00"],
+        ["asked: return 18, horizon 7", "step 2", "return so far 2.00"],
+    ]
+    assert len(frames) == 3
+    with shown_env(env_spec("cartpole"), Story(asked="return 150"), frames.append) as env:
+        env.reset(seed=0)
+    assert told[-1] == ["asked: return 150", "step 0", "return so far 0.00"]
+
+
+def test_a_caption_stands_below_the_picture_and_small_ones_grow():
+    frame = np.full((33, 65, 3), 200, np.uint8)
+    page = captioned(frame, ["step 3"])
+    assert page.shape[1] >= 400
+    assert not page.shape[0] % 2
+    assert not page.shape[1] % 2
+    picture = 33 * 7 & ~1
+    assert (page[:picture] == 200).all()
+    below = page[picture:]
+    assert below.max() > 200  # letters
+    assert (captioned(frame, [])[picture:] == below[0, 0]).all()
+
+
+@pytest.mark.parametrize("gamename", ["cliff", "wallroom", "holeroom", "procmaze", "buttongrid", "panflute"])
+def test_boards_can_be_filmed(gamename):
+    spec, frames = env_spec(gamename), []
+    assert can_film(spec)
+    with shown_env(spec, Story(), frames.append) as env:
+        env.reset(seed=1)
+        for action in (0, 0, 2, 2):
+            env.step(action)
+    assert len({frame.tobytes() for frame in frames}) == 5
+    boards = [frame[: int(0.8 * len(frame))].tobytes() for frame in frames]
+    assert len(set(boards)) > 1
+
+
+def test_a_gif_has_commands_side_by_side_and_a_last_picture_that_stays():
+    reels = [[np.zeros((20, 40, 3), np.uint8) for _ in range(count)] for count in (4, 8)]
+    for reel in reels:
+        for k, frame in enumerate(reel):
+            frame[:, 4 * k : 4 * k + 4] = 250  # moves to the right
+    picture = Image.open(io.BytesIO(gif(reels, 25.0)))
+    assert picture.size == (40 + 8 + 40, 20)
+    assert picture.n_frames == 5  # each second one of eight, and the last
+    picture.seek(4)
+    last = np.asarray(picture.convert("L"))
+    assert (last[10] > 200).nonzero()[0].tolist() == [*range(12, 16), *range(40, 48), *range(76, 80)]
+    assert picture.info["duration"] == 1500
+
+
+def test_an_agent_is_filmed_or_shown(tmp_path, monkeypatch, capsys):
+    file = tmp_path / "film.gif"
+    words = ["film", "DDQN-cartpole", "--out", str(file)]
+    monkeypatch.setattr("lightning_rl.lab.films.Request", lambda *words: Request("short", *words[1:]))
+    monkeypatch.setattr("lightning_rl.rollouts.player.Player.play", lambda self, requests, envs: [played(envs[0])])
+    assert main(words, "lightning-rl") == 0
+    assert Image.open(file).n_frames > 3
+    file.write_bytes(b"mine")
+    assert main(words, "lightning-rl") == 2
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    assert main(["eval", "DDQN-cartpole", "--render", "human"], "lightning-rl") == 2
+    assert "there is no display here" in capsys.readouterr().err
+    assert main(["film", "RCP-A-lunarlander", "retrun=1"], "lightning-rl") == 2
+
+
+def played(env):
+    """What is told of an episode of a few steps."""
+    env.reset(seed=0)
+    return SimpleNamespace(ret=sum(env.step(k % 2)[1] for k in range(20)), length=20)
