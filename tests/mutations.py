@@ -28,8 +28,11 @@ def _area(path: str, tests: str, *changes: _Change) -> list[Mutation]:
 
 _FUNCTIONAL = [
     _area(
+        "core/types.py", "functional/test_returns.py",
+        ("np.cumsum(self.reward[::-1], dtype=np.float64)[::-1]", "np.cumsum(self.reward, dtype=np.float64)"),
+    ),
+    _area(
         "functional/returns.py", "functional/test_returns.py functional/test_policy_gradient.py",
-        ("np.cumsum(reward[::-1], dtype=np.float64)[::-1]", "np.cumsum(reward, dtype=np.float64)"),
         ("x[..., :-stride] + decay[..., :-stride] * x[..., stride:]", "x[..., :-stride] - decay[..., :-stride] * x[..., stride:]"),
         ("decay = torch.cat([decay[..., :-stride] * decay[..., stride:]", "decay = torch.cat([decay[..., :-stride]"),
         ("trace = gae_lambda * (~last).to(reward.dtype)", "trace = torch.full_like(reward, gae_lambda)"),
@@ -207,7 +210,7 @@ _DATA = [
         ("len(self._newest) > self.newest", "len(self._newest) >= self.newest"),
         ("self._newest_steps > self.steps)", "self._newest_steps >= self.steps)"),
         ("while len(self._newest) > 1 and", "while"),
-        ("self._newest_steps -= len(self._newest.popleft().reward)", "self._newest.popleft()"),
+        ("self._newest_steps -= self._newest.popleft().length", "self._newest.popleft()"),
         ("ranked[:count]]), np.array", "ranked[-(count or 0):]]), np.array"),
         ("sorted(self._newest, key=lambda e: -e.ret)", "list(self._newest)"),
         ("rng.integers(len(length), size=shape)", "rng.integers(len(length) - 1, size=shape)"),
@@ -217,7 +220,7 @@ _DATA = [
         ('"left": np.repeat(end, length) - step', '"left": np.repeat(end, length) - step - 1'),
         ("self.to_go[self.row[self.first]][number]", "self.to_go[self.row]"),
         ("self._newest or self._best][-count:]", "self._newest or self._best][:count]"),
-        ("self._newest_steps = sum(len(e.reward) for e in self._newest)", "self._newest_steps = 0"),
+        ("self._newest_steps = sum(e.length for e in self._newest)", "self._newest_steps = 0"),
     ),
     _area(
         "methods/policy_gradient.py", "methods/test_policy_gradient_data.py::test_step_batch_by_hand "

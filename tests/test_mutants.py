@@ -5,7 +5,7 @@ import pytest
 from helpers import ROOT
 from mutations import MUTATIONS, Mutation
 
-TESTS = ("functional/test_returns.py::test_hand_worked", "functional/test_returns.py::test_reverse_scan_equals_the_loop")
+TESTS = ("functional/test_returns.py::test_lambda_returns_hand_worked", "functional/test_returns.py::test_reverse_scan_equals_the_loop")
 SCAN = "functional/returns.py"
 
 
@@ -27,11 +27,11 @@ def test_the_tests_of_every_area_are_there():
 
 
 def test_a_wrong_formula_is_killed_and_an_equal_one_survives():
-    wrong = Mutation(SCAN, "np.cumsum(reward[::-1], dtype", "np.cumsum(reward, dtype", TESTS)
+    wrong = Mutation(SCAN, "(1 - trace) * next_value", "next_value", TESTS)
     equal = Mutation(SCAN, "while stride < length:", "while stride <= length:", TESTS)
     source = (ROOT / "lightning_rl" / SCAN).read_text()
     killed, survived = mutants.judge(wrong, 60.0), mutants.judge(equal, 60.0)
-    assert (killed.outcome, killed.note) == ("killed", "test_returns.py::test_hand_worked")
+    assert (killed.outcome, killed.note) == ("killed", "test_returns.py::test_lambda_returns_hand_worked")
     assert survived.outcome == "survived", survived.note
     assert (ROOT / "lightning_rl" / SCAN).read_text() == source
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -57,7 +58,12 @@ class Episode:
     def length(self) -> int:
         return len(self.reward)
 
-    @property
+    @cached_property
     def ret(self) -> float:
         """Undiscounted return, summed in double precision."""
         return float(self.reward.sum(dtype=np.float64))
+
+    @cached_property
+    def to_go(self) -> FloatArray:
+        """Undiscounted return from each step to the end ``[T+1]``; the segment ``t1..t2`` returns ``to_go[t1] - to_go[t2]``."""
+        return np.append(np.cumsum(self.reward[::-1], dtype=np.float64)[::-1], 0.0).astype(np.float32)

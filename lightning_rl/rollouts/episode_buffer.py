@@ -4,34 +4,17 @@ from __future__ import annotations
 
 import bisect
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from lightning_rl.core.contents import Also, Count, Flag, ListOf, TensorOf
-from lightning_rl.core.types import Array, Episode, FloatArray
+from lightning_rl.core.types import Array, Episode, Request
 from lightning_rl.envs.spec import EnvSpec
-from lightning_rl.functional.returns import returns_to_go
-
-
-class _Stored(NamedTuple):
-    """What is kept of an episode; to_go: its undiscounted returns-to-go, 0 at the end."""
-
-    obs: FloatArray  # [T+1, O]
-    action: Array
-    reward: FloatArray
-    to_go: FloatArray  # [T+1]
-    terminated: bool
-    ret: float
-
-
-def _stored(obs: FloatArray, action: Array, reward: FloatArray, terminated: bool) -> _Stored:
-    to_go = returns_to_go(reward)
-    return _Stored(obs, action, reward, to_go.astype(np.float32), terminated, float(reward.sum(dtype=np.float64)))
 
 
 @dataclass
@@ -67,20 +50,19 @@ class FlatEpisodes:
         return self.to_go[self.row[self.first]][number]
 
 
-def flatten(episodes: Iterable[Episode | _Stored]) -> FlatEpisodes:
+def flatten(episodes: Sequence[Episode]) -> FlatEpisodes:
     """Lays episodes behind one another."""
-    stored = [e if isinstance(e, _Stored) else _stored(e.obs, e.action, e.reward, e.terminated) for e in episodes]
-    length = np.array([len(e.reward) for e in stored])
+    length = np.array([e.length for e in episodes])
     end = np.cumsum(length)
     step = np.arange(end[-1])
     terminated = np.zeros(end[-1], dtype=bool)
-    terminated[end - 1] = [e.terminated for e in stored]
+    terminated[end - 1] = [e.terminated for e in episodes]
     arrays = {
-        "obs": np.concatenate([e.obs for e in stored]),
+        "obs": np.concatenate([e.obs for e in episodes]),
         "row": step + np.repeat(np.arange(len(length)), length),
-        "action": np.concatenate([e.action for e in stored]),
-        "reward": np.concatenate([e.reward for e in stored]),
-        "to_go": np.concatenate([e.to_go for e in stored]),
+        "action": np.concatenate([e.action for e in episodes]),
+        "reward": np.concatenate([e.reward for e in episodes]),
+        "to_go": np.concatenate([e.to_go for e in episodes]),
         "terminated": terminated,
         "left": np.repeat(end, length) - step,
         "first": end - length,
@@ -116,12 +98,12 @@ class EpisodeBuffer:
 
     def __init__(self, best: int = 0, newest: int | None = 0, steps: int | None = None):
         self.best, self.newest, self.steps = best, newest, steps
-        self._best: list[_Stored] = []  # best first; of equal returns the youngest first
-        self._newest: deque[_Stored] = deque()  # oldest first
+        self._best: list[Episode] = []  # best first; of equal returns the youngest first
+        self._newest: deque[Episode] = deque()  # oldest first
         self._newest_steps = 0
 
     @property
-    def episodes(self) -> list[_Stored]:
+    def episodes(self) -> list[Episode]:
         """All of them in the order of their steps: the best, best first, then the newest, oldest first."""
         return [*self._best, *self._newest]
 
@@ -131,18 +113,17 @@ class EpisodeBuffer:
     def add(self, episodes: Iterable[Episode]) -> None:
         """Adds the episodes in order; worse and older ones give way."""
         for episode in episodes:
-            stored = _stored(episode.obs, episode.action, episode.reward, episode.terminated)
             if self.best:
-                bisect.insort_left(self._best, stored, key=lambda e: -e.ret)
+                bisect.insort_left(self._best, episode, key=lambda e: -e.ret)
                 del self._best[self.best :]
             if self.newest != 0:
-                self._append(stored)
+                self._append(episode)
 
-    def _append(self, episode: _Stored) -> None:
+    def _append(self, episode: Episode) -> None:
         self._newest.append(episode)
-        self._newest_steps += len(episode.reward)
+        self._newest_steps += episode.length
         while len(self._newest) > 1 and self._too_many():
-            self._newest_steps -= len(self._newest.popleft().reward)
+            self._newest_steps -= self._newest.popleft().length
 
     def _too_many(self) -> bool:
         many = self.newest is not None and len(self._newest) > self.newest
@@ -151,7 +132,7 @@ class EpisodeBuffer:
     def highest(self, count: int | None = None) -> tuple[Array, Array]:
         """Returns and lengths ``[n]`` of the ``count`` episodes of highest return, best first; fewer if there are fewer."""
         ranked = self._best or sorted(self._newest, key=lambda e: -e.ret)
-        return np.array([e.ret for e in ranked[:count]]), np.array([len(e.reward) for e in ranked[:count]])
+        return np.array([e.ret for e in ranked[:count]]), np.array([e.length for e in ranked[:count]])
 
     def returns(self) -> Array:
         """The returns of all episodes."""
@@ -159,7 +140,7 @@ class EpisodeBuffer:
 
     def mean_length(self, count: int) -> float:
         """Mean number of steps of the ``count`` newest episodes; of the best where no others are kept."""
-        return float(np.mean([len(e.reward) for e in self._newest or self._best][-count:]))
+        return float(np.mean([e.length for e in self._newest or self._best][-count:]))
 
     def flat(self) -> FlatEpisodes:
         """All episodes behind one another."""
@@ -167,13 +148,13 @@ class EpisodeBuffer:
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...], by: str) -> Array:
         """Steps of ``flat``, drawn evenly by ``transition`` or by ``episode``."""
-        return SAMPLERS[by](np.array([len(e.reward) for e in self.episodes]), rng, shape)
+        return SAMPLERS[by](np.array([e.length for e in self.episodes]), rng, shape)
 
     def state_dict(self) -> dict[str, Any]:
         """Plain data; the episodes behind one another."""
         flat, episodes = self.flat(), self.episodes
         kept = {"obs": flat.obs, "action": flat.action, "reward": flat.reward}
-        lengths = [len(e.reward) for e in episodes]
+        lengths = [e.length for e in episodes]
         return {**kept, "lengths": lengths, "terminated": [e.terminated for e in episodes], "best": len(self._best)}
 
     def layout(self, spec: EnvSpec) -> Also:
@@ -207,8 +188,13 @@ class EpisodeBuffer:
         rows = state["obs"].split([length + 1 for length in state["lengths"]])
         parts = zip(rows, state["action"].split(state["lengths"]), state["reward"].split(state["lengths"]), strict=True)
         whole = [
-            _stored(obs.numpy(), action.numpy(), reward.numpy(), terminated)
+            _restored(obs.numpy(), action.numpy(), reward.numpy(), terminated)
             for (obs, action, reward), terminated in zip(parts, state["terminated"], strict=True)
         ]
         self._best, self._newest = whole[: state["best"]], deque(whole[state["best"] :])
-        self._newest_steps = sum(len(e.reward) for e in self._newest)
+        self._newest_steps = sum(e.length for e in self._newest)
+
+
+def _restored(obs: Array, action: Array, reward: Array, terminated: bool) -> Episode:
+    """A stored episode; how it was asked for is not kept."""
+    return Episode(obs, action, reward, terminated, not terminated, None, Request("stored", 0), 0, len(reward))

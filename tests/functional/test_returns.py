@@ -1,25 +1,19 @@
 import numpy as np
 import pytest
 import torch
+from helpers import make_episode
 
-from lightning_rl.functional.returns import lambda_returns, returns_to_go, reverse_scan
+from lightning_rl.functional.returns import lambda_returns, reverse_scan
 
 
-def test_hand_worked():
-    assert returns_to_go(np.array([1.0, -2.0, 4.0])).tolist() == [3.0, 2.0, 4.0, 0.0]
+def test_returns_to_go_by_hand():
+    assert make_episode([1.0, -2.0, 4.0]).to_go.tolist() == [3.0, 2.0, 4.0, 0.0]
 
 
 def test_segment_return_is_a_difference():
-    reward = np.random.default_rng(0).normal(size=50)
-    to_go = returns_to_go(reward)
+    episode = make_episode(np.random.default_rng(0).normal(size=50).tolist())
     for start, end in ((0, 50), (3, 17), (49, 50)):
-        assert to_go[start] - to_go[end] == pytest.approx(reward[start:end].sum())
-
-
-def test_empty_and_wrong_shape():
-    assert returns_to_go(np.zeros(0)).tolist() == [0.0]
-    with pytest.raises(ValueError, match=r"\[T\]"):
-        returns_to_go(np.zeros((3, 1)))
+        assert episode.to_go[start] - episode.to_go[end] == pytest.approx(episode.reward[start:end].sum(), abs=1e-5)
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 8, 37, 1000])

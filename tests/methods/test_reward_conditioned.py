@@ -29,7 +29,7 @@ def build(name: str, gamename: str = "cartpole", layers=(), **settings):
 
 def epoch_of(*rewards: list[float], truncated: bool = False) -> UpsideDownEpoch:
     episodes = [make_episode(r) for r in rewards]
-    flat = flatten(dataclasses.replace(e, terminated=not truncated, truncated=truncated) for e in episodes)
+    flat = flatten([dataclasses.replace(e, terminated=not truncated, truncated=truncated) for e in episodes])
     index = {name: torch.arange(len(flat)).repeat(2, 1) for name in ("policy", "critic")}
     return UpsideDownEpoch(flat, index, flat.left[index["policy"]], None, len(flat), len(episodes), 0, {})
 

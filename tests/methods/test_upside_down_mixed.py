@@ -37,7 +37,7 @@ def build(name, **settings):
 
 
 def epoch_of(rewards):
-    flat = flatten(make_episode(r) for r in rewards)
+    flat = flatten([make_episode(r) for r in rewards])
     index = {name: torch.arange(len(flat)).repeat(2, 1) for name in ("policy", "critic")}
     return UpsideDownEpoch(flat, index, flat.left[index["policy"]], None, 9, len(rewards), 0, {})
 
