@@ -5,7 +5,10 @@ import pytest
 from helpers import ROOT
 from mutations import MUTATIONS, Mutation
 
-TESTS = ("functional/test_returns.py::test_lambda_returns_hand_worked", "functional/test_returns.py::test_reverse_scan_equals_the_loop")
+TESTS = (
+    "functional/test_returns.py::test_lambda_returns_hand_worked",
+    "functional/test_returns.py::test_reverse_scan_equals_the_loop",
+)
 SCAN = "functional/returns.py"
 
 
