@@ -7,7 +7,9 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from helpers import run_cli
 
+from lightning_rl.agents import training
 from lightning_rl.core import console
 from lightning_rl.run.callbacks import RunProgress
 
@@ -77,3 +79,27 @@ def test_without_a_terminal_there_is_a_line_at_once_then_now_and_then(shown, mon
         "agents · 25.0% · 0:01:00 left · 1 of 4 agents · DDQN",
         "agents · 75.0% · 0:00:20 left · 3 of 4 agents · DDQN",
     ]
+
+
+def test_within_an_epoch_the_bar_moves_and_never_back(shown):
+    out = shown(80)
+    bar = console.ProgressBar("SE", 0.5, epoch=0.1)
+    bar.show(0.5, ["fitness 0.98"])
+    for part in (0.4, 0.2):  # the second is of an evaluation in the same epoch
+        console.under_way(part)
+    bar.close()
+    console.under_way(0.9)  # no bar is open any more
+    line = last_frame(out.getvalue())
+    assert re.search(r"54\.0% .* 40% of this epoch · fitness 0\.98", line), line
+    assert len(line) <= 80
+
+
+@pytest.mark.parametrize(("implementation", "gamename"), [("SE", "emptyroom22"), ("MBRL", "cartpole-v0")])
+def test_generations_and_collections_say_how_far_they_are(tmp_path, monkeypatch, implementation, gamename):
+    parts = []
+    monkeypatch.setattr(training, "_NEWS_EVERY", 5)
+    monkeypatch.setattr(training, "under_way", parts.append)
+    assert run_cli(tmp_path, "--max_epochs", "1", gamename=gamename, implementation=implementation) == 0
+    assert len(parts) > 3
+    assert all(0 <= part <= 1 for part in parts)
+    assert max(parts) >= 0.5

@@ -17,12 +17,14 @@ import warm
 import yaml
 from helpers import covering, fitting, run_cli, run_dir, tiny_flags
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.evaluate import parse_sweep
+from lightning_rl.lab.scalars import event_files, read_scalar
 from lightning_rl.run.callbacks import StopAtReturn
 
 
@@ -362,3 +364,32 @@ def test_what_rcp_logs(tmp_path, implementation):
     critic = {"train/explained_variance", "train/value_loss"}
     assert promised <= tags
     assert (critic <= tags) is (implementation == "RCP-A")
+
+
+def test_a_resumed_run_is_one_curve_and_one_trial(tmp_path):
+    assert run_cli(tmp_path, "--max_epochs", "3") == 0  # the last checkpoint is of the third epoch
+    folder = run_dir(tmp_path)
+    assert run_cli(tmp_path, "--max_epochs", "5", "--resume") == 0
+    assert [path.name for path in (folder / "logger").iterdir()] == ["version_0"]
+    assert len(event_files(folder)) == 2
+    board = scalars(folder)
+    steps = [event.step for event in board.Scalars("train/policy_loss")]
+    assert len(steps) == 5
+    assert steps == sorted(set(steps))
+    assert read_scalar(folder, "train/policy_loss").env_steps.tolist() == steps
+    # Killed after its last checkpoint: what it had logged beyond is void.
+    first = (folder / "last.ckpt").read_bytes()
+    assert run_cli(tmp_path, "--max_epochs", "8", "--resume") == 0
+    (folder / "last.ckpt").write_bytes(first)
+    assert run_cli(tmp_path, "--max_epochs", "6", "--resume") == 0
+    steps = [event.step for event in scalars(folder).Scalars("train/policy_loss")]
+    assert len(steps) == 6
+    assert read_scalar(folder, "train/policy_loss").env_steps.tolist() == steps
+
+
+def test_the_hparams_tab_begins_with_what_tells_runs_apart(tmp_path):
+    assert run_cli(tmp_path, "--max_epochs", "1") == 0
+    content = scalars(run_dir(tmp_path)).SummaryMetadata("_hparams_/experiment").plugin_data.content
+    columns = [info.name for info in HParamsPluginData.FromString(content).experiment.hparam_infos]
+    assert columns[:4] == ["implementation", "gamename", "exp_name", "seed"]
+    assert "learning_rate" in columns

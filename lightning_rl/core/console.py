@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -29,11 +30,12 @@ def put(*parts: RenderableType) -> None:
 class ProgressBar:
     """A bar, the percentage, the time left and what else fits into the line; lines begin with the name.
 
-    share: of the work that is done already, 0 .. 1.
+    share: of the work that is done already, 0 .. 1; epoch: the share that an epoch adds, of which ``under_way`` shows parts.
     """
 
-    def __init__(self, name: str, share: float = 0.0):
-        self.name, self._first = name, share
+    def __init__(self, name: str, share: float = 0.0, epoch: float = 0.0):
+        self.name, self._first, self.epoch = name, share, epoch
+        self._share, self._facts, self._part, self._pid = share, list[str](), 0.0, os.getpid()
         self._started = time.monotonic()
         self._printed = -math.inf  # so that the first line comes with the first news
         console = Console(file=sys.stderr)
@@ -46,9 +48,21 @@ class ProgressBar:
             self._task = self._bar.add_task("", total=1.0, percent="", left="")
             self.show(share, [])
             self._bar.start()
+        global _open
+        _open = self
 
     def show(self, share: float, facts: Sequence[str]) -> None:
         """Moves the bar. facts: what there is to say, the most important first; of these as many are shown as fit."""
+        self._share, self._facts, self._part = share, list(facts), 0.0
+        self._draw(share, facts)
+
+    def show_part(self, part: float) -> None:
+        """Moves the bar within an epoch, never back; a process that was forked from this one draws nothing."""
+        if self.epoch and part > self._part and os.getpid() == self._pid:
+            self._part = part
+            self._draw(min(1.0, self._share + part * self.epoch), [f"{part:.0%} of this epoch", *self._facts])
+
+    def _draw(self, share: float, facts: Sequence[str]) -> None:
         now = time.monotonic()
         elapsed, new = now - self._started, share - self._first
         seconds = elapsed * (1 - share) / new if new > 0 else None
@@ -62,9 +76,20 @@ class ProgressBar:
 
     def close(self) -> None:
         """Stops the bar where it is."""
+        global _open
+        _open = None if _open is self else _open
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
+
+
+_open: ProgressBar | None = None
+
+
+def under_way(part: float) -> None:
+    """Says that this share of the epoch is done, wherever in it: where a run shows a bar, the bar moves."""
+    if _open is not None:
+        _open.show_part(part)
 
 
 def _fitting(facts: Sequence[str], room: int) -> str:

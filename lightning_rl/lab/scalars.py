@@ -58,8 +58,8 @@ def read_scalar(run_dir: Path, tag: str) -> Curve:
     """
     points: dict[int, tuple[float, float]] = {}
     before = 0.0
-    for version in version_dirs(run_dir):
-        events = read_events(version)
+    for path in event_files(run_dir):
+        events = read_events(path)
         if tag in events.scalars:
             new = {step: (value, before + seconds) for step, seconds, value in events.scalars[tag]}
             points = {step: point for step, point in points.items() if step < min(new)} | new
@@ -73,9 +73,10 @@ def read_scalar(run_dir: Path, tag: str) -> Curve:
     return Curve(run_dir.name, np.array(steps, dtype=np.float64), value, seconds)
 
 
-def version_dirs(run_dir: Path) -> list[Path]:
-    """The logger folders of a run, one for each time that it was started, oldest first."""
-    return sorted((run_dir / "logger").glob("version_*"), key=lambda path: natural_order(path.name))
+def event_files(run_dir: Path) -> list[Path]:
+    """The TensorBoard files of a run, one for each time that it was started, oldest first."""
+    found = (path for path in run_dir.glob("logger/version_*/*tfevents*") if path.is_file())
+    return sorted(found, key=lambda path: (natural_order(path.parent.name), natural_order(path.name)))
 
 
 @dataclass(frozen=True)
@@ -86,31 +87,27 @@ class Events:
     seconds: float
 
 
-def read_events(version: Path) -> Events:
-    """All scalars in a logger folder. A file cut short counts up to the cut; one that is no event file is named."""
-    files = sorted(path for path in version.glob("*tfevents*") if path.is_file())
-    return _parsed(version, tuple((path.name, path.stat().st_size) for path in files))
+def read_events(path: Path) -> Events:
+    """All scalars of an event file. One that is cut short counts up to the cut; what is no event file is named and left out."""
+    return _parsed(path, path.stat().st_size)
 
 
 @functools.lru_cache(maxsize=512)
-def _parsed(version: Path, files: tuple[tuple[str, int], ...]) -> Events:
-    scalars: dict[str, list[tuple[int, float, float]]] = {}
-    started, ended = np.inf, -np.inf
-    for name, size in files:
-        if size > EVENT_BYTES:
-            print_skipped(version / name, f"it has {size:,} bytes, the limit is {EVENT_BYTES:,}")
-            continue
-        events = EventAccumulator(str(version / name), size_guidance={"scalars": 0})
-        try:
-            events.Reload()
-            started = min(started, events.FirstEventTimestamp())
-        except Exception as error:  # whatever the parser makes of foreign bytes; the other files are still good
-            if files[0] != (name, 0):
-                print_skipped(version / name, f"it is not a whole event file ({type(error).__name__})")
-        for tag in events.Tags()["scalars"]:
-            found = [(e.step, e.wall_time, e.value) for e in events.Scalars(tag) if 0 <= e.step <= WHOLE]
-            scalars.setdefault(tag, []).extend(point for point in found if abs(point[1]) <= WHOLE)
-    for points in scalars.values():
-        ended = max(ended, max(time for _, time, _ in points))
-        points[:] = [(step, time - started, value) for step, time, value in points]
-    return Events(scalars, max(ended - started, 0.0) if scalars else 0.0)
+def _parsed(path: Path, size: int) -> Events:
+    if size > EVENT_BYTES:
+        print_skipped(path, f"it has {size:,} bytes, the limit is {EVENT_BYTES:,}")
+        return Events({}, 0.0)
+    events, started = EventAccumulator(str(path), size_guidance={"scalars": 0}), 0.0
+    try:
+        events.Reload()
+        started = events.FirstEventTimestamp()
+    except Exception as error:  # whatever the parser makes of foreign bytes; what comes before them is still good
+        if size:
+            print_skipped(path, f"it is not a whole event file ({type(error).__name__})")
+    scalars = {}
+    for tag in events.Tags()["scalars"]:
+        found = ((e.step, e.wall_time, e.value) for e in events.Scalars(tag) if 0 <= e.step <= WHOLE)
+        if points := [(step, time - started, value) for step, time, value in found if abs(time) <= WHOLE]:
+            scalars[tag] = points
+    ended = max((time for points in scalars.values() for _, time, _ in points), default=0.0)
+    return Events(scalars, max(ended, 0.0))

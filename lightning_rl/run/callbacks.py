@@ -155,7 +155,7 @@ class RunProgress(Callback):
     def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
         self._started = time.monotonic()
         self._steps_at_start = int(pl_module.env_steps)
-        self._bar = ProgressBar(self.name, self.share(trainer.current_epoch, self._steps_at_start))
+        self._bar = ProgressBar(self.name, self.share(trainer.current_epoch, self._steps_at_start), 1 / self.max_epochs)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: Any) -> None:
         assert self._bar is not None

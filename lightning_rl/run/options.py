@@ -41,7 +41,6 @@ class RunOptions:
         stop_return: stops the run when its mean evaluation return has been this or more in ``stop_evaluations`` evaluations
             in a row; None: only the budget does.
         stop_evaluations: see ``stop_return``.
-        log_version: number of TensorBoard's folder; None for a new one each time that the run is started.
     """
 
     implementation: str
@@ -63,7 +62,6 @@ class RunOptions:
     config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     stop_return: float | None = None
     stop_evaluations: int = 1
-    log_version: int | None = None
 
     @property
     def run_dir(self) -> Path:

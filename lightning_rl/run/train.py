@@ -10,6 +10,7 @@ from typing import Any
 
 from pytorch_lightning import Callback, Trainer
 from pytorch_lightning.loggers import Logger, TensorBoardLogger
+from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from torch import nn
 from torch.utils.tensorboard.summary import hparams as hparams_summary
 
@@ -66,16 +67,29 @@ class Run:
 
 
 class RunLogger(TensorBoardLogger):
-    """TensorBoard in the folder of a run; its hparams tab has the whole config, with the evaluation returns as metrics."""
+    """TensorBoard in the folder of a run, one curve however often it was resumed.
+
+    Its hparams tab has method, environment, experiment and seed, then the whole config, with the evaluation returns as metrics.
+    """
 
     def __init__(self, options: RunOptions):
-        super().__init__(options.run_dir, name="logger", version=options.log_version, default_hp_metric=False)
-        self.seed = options.seed
+        super().__init__(options.run_dir, name="logger", version=0, default_hp_metric=False)
+        self.first_columns = {
+            "implementation": options.implementation, "gamename": options.gamename, "exp_name": options.exp_name,
+            "seed": options.seed,
+        }  # fmt: skip
+        self._begun = False
+
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        """What an earlier start, killed after its last checkpoint, logged from the first step on is void."""
+        if not self._begun:
+            self._begun = True
+            self.experiment.file_writer.add_event(Event(session_log=SessionLog(status=SessionLog.START)), step)
+        super().log_metrics(dict(metrics), step)
 
     def log_hyperparams(self, params: Any, metrics: Any = None, step: int | None = None) -> None:
         """Lightning calls it once, with the method's ``hparams``; of several seeds' loggers each writes its own seed."""
-        flat = {**params["config"], **params, "seed": self.seed}
-        del flat["config"]
+        flat = {**self.first_columns, **params["config"]}
         plain = {k: v if isinstance(v, bool | int | float | str) else str(v) for k, v in flat.items()}
         super().log_hyperparams(plain)  # hparams.yaml
         for summary in hparams_summary(plain, dict.fromkeys(_HPARAM_METRICS, 0.0)):

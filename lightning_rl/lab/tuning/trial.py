@@ -70,7 +70,7 @@ class Plan:
         base, tune = self.options, self.tune
         exp_name = f"{base.exp_name}/{base.implementation}/tune/{name}"
         every = {**base.settings, **tune.settings, **settings}
-        run = dataclasses.replace(base, exp_name=exp_name, settings=every, num_seeds=tune.seeds, log_version=0)
+        run = dataclasses.replace(base, exp_name=exp_name, settings=every, num_seeds=tune.seeds)
         return [run] if implementation(base.implementation).stackable else run.seeds()
 
     def check(self) -> None:

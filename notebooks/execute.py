@@ -1,0 +1,45 @@
+"""Makes the notebooks from their sources and executes them: ``python notebooks/execute.py [NAME ...]``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import jupytext
+import nbformat
+from nbclient import NotebookClient
+
+HERE = Path(__file__).resolve().parent
+SOURCES = sorted(path for path in HERE.glob("*.py") if path != Path(__file__).resolve())
+MINUTES = 10
+
+
+def executed(source: Path) -> nbformat.NotebookNode:
+    """The notebook of a source, executed in an empty folder; an error in a cell ends it."""
+    notebook = jupytext.read(source)
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+    with tempfile.TemporaryDirectory() as folder:
+        client = NotebookClient(notebook, timeout=60 * MINUTES, resources={"metadata": {"path": folder}}, record_timing=False)
+        client.execute()
+    for number, cell in enumerate(notebook.cells):
+        cell["id"] = f"cell-{number}"  # so that executing again changes only what has changed
+    return notebook
+
+
+def main(names: Sequence[str] | None = None) -> None:
+    """Writes ``NAME.ipynb`` beside ``NAME.py``."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*(path.stem for path in SOURCES), []], metavar="NAME")
+    asked = parser.parse_args(names).names
+    for source in SOURCES:
+        if not asked or source.stem in asked:
+            nbformat.write(executed(source), source.with_suffix(".ipynb"))
+            print(f"executed {source.stem}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+# %% [markdown]
+# # Stacked agents: eight seeds for the price of two
+#
+# Seeds are rows of one block of parameters; a step of all of them is a few batched matrix products.
+
+# %%
+import time
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import lightning_rl as lrl
+from lightning_rl.lab.scalars import read_scalar
+
+# %%
+seconds = {}
+for count in (1, 8):
+    started = time.process_time()
+    run = lrl.train("DDQN", "cartpole-v0", exp_name=f"seeds_{count}", seed=0, num_seeds=count, max_env_steps=6_000, num_workers=0)
+    seconds[count] = time.process_time() - started
+print({count: f"{value:.0f} CPU seconds" for count, value in seconds.items()})
+
+# %% [markdown]
+# Each seed has its folder and its curve.
+
+# %%
+figure, axes = plt.subplots(figsize=(6, 3))
+curves = []
+for folder in sorted(run.path.parent.glob("seed_*")):
+    curve = read_scalar(folder, "rollout/return_mean")
+    curves.append(np.interp(np.arange(0, 6_000, 200), curve.env_steps, curve.value))
+    axes.plot(curve.env_steps, curve.value, color="tab:blue", alpha=0.25)
+axes.plot(np.arange(0, 6_000, 200), np.mean(curves, axis=0), color="tab:blue", label="mean of eight seeds")
+axes.axhline(195, color="grey", linestyle=":", label="counts as solved")
+axes.set(xlabel="environment steps", ylabel="training return")
+axes.legend();
+
+# %% [markdown]
+# Seed 0 of eight is seed 0 alone, up to rounding.
+
+# %%
+alone = read_scalar(run.path.parent.parent.parent / "seeds_1" / "DDQN" / "seed_0", "rollout/return_mean")
+stacked = read_scalar(run.path.parent / "seed_0", "rollout/return_mean")
+print("largest difference of a training return in the first 2,000 steps:", max(abs(a - b) for a, b, x in zip(alone.value, stacked.value, alone.env_steps) if x < 2_000))
