@@ -27,6 +27,8 @@ def executed(source: Path) -> nbformat.NotebookNode:
         client.execute()
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number}"  # so that executing again changes only what has changed
+        if "outputs" in cell:  # progress and warnings are not what a reader looks for
+            cell["outputs"] = [output for output in cell.outputs if output.get("name") != "stderr"]
     return notebook
 
 

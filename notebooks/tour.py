@@ -53,8 +53,8 @@ for each, returns in zip(asked, obtained):
 axes.set(xlabel="asked for", ylabel="obtained", title="ten episodes each, and their mean");
 
 # %% [markdown]
-# This is one seed of a short run: it follows its command as far as its experience reaches, not beyond. `evaluate` plays episodes on
-# seeds of their own, with sampled and with greedy actions.
+# This is one seed of a short run: it follows its command as far as its experience reaches, not beyond. `evaluate` plays episodes
+# on seeds of their own, with sampled and with greedy actions.
 
 # %%
 report = lrl.evaluate(agent, episodes=20)

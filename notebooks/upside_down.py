@@ -30,9 +30,9 @@ axes.legend();
 # %%
 figure, axes = plt.subplots(figsize=(6, 3))
 axes.hist(z.numpy(), bins=60, density=True, color="lightgrey", label="labels in the buffer")
-for temperature in (0.5, 1.0, 2.0):
+for number, temperature in enumerate((0.5, 1.0, 2.0)):
     target = tilted_target(z, torch.exp(z / temperature))
-    axes.axvline(float(target.mean), linestyle="--", label=f"asked for, temperature {temperature}")
+    axes.axvline(float(target.mean), color=f"C{number}", linestyle="--", label=f"asked for, temperature {temperature}")
 axes.set(xlabel="standardised advantage")
 axes.legend();
 
@@ -40,8 +40,10 @@ axes.legend();
 # CartPole with and without these weights, one short run each. One seed says little: claims are made on ten.
 
 # %%
-settings = {"max_env_steps": 12_000, "num_updates_per_iter": 150, "num_workers": 0}
-runs = {weights: lrl.train("RCP-A", "cartpole", seed=0, exp_name=weights, weights=weights, **settings) for weights in ("advantage", "none")}
+settings = {"max_env_steps": 40_000, "num_updates_per_iter": 150, "num_workers": 0}
+runs = {}
+for weights in ("advantage", "none"):
+    runs[weights] = lrl.train("RCP-A", "cartpole", seed=0, exp_name=weights, weights=weights, **settings)
 
 # %%
 figure, axes = plt.subplots(figsize=(6, 3))

@@ -4,7 +4,7 @@ import json
 
 import pandas as pd
 import pytest
-from helpers import run_cli, run_dir
+from helpers import ROOT, run_cli, run_dir
 from PIL import Image
 
 from lightning_rl.cli import main
@@ -47,16 +47,16 @@ CURVES = ("figures", "curves")
     ("words", "says"),
     [
         ((*CURVES, "a.csv", "b.csv"), "a.csv' was not written by this command"),  # OUT forgotten
-        ((*CURVES, "a", "b.csv"), "a.csv' was not written by this command"),
-        ((*CURVES, "a", "a.csv"), "a.csv' is read by this command"),
-        ((*CURVES, "a", "a.csv:ours"), "a.csv' is read by this command"),
-        ((*CURVES, "ref", "b.csv", "--reference", "ref.csv"), "ref.csv' is read by this command"),
-        ((*CURVES, "ref", "b.csv", "--reference", "ref.csv:paper", "--force"), "ref.csv' is read by this command"),
-        ((*CURVES, "link", "b.csv"), "link.csv' is read by this command"),
-        ((*CURVES, "notes", "b.csv"), "notes.png' was not written by this command"),
-        ((*CURVES, "folder", "b.csv"), "folder.csv' is no plain file"),
+        ((*CURVES, "./a", "b.csv"), "a.csv' was not written by this command"),
+        ((*CURVES, "./a", "a.csv"), "a.csv' is read by this command"),
+        ((*CURVES, "./a", "a.csv:ours"), "a.csv' is read by this command"),
+        ((*CURVES, "./ref", "b.csv", "--reference", "ref.csv"), "ref.csv' is read by this command"),
+        ((*CURVES, "./ref", "b.csv", "--reference", "ref.csv:paper", "--force"), "ref.csv' is read by this command"),
+        ((*CURVES, "./link", "b.csv"), "link.csv' is read by this command"),
+        ((*CURVES, "./notes", "b.csv"), "notes.png' was not written by this command"),
+        ((*CURVES, "./folder", "b.csv"), "folder.csv' is no plain file"),
         (("figures", "commands", "sweep_a.csv", "sweep_b.csv"), "sweep_a.csv' was not written by this command"),
-        (("figures", "marks", "notes", "b.csv", "--at", "200", "--window", "10", "--tag", "value"), "notes-marks.csv' was not"),
+        (("figures", "marks", "./notes", "b.csv", "--at", "200", "--window", "10", "--tag", "value"), "notes-marks.csv' was not"),
     ],
 )
 def test_figures_leave_inputs_and_foreign_files_alone(words, says, sources, monkeypatch, capsys):
@@ -70,8 +70,8 @@ def test_figures_leave_inputs_and_foreign_files_alone(words, says, sources, monk
 
 def test_a_figure_is_drawn_again_until_its_numbers_are_edited(sources, monkeypatch, capsys):
     monkeypatch.chdir(sources)
-    words = [*CURVES, "out", "a.csv"]
-    assert main(words) == main([*CURVES, "out.png", "b.csv"]) == 0
+    words = [*CURVES, "./out", "a.csv"]
+    assert main(words) == main([*CURVES, "./out.png", "b.csv"]) == 0
     assert Image.open("out.png").text["Software"] == "lightning_rl"
     edited = (sources / "out.csv").read_bytes() + b",mine,seed_3,100,7\n"
     (sources / "out.csv").write_bytes(edited)
@@ -155,8 +155,8 @@ def test_a_folder_that_cannot_be_written_is_said_before_the_work(sources, monkey
     monkeypatch.chdir(sources)
     monkeypatch.setattr("lightning_rl.core.outputs.os.access", lambda folder, mode: False)
     before = files(sources)
-    refused(capsys, *CURVES, "out", "b.csv", says=f"cannot write 'out.csv': '{sources}' is not writable for this user")
-    refused(capsys, "report", "b.csv", says="cannot write 'report.html'")
+    refused(capsys, *CURVES, "./out", "b.csv", says=f"cannot write 'out.csv': '{sources}' is not writable for this user")
+    refused(capsys, "report", "b.csv", says="cannot write 'figures/report.html'")
     assert files(sources) == before
 
 
@@ -185,3 +185,10 @@ def test_a_removed_lock_lets_no_second_process_in(tmp_path):
         with pytest.raises(UserError, match="in use by another process"), owned(tmp_path / "run"):
             pass
         assert read_state(tmp_path / "run") == ("running", "")
+
+
+def test_a_name_without_a_folder_is_put_into_one_that_git_ignores(sources, monkeypatch):
+    monkeypatch.chdir(sources)
+    assert main([*CURVES, "mine", "b.csv"]) == 0
+    assert sorted(path.name for path in (sources / "figures").iterdir()) == ["mine.csv", "mine.png", "mine.svg"]
+    assert "/figures/" in (ROOT / ".gitignore").read_text().splitlines()

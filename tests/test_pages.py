@@ -25,7 +25,7 @@ def test_a_tour(page, machine):
     machine.follow(page)
     assert list(machine.folder.glob("exp_dir/lunarlander/*/RCP-A/seed_25/evaluation_advantage=*.json"))
     if page.stem == "command_line":
-        assert (machine.folder / "figure.png").stat().st_size > 10_000
+        assert (machine.folder / "figures/figure.png").stat().st_size > 10_000
         assert len(list(machine.folder.glob("exp_dir/lunarlander/paper/UDRL/seed_*/last.ckpt"))) == 5
 
 

@@ -91,6 +91,15 @@ def checked_path(text: str) -> Path:
     return Path(text)
 
 
+def figure_path(text: str) -> Path:
+    """The path of a figure or report: a name without a folder means a file in ``figures/``, which git ignores.
+
+    The name of a file that is there is no new name; whoever typed it has perhaps forgotten OUT.
+    """
+    path = checked_path(text)
+    return path if "/" in text or path.exists() else Path("figures") / path
+
+
 @dataclass(frozen=True)
 class Argument:
     """A flag, or without dashes a word, of a command, and what argparse is told of it."""

@@ -30,12 +30,13 @@ def put(*parts: RenderableType) -> None:
 class ProgressBar:
     """A bar, the percentage, the time left and what else fits into the line; lines begin with the name.
 
-    share: of the work that is done already, 0 .. 1; epoch: the share that an epoch adds, of which ``under_way`` shows parts.
+    share: of the work that is done already, 0 .. 1; epoch: the share that an epoch adds (0 where that is not known
+    yet), of which ``under_way`` shows parts; None where there are no epochs.
     """
 
-    def __init__(self, name: str, share: float = 0.0, epoch: float = 0.0):
+    def __init__(self, name: str, share: float = 0.0, epoch: float | None = None):
         self.name, self._first, self.epoch = name, share, epoch
-        self._share, self._facts, self._part, self._pid = share, list[str](), 0.0, os.getpid()
+        self.share, self._facts, self._part, self._pid = share, list[str](), 0.0, os.getpid()
         self._started = time.monotonic()
         self._printed = -math.inf  # so that the first line comes with the first news
         console = Console(file=sys.stderr)
@@ -53,14 +54,14 @@ class ProgressBar:
 
     def show(self, share: float, facts: Sequence[str]) -> None:
         """Moves the bar. facts: what there is to say, the most important first; of these as many are shown as fit."""
-        self._share, self._facts, self._part = share, list(facts), 0.0
+        self.share, self._facts, self._part = share, list(facts), 0.0
         self._draw(share, facts)
 
     def show_part(self, part: float) -> None:
         """Moves the bar within an epoch, never back; a process that was forked from this one draws nothing."""
-        if self.epoch and part > self._part and os.getpid() == self._pid:
+        if self.epoch is not None and part > self._part and os.getpid() == self._pid:
             self._part = part
-            self._draw(min(1.0, self._share + part * self.epoch), [f"{part:.0%} of this epoch", *self._facts])
+            self._draw(min(1.0, self.share + part * self.epoch), [f"{part:.0%} of this epoch", *self._facts])
 
     def _draw(self, share: float, facts: Sequence[str]) -> None:
         now = time.monotonic()

@@ -155,7 +155,8 @@ class RunProgress(Callback):
     def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
         self._started = time.monotonic()
         self._steps_at_start = int(pl_module.env_steps)
-        self._bar = ProgressBar(self.name, self.share(trainer.current_epoch, self._steps_at_start), 1 / self.max_epochs)
+        epoch = 1 / self.max_epochs if self.max_env_steps is None else 0.0
+        self._bar = ProgressBar(self.name, self.share(trainer.current_epoch, self._steps_at_start), epoch)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: Any) -> None:
         assert self._bar is not None
@@ -163,6 +164,7 @@ class RunProgress(Callback):
         rate = (steps - self._steps_at_start) / max(time.monotonic() - self._started, 1e-9)
         returns = last_returns(pl_module.scalars)
         counts = (f"epoch {epoch}/{self.max_epochs}", f"{steps / 1e6:.2f}M steps")
+        self._bar.epoch = self.share(epoch, steps) - self._bar.share
         self._bar.show(self.share(epoch, steps), [*returns[:1], f"{rate:,.0f} steps/s", *returns[1:], *counts])
 
     def _close(self) -> None:

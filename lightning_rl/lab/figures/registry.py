@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from lightning_rl.core.arguments import Argument, Tool, argument, checked_path, count, force, number, positive
+from lightning_rl.core.arguments import Argument, Tool, argument, checked_path, count, figure_path, force, number, positive
 from lightning_rl.core.outputs import Out
 
 AXES = {
@@ -44,7 +44,7 @@ def _figure(draw: str, summary: str, *arguments: Argument) -> Figure:
 
 
 def _out(written: str) -> Argument:
-    return argument("out", f"written as {written}", type=checked_path, metavar="OUT")
+    return argument("out", f"written as {written}; a name without a folder in figures/", type=figure_path, metavar="OUT")
 
 
 def _table(name: str) -> Argument:

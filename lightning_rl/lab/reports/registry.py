@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lightning_rl.core.arguments import Tool, argument, checked_path, force, whole
+from lightning_rl.core.arguments import Tool, argument, checked_path, figure_path, force, whole
 from lightning_rl.lab.figures.registry import BINNED, SCORE
 
 RUN_COLUMNS = (
@@ -21,7 +21,7 @@ REPORTS = {
         "one self-contained HTML page about runs", f"{_REPORTS}.page:show",
         (
             _FOLDERS,
-            argument("-o --out", "(report.html)", type=checked_path, default=Path("report.html"), metavar="FILE"),
+            argument("-o --out", "(figures/report.html)", type=figure_path, default="report.html", metavar="FILE"),
             force(),
             argument("--tag", f"scalar to draw; repeatable (default {', '.join(PAGE_TAGS)})", action="append"),
             argument("--group", "as of lightning-rl figures curves; repeatable", action="append", metavar="KEY"),
