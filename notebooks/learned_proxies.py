@@ -60,7 +60,8 @@ def real_return(seed):
 
 
 returns = [real_return(seed) for seed in range(20)]
-print(f"real CartPole-v0 after {int(run.method.env_steps)} learned steps: {np.mean(returns):.0f} of 200, worst {min(returns):.0f}")
+steps = int(run.method.env_steps)
+print(f"real CartPole-v0 after {steps} learned steps: {np.mean(returns):.0f} of 200, worst {min(returns):.0f}")
 
 # %%
 figure, axes = plt.subplots(figsize=(5, 2.5))

@@ -1,7 +1,8 @@
 # %% [markdown]
 # # Model-based generalisation: learn from experience that never was
 #
-# PanFlute's state is made of independent parts, so a learned model can be right about combinations that it has never met. The same
+# PanFlute's state is made of independent parts, so a learned model can be right about combinations that it has
+# never met. The same
 # DQN learns from replayed transitions (ER) or from roll-outs in a model of observations (simple-model).
 
 # %%
@@ -11,10 +12,7 @@ import lightning_rl as lrl
 from lightning_rl.lab.scalars import read_scalar
 
 # %%
-settings = {
-    "preset": "low-data", "max_env_steps": 2_500, "learning_starts": 200, "updates_per_step": 4, "num_seeds": 2, "seed": 0,
-    "num_workers": 0,
-}
+settings = {"preset": "low-data", "max_env_steps": 1_000, "num_seeds": 2, "seed": 0, "num_workers": 0}
 runs = {name: lrl.train(name, "panflute-3", **settings) for name in ("ER", "simple-model")}
 
 # %%

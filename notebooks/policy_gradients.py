@@ -1,7 +1,8 @@
 # %% [markdown]
 # # Policy gradients: what a baseline buys
 #
-# The gradient of REINFORCE weighs each action by the return that followed. Less a baseline it has the same mean and less variance.
+# The gradient of REINFORCE weighs each action by the return that followed. Less a baseline it has the same
+# mean and less variance.
 
 # %%
 import matplotlib.pyplot as plt
@@ -12,7 +13,8 @@ from lightning_rl.functional.policy_gradient import batch_baseline, no_baseline,
 from lightning_rl.lab.scalars import read_scalar
 
 # %% [markdown]
-# A bandit with two arms that pay 10 and 11, and a policy that knows nothing yet: the gradient of a batch of 16 pulls, many times.
+# A bandit with two arms that pay 10 and 11, and a policy that knows nothing yet: the gradient of a batch of 16
+# pulls, many times.
 
 # %%
 generator = torch.Generator().manual_seed(0)

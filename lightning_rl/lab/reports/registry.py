@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from lightning_rl.core.arguments import Tool, argument, checked_path, figure_path, force, whole
 from lightning_rl.lab.figures.registry import BINNED, SCORE
 
