@@ -81,8 +81,9 @@ def test_without_a_terminal_there_is_a_line_at_once_then_now_and_then(shown, mon
     ]
 
 
-def test_within_an_epoch_the_bar_moves_and_never_back(shown):
+def test_within_an_epoch_the_bar_moves_and_never_back(shown, monkeypatch):
     out = shown(80)
+    monkeypatch.setattr(console, "_PART_EVERY_S", 0.0)
     bar = console.ProgressBar("SE", 0.5, epoch=0.1)
     bar.show(0.5, ["fitness 0.98"])
     for part in (0.4, 0.2):  # the second is of an evaluation in the same epoch
@@ -97,8 +98,7 @@ def test_within_an_epoch_the_bar_moves_and_never_back(shown):
 @pytest.mark.parametrize(("implementation", "gamename"), [("SE", "emptyroom22"), ("MBRL", "cartpole-v0")])
 def test_generations_and_collections_say_how_far_they_are(tmp_path, monkeypatch, implementation, gamename):
     parts = []
-    monkeypatch.setattr(training, "_NEWS_EVERY", 5)
-    monkeypatch.setattr(training, "under_way", parts.append)
+    monkeypatch.setattr(training, "under_way", lambda *given: parts.append(max(given)))
     assert run_cli(tmp_path, "--max_epochs", "1", gamename=gamename, implementation=implementation) == 0
     assert len(parts) > 3
     assert all(0 <= part <= 1 for part in parts)

@@ -18,7 +18,7 @@ ONLY_IN = {
     "matplotlib": {"lab"},
     "argparse": {"core", "flags", "cli", "lab", "tools"},
     "pandas": {"lab"},
-    "tensorboard": {"lab"},
+    "tensorboard": {"lab", "run"},
 }
 FILES = sorted((ROOT / "lightning_rl").rglob("*.py"))
 

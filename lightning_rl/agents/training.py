@@ -16,8 +16,6 @@ from lightning_rl.core.contents import Also, Count, OneOf, TensorOf, rows_like
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.batch import EnvBatch
 
-_NEWS_EVERY = 256  # decisions between two moves of the progress bar
-
 StopRule = Callable[[Tensor, Tensor], Tensor]
 """(returns ``[N, E]``, how many are there ``[N]``) -> whose training ends, ``[N]`` bool."""
 
@@ -189,24 +187,18 @@ class MemberTraining:
 
     def run(self, steps: int | None = None) -> None:
         """Goes on for ``steps`` decisions of every member, or until all are done."""
-        first, last = self.step, None if steps is None else self.step + steps
+        last = None if steps is None else self.step + steps
         if len(self.members) < len(self._seeds) and not self.done:
             self._everyone = self.agent.rows()
             self.agent.load_rows({name: value[self.members.to(value.device)] for name, value in self._everyone.items()})
         while not self.done and self.step != last:
             self._step()
-            if self.step % _NEWS_EVERY == 0:
-                under_way(self._share((self.step - first) / steps if steps else 0.0))
+            under_way(1 - len(self.members) / len(self._seeds), 1 - (last - self.step) / steps if steps and last else 0.0)
         if self._everyone is not None:
             if not self.done:
                 self._store()
             self.agent.load_rows(self._everyone)
             self._everyone = None
-
-    def _share(self, of_steps: float) -> float:
-        """How far it is: by steps, by episodes or by members that are done, whichever is furthest."""
-        episodes = float(self.results.episodes.double().mean()) / self.max_episodes
-        return max(of_steps, episodes, 1 - len(self.members) / len(self._seeds))
 
     def finish(self) -> None:
         """Ends the training of all members as they are, in the middle of their episodes."""

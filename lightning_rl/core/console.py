@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 _PIPED_WIDTH = 200  # for files and pipes, which would otherwise be cut to 80 columns
 _LINE_EVERY_S = 30.0
+_PART_EVERY_S = 0.25
 _BAR = 12
 _AROUND = _BAR + len(" 100.0%  9:59:59 left ")
 
@@ -37,7 +38,7 @@ class ProgressBar:
     def __init__(self, name: str, share: float = 0.0, epoch: float | None = None):
         self.name, self._first, self.epoch = name, share, epoch
         self.share, self._facts, self._part, self._pid = share, list[str](), 0.0, os.getpid()
-        self._started = time.monotonic()
+        self._started, self._next = time.monotonic(), 0.0
         self._printed = -math.inf  # so that the first line comes with the first news
         console = Console(file=sys.stderr)
         self._room = console.width - _AROUND
@@ -59,8 +60,9 @@ class ProgressBar:
 
     def show_part(self, part: float) -> None:
         """Moves the bar within an epoch, never back; a process that was forked from this one draws nothing."""
-        if self.epoch is not None and part > self._part and os.getpid() == self._pid:
-            self._part = part
+        now = time.monotonic()
+        if self.epoch is not None and part > self._part and now > self._next and os.getpid() == self._pid:
+            self._part, self._next = part, now + _PART_EVERY_S
             self._draw(min(1.0, self.share + part * self.epoch), [f"{part:.0%} of this epoch", *self._facts])
 
     def _draw(self, share: float, facts: Sequence[str]) -> None:
@@ -87,10 +89,10 @@ class ProgressBar:
 _open: ProgressBar | None = None
 
 
-def under_way(part: float) -> None:
-    """Says that this share of the epoch is done, wherever in it: where a run shows a bar, the bar moves."""
+def under_way(*parts: float) -> None:
+    """Says that this share of the epoch is done, by whichever measure is furthest: where a run shows a bar, the bar moves."""
     if _open is not None:
-        _open.show_part(part)
+        _open.show_part(max(parts))
 
 
 def _fitting(facts: Sequence[str], room: int) -> str:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import multiprocessing
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from lightning_rl.core.console import under_way
 from lightning_rl.core.errors import RolloutError
 from lightning_rl.core.workers import begin_worker
 from lightning_rl.evolution.strategies import Item, Proposal
@@ -77,10 +76,7 @@ class SerialExecutor(Executor):
             self._pool = ProcessPoolExecutor(self.processes, mp_context=context, initializer=begin_worker)
         try:
             parts = shards(items, self.processes)
-            jobs = [self._pool.submit(evaluate, proposal, part) for part in parts]
-            for done, _ in enumerate(as_completed(jobs), 1):
-                under_way(done / len(jobs))
-            return unshard([job.result() for job in jobs])
+            return unshard(list(self._pool.map(evaluate, [proposal] * len(parts), parts)))
         except BrokenProcessPool as error:
             raise RolloutError(
                 "an evaluating process died (out of memory?); free memory or lower --num_workers, then --resume"
