@@ -371,9 +371,11 @@ _METHODS = [
         "methods/upside_down.py", "methods/test_reward_conditioned_updates.py",
         ("negative_log_likelihood(obs, command, action, weight)", "negative_log_likelihood(obs, command, action)"),
         ("self.learned, self.cfg.tau)", "self.learned, 1 - self.cfg.tau)"),
-        ("self.lambda_returns(episodes, values, gae_lambda) - value", "self.lambda_returns(episodes, values, gae_lambda)"),
+        ("self.lambda_returns(episodes, values, self.cfg.gae_lambda) - value", "self.lambda_returns(episodes, values, self.cfg.gae_lambda)"),
         ("ended = episodes.terminated if self.cfg.bootstrap_truncated else episodes.last", "ended = episodes.last"),
-        ("critic(episodes.obs).squeeze(-1) * self.cfg.value_scale", "critic(episodes.obs).squeeze(-1)"),
+        ("critic(episodes.obs)[:, 0] * self.cfg.value_scale", "critic(episodes.obs)[:, 0]"),
+        ("critic(episodes.obs) * self.cfg.value_scale", "critic(episodes.obs)"),
+        ("examples += [episodes.action[index]] if cfg.fits_advantages", "examples += [episodes.action[index]] if False"),
         ("values[episodes.row + 1], episodes.last", "values[episodes.row], episodes.last"),
         ("if cfg.label_max is not None:", "if False:"),
         ("weight = self.weights(labels[cfg.weights])", "weight = self.weights(label)"),
@@ -391,6 +393,14 @@ _METHODS = [
         ("min(env_steps / cfg.steps_per_iter, _MAX_CATCH_UP)", "env_steps / cfg.steps_per_iter"),
         ("shape = (max(1, round(", "shape = (max(0, round("),
         ('generator(self.run_seed, "minibatch", epoch)', 'generator(self.run_seed, "minibatch", 0)'),
+    ),
+    _area(
+        "functional/upside_down.py", "methods/test_reward_conditioned.py::test_the_values_of_continuous_actions_are_quadratic_in_them "
+        "methods/test_reward_conditioned_updates.py",
+        ("return action_values(output, action)[0] - output[:, 0]", "return action_values(output, action)[0]"),
+        ("error.unsqueeze(-1) * (2 / len(error))", "error.unsqueeze(-1) / len(error)"),
+        ("action_error = value - target", "action_error = value - output[:, 0]"),
+        ("action, action.square()]", "action, action]"),
     ),
     _area(
         "methods/upside_down.py", "methods/test_reward_conditioned.py::test_the_earlier_rcp_r_asks_for_the_best_return_of_the_newest_twenty_episodes "
@@ -426,7 +436,6 @@ _METHODS = [
         ("value=-1 / self.gate_scale", "value=-1"),
         ("grad *= factors[number]", "pass"),
         ("if layer.weight.requires_grad", "if True"),
-        ("error * (2 / len(error))", "error / len(error)"),
     ),
     _area(
         "nets/policies.py", "nets/test_layers.py",

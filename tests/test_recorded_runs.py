@@ -2,7 +2,7 @@
 
 What is recorded does not depend on the names or the places of parameters: how far the weights of the result (the policy, or the
 proxy of SE, RN and MBRL) have moved, sorted; the counters; the evaluations. A change that moves a number on purpose records it
-anew and says why: ``python tests/test_recorded_runs.py`` writes ``data_files/recorded_runs.json``.
+anew and says why: ``python tests/test_recorded_runs.py RCP-A`` writes it to ``data_files/recorded_runs.json``; all without.
 """
 
 import json
@@ -106,8 +106,8 @@ def test_a_run_ends_where_it_ended_when_it_was_recorded(case, tmp_path):
 
 
 if __name__ == "__main__":
-    record = {}
-    for each in CASES:
+    record = dict.fromkeys(label(*case) for case in CASES) | json.loads(RECORD.read_text())
+    for each in [case for case in CASES if case[0] in (sys.argv[1:] or IMPLEMENTATIONS)]:
         with tempfile.TemporaryDirectory() as scratch:
             record[label(*each)] = outcome(*each, Path(scratch))
     RECORD.write_text("{\n" + ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in record.items()) + "\n}\n")

@@ -6,9 +6,9 @@ and is then asked for a little more than it has seen. Keys choose the parts: whi
 says (``command``), how much a step counts (``weights``), what is asked for next (``target``).
 
 Where we differ from the papers and the earlier code: the next epoch's episodes are collected while the networks train, under the
-parameters of one epoch ago (``overlap``). UDRL: commands are capped at the environment's highest return. RCP: the advantage is a
-lambda-return minus the value, both from one sweep over the whole buffer; labels are standardised over the buffer; the target
-stays among labels that were seen; one command holds for a whole episode (but see ``command_draw``); the critic has its own Adam.
+parameters of one epoch ago (``overlap``). UDRL: commands are capped at the environment's highest return. RCP: a step asks for its
+sampled advantage, a lambda-return minus the value, but counts by one that the critic has fitted; labels are standardised over the
+buffer; the target stays among labels that were seen; a command holds for an episode (but see ``command_draw``).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.upside_down_config import UpsideDownConfig
 from lightning_rl.nets.command import Calibration, CommandPolicy, ScaledCommand
 from lightning_rl.nets.command_variants import COMMAND_NETS, NoisyCommandPolicy
-from lightning_rl.nets.layers import relu_mlp, squared_error
+from lightning_rl.nets.layers import loss_of, relu_mlp
 from lightning_rl.rollouts.data_module import CollectedRollouts, training_requests, warm_up_requests
 from lightning_rl.rollouts.episode_buffer import EpisodeBuffer, FlatEpisodes, flatten
 from lightning_rl.rollouts.player import CommandRule
@@ -249,7 +249,7 @@ class UpsideDown(Method):
         config: values of keys, e.g. those of a run's ``config.yaml``.
         networks: own networks: ``policy`` takes obs ``[..., O]`` and the scaled command ``[..., C]`` and gives the
             distribution's parameters (logits ``[..., A]``, or mean and log standard deviation ``[..., 2A]``); ``critic``
-            takes obs and gives ``[..., 1]``.
+            takes obs and gives ``[..., 1]``, of ``fitted_advantage`` as many more as ``feature_size`` says.
         settings: values of single keys of ``configs/upside_down.yaml``, e.g. ``hidden=[64, 64]``, above all others.
 
     Raises:
@@ -282,7 +282,8 @@ class UpsideDown(Method):
         self.learner = kinds[cfg.command_draw](scaled, distribution, spec.action_size, sizes[1], cfg.guidance)
         self.policy = self.learner if cfg.tau == 1 else copy.deepcopy(self.learner).requires_grad_(False)
         self.averages, self.learned = tuple(self.policy.parameters()), tuple(self.learner.parameters())
-        critic = functools.partial(relu_mlp, spec.obs_size, cfg.critic_hidden or [], 1)
+        outputs = 1 + cfg.fits_advantages * functional.feature_size(spec.action_size, spec.continuous)
+        critic = functools.partial(relu_mlp, spec.obs_size, cfg.critic_hidden or [], outputs)
         self.critic = self.network("critic", critic) if cfg.has_critic else None
         self.target, self.calibration = CommandTarget(cfg, sizes[1], self.max_return), Calibration()
 
@@ -303,7 +304,7 @@ class UpsideDown(Method):
         labels: dict[str, Tensor] = {}
         if self.critic is not None:
             scalars["train/value_loss"] = self.fit_critic(self.critic, batch)
-            labels["advantage"] = self.advantages(self.critic, episodes, scalars)
+            labels |= self.advantages(self.critic, episodes, scalars)
         labels |= {name: LABELS[name](episodes, cfg.gamma) for name in (self.kind.label, cfg.weights) if name in LABELS}
         if cfg.label_max is not None:
             labels = {name: label.clamp(max=cfg.label_max) for name, label in labels.items()}
@@ -355,30 +356,35 @@ class UpsideDown(Method):
         cfg, episodes, index = self.cfg, batch.episodes, batch.index["critic"]
         target = self.lambda_returns(episodes, self.values(critic, episodes), cfg.value_lambda) / cfg.value_scale
         self.check_finite("the value target", float(target.abs().max()))
-        examples = zip(episodes.obs[episodes.row[index]], target[index], strict=True)
-        return self.fit("train/value_loss", functools.partial(self.update_critic, critic), examples)
+        examples = [episodes.obs[episodes.row[index]], target[index]]
+        examples += [episodes.action[index]] if cfg.fits_advantages else []
+        return self.fit("train/value_loss", functools.partial(self.update_critic, critic), zip(*examples, strict=True))
 
-    def update_critic(self, critic: nn.Module, obs: Tensor, target: Tensor) -> Tensor:
+    def update_critic(self, critic: nn.Module, obs: Tensor, target: Tensor, action: Tensor | None = None) -> Tensor:
         """One Adam step of the critic alone; the loss, detached."""
-        loss, backward = squared_error(critic, obs, target)
+        loss, backward = loss_of(critic, obs, functools.partial(functional.value_error, target=target, action=action))
         return self.descend(1, loss, self.cfg.critic_max_grad_norm, backward)
 
     @torch.no_grad()
     def values(self, critic: nn.Module, episodes: FlatEpisodes) -> Tensor:  # [M + E], of all stored observations
-        return critic(episodes.obs).squeeze(-1) * self.cfg.value_scale
+        return critic(episodes.obs)[:, 0] * self.cfg.value_scale
 
     def lambda_returns(self, episodes: FlatEpisodes, values: Tensor, gae_lambda: float) -> Tensor:  # [M], of the stored steps
         ended = episodes.terminated if self.cfg.bootstrap_truncated else episodes.last
         discount = self.cfg.gamma * (~ended).to(values.dtype)
         return lambda_returns(episodes.reward, discount, values[episodes.row + 1], episodes.last, gae_lambda)
 
-    def advantages(self, critic: nn.Module, episodes: FlatEpisodes, scalars: dict[str, float]) -> Tensor:
-        """Advantages ``[M]`` in one sweep over all stored episodes; adds to ``scalars`` how good the values are."""
-        gae_lambda, values = self.cfg.gae_lambda_at(self.budget_share()), self.values(critic, episodes)
-        value, monte_carlo = values[episodes.row], self.lambda_returns(episodes, values, 1.0)
+    @torch.no_grad()
+    def advantages(self, critic: nn.Module, episodes: FlatEpisodes, scalars: dict[str, float]) -> dict[str, Tensor]:
+        """Advantages ``[M]`` of all stored steps, as sampled and as fitted; adds to ``scalars`` how good the values are."""
+        output = critic(episodes.obs) * self.cfg.value_scale
+        values, value = output[:, 0], output[episodes.row, 0]
+        monte_carlo = self.lambda_returns(episodes, values, 1.0)
         scalars["train/explained_variance"] = float(functional.explained_variance(value, monte_carlo))
-        scalars["train/gae_lambda"] = gae_lambda
-        return self.lambda_returns(episodes, values, gae_lambda) - value
+        labels = {"advantage": self.lambda_returns(episodes, values, self.cfg.gae_lambda) - value}
+        if self.cfg.fits_advantages:
+            labels["fitted_advantage"] = functional.fitted_advantage(output[episodes.row], episodes.action)
+        return labels
 
     def set_target(self, label: Tensor, batch: UpsideDownEpoch) -> None:
         """Sets what is asked for next from the labels ``[M]``, unless the best episodes have set it as they came."""

@@ -9,7 +9,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_
 from pydantic.dataclasses import dataclass as config_dataclass
 
 from lightning_rl.core.limits import EPISODES
-from lightning_rl.core.schema import STRICT, Batch, Episodes, MethodConfig, Share, Sizes, ramp
+from lightning_rl.core.schema import STRICT, Batch, Episodes, MethodConfig, Share, Sizes
 from lightning_rl.envs.spec import EnvSpec
 
 
@@ -33,13 +33,11 @@ class UpsideDownConfig(MethodConfig):
     bootstrap_truncated: bool
     value_lambda: Share
     gae_lambda: Share
-    final_gae_lambda: Share
-    lambda_ramp: Annotated[list[Share], Field(min_length=2, max_length=2)]
     command: Literal["return_horizon", "return", "advantage"]
     condition: bool
     standardise: bool
     command_limit: Annotated[float, Field(gt=0, allow_inf_nan=True)]  # .inf: no limit
-    weights: Literal["none", "return_to_go", "episode_return", "advantage"]
+    weights: Literal["none", "return_to_go", "episode_return", "advantage", "fitted_advantage"]
     temperature: PositiveFloat
     max_weight: PositiveFloat
     command_rule: Literal["hold", "decrease"]
@@ -74,16 +72,16 @@ class UpsideDownConfig(MethodConfig):
 
     @property
     def has_critic(self) -> bool:
-        return "advantage" in (self.command, self.weights)
+        return self.command == "advantage" or self.weights == "advantage" or self.fits_advantages
+
+    @property
+    def fits_advantages(self) -> bool:
+        return self.weights == "fitted_advantage"
 
     @property
     def commands_in_deviations(self) -> bool:
         """Whether a command counts in standard deviations of the labels; otherwise it has their unit."""
         return self.standardise and self.command == "advantage"
-
-    def gae_lambda_at(self, share: float) -> float:
-        """Lambda of the advantage when this share of the budget is spent."""
-        return self.gae_lambda + (self.final_gae_lambda - self.gae_lambda) * ramp(share, *self.lambda_ramp)
 
     def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
         best, newest = {"replay_size": self.replay_size * spec.horizon}, {}
@@ -128,23 +126,18 @@ class UpsideDownConfig(MethodConfig):
 
     @model_validator(mode="after")
     def _check_schedules(self) -> Self:
-        start, end = self.lambda_ramp
         if self.anneal_from < 1 and self.max_env_steps is None:
             raise ValueError(f"anneal_from {self.anneal_from} is of max_env_steps, which is null; set it, or anneal_from=1.0")
-        if start >= end:
-            raise ValueError(f"lambda_ramp {self.lambda_ramp}: the start must be below the end, e.g. [0.15, 0.35]")
-        if self.has_critic and self.final_gae_lambda != self.gae_lambda and self.max_env_steps is None:
-            raise ValueError("lambda_ramp is of max_env_steps, which is null; set it, or gae_lambda and final_gae_lambda alike")
         return self
 
     def resolved(self, gamename: str) -> Self:
         return self if self.has_critic else dataclasses.replace(self, critic_hidden=None)
 
     def unread(self) -> dict[str, str]:
-        critic = "bootstrap_truncated value_lambda gae_lambda final_gae_lambda lambda_ramp num_critic_updates_per_iter "
+        critic = "bootstrap_truncated value_lambda gae_lambda num_critic_updates_per_iter "
         critic += "critic_learning_rate critic_max_grad_norm value_scale"
         rules = (
-            (not self.has_critic, critic, "there is no critic; set command=advantage or weights=advantage as well"),
+            (not self.has_critic, critic, "there is no critic; set command=advantage or weights=fitted_advantage as well"),
             (self.weights == "none", "temperature", "all steps count alike; set weights as well"),
             (self.weights == "none" and self.target != "tilted", "max_weight", "all steps count alike; set weights as well"),
             (self.buffer == "newest", "replay_size", "no best episodes are kept; set buffer=both as well"),

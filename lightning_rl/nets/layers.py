@@ -89,14 +89,14 @@ def by_hand(net: nn.Module, *inputs: Tensor) -> tuple[Tensor, Pullback] | None:
     return vjp(*inputs)
 
 
-def squared_error(net: nn.Module, x: Tensor, target: Tensor) -> tuple[Tensor, Backward | None]:
-    """The mean squared error of ``net``'s ``[B, 1]`` to ``[B]``."""
+def loss_of(net: nn.Module, x: Tensor, error: Callable[[Tensor], tuple[Tensor, Tensor]]) -> tuple[Tensor, Backward | None]:
+    """A loss of ``net``'s output, and what writes its gradients; ``error`` gives the loss of an output and the gradient to it."""
     found = by_hand(net, x)
     if found is None:
-        return nn.functional.mse_loss(net(x).squeeze(-1), target), None
+        return error(net(x))[0], None
     output, pullback = found
-    error = output.squeeze(-1) - target
-    return error.square().mean(), lambda: pullback((error * (2 / len(error))).unsqueeze(-1))
+    loss, grad = error(output)
+    return loss, lambda: pullback(grad)
 
 
 class ReLUNet(LayeredNet, nn.Sequential):

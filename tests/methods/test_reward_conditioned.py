@@ -10,6 +10,7 @@ from lightning_rl.core.config import block_layers, build_config, merged_values
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.types import Request
 from lightning_rl.envs.spec import env_spec
+from lightning_rl.functional.upside_down import fitted_advantage, value_error
 from lightning_rl.lab.evaluate import evaluate
 from lightning_rl.methods.registry import implementation
 from lightning_rl.methods.upside_down import LABELS, TARGET_LABELS, UpsideDownEpoch
@@ -37,7 +38,7 @@ def epoch_of(*rewards: list[float], truncated: bool = False) -> UpsideDownEpoch:
 def advantages(method, batch):
     """After the fit of the critic, with what is logged."""
     scalars = {"train/value_loss": method.fit_critic(method.critic, batch)}
-    return method.advantages(method.critic, batch.episodes, scalars), scalars
+    return method.advantages(method.critic, batch.episodes, scalars)["advantage"], scalars
 
 
 def test_return_labels_by_hand():
@@ -246,7 +247,7 @@ def test_obeys_commands_on_the_identity_task(tmp_path, toy_games, name, command)
         "hidden": [32, 32], "window_steps": 2000, "tau": 0.1, "eval_interval": 30, "target_spread": 1.0,
     }  # fmt: skip
     if name == "RCP-A":
-        settings |= {"gae_lambda": 0.0, "final_gae_lambda": 0.0}
+        settings |= {"gae_lambda": 0.0}
         settings |= {"num_critic_updates_per_iter": 50, "value_scale": 10.0}
     assert run_cli(tmp_path, "--max_epochs", "25", gamename="count", implementation=name, **settings) == 0
     checkpoint = run_dir(tmp_path, "count", implementation=name) / "last.ckpt"
@@ -260,23 +261,18 @@ def rcpa_config(*settings):
     return build_config(UpsideDownConfig, [*merged_values("RCP-A", "lunarlander", None), ("--set", dict(settings))])
 
 
-def test_lambda_changes_linearly_between_two_shares_of_the_budget():
-    cfg = rcpa_config(
-        ("max_env_steps", 1000), ("lambda_ramp", [0.2, 0.4]), ("gae_lambda", 0.9), ("final_gae_lambda", 1.0)
-    )
-    assert [cfg.gae_lambda_at(share) for share in (0, 0.2, 0.3, 0.4, 0.9)] == pytest.approx([0.9, 0.9, 0.95, 1.0, 1.0])
-    constant = rcpa_config(("max_env_steps", None), ("final_gae_lambda", 0.95), ("anneal_from", 1.0))
-    assert constant.gae_lambda_at(0.9) == 0.95
+def test_schedules_that_cannot_be_are_refused():
+    with pytest.raises(UserError, match=r"anneal_from 0\.6 is of max_env_steps, which is null"):
+        rcpa_config(("max_env_steps", None))
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ([("lambda_ramp", [0.5, 0.5])], "start must be below the end"),
-        ([("max_env_steps", None), ("anneal_from", 1.0)], "lambda_ramp is of max_env_steps, which is null"),
-        ([("max_env_steps", None), ("final_gae_lambda", 0.95)], "anneal_from 0.6 is of max_env_steps, which is null"),
-    ],
-)
-def test_schedules_that_cannot_be_are_refused(setting, message):
-    with pytest.raises(UserError, match=message):
-        rcpa_config(*setting)
+def test_the_values_of_continuous_actions_are_quadratic_in_them():
+    """V = 3; Q(a) = 1 + 2 a - a^2 at a = 2 and -1: 1 and -2; to targets 2 and 1."""
+    output = torch.tensor([[3.0, 1.0, 2.0, -1.0]]).repeat(2, 1).requires_grad_()
+    action, target = torch.tensor([[2.0], [-1.0]]), torch.tensor([2.0, 1.0])
+    assert fitted_advantage(output, action).tolist() == [-2.0, -5.0]
+    loss, grad = value_error(output, target, action)
+    assert float(loss.detach()) == (1 + 4) / 2 + (1 + 9) / 2
+    torch.testing.assert_close(grad, torch.autograd.grad(loss, output)[0])
+    loss, grad = value_error(output[:, :1], target)
+    assert (float(loss.detach()), grad.tolist()) == (2.5, [[1.0], [2.0]])

@@ -130,14 +130,16 @@ def lambda_returns(rewards, truncated, values, discount, trace):
     return torch.tensor(labels)
 
 
-@pytest.mark.parametrize("label_max", [None, 0.3])
-@pytest.mark.parametrize("bootstrap", [True, False])
-def test_an_epoch_of_rcp_a_by_hand(bootstrap, label_max):
+@pytest.mark.parametrize(
+    ("weights", "bootstrap", "label_max"),
+    [("advantage", True, None), ("advantage", False, 0.3), ("fitted_advantage", True, None), ("fitted_advantage", False, 0.3)],
+)
+def test_an_epoch_of_rcp_a_by_hand(weights, bootstrap, label_max):
     """The critic is fitted first, to returns that stay fixed meanwhile; advantages come from its values after that."""
     rewards, truncated = [[1.0, 2.0, -1.0], [2.0, 0.5]], [False, True]
     method = build(
         "RCP-A", bootstrap_truncated=bootstrap, value_scale=2.0, value_lambda=0.8, gae_lambda=0.6,
-        final_gae_lambda=0.6, critic_max_grad_norm=1e9, command_limit=1.2, label_max=label_max,
+        weights=weights, critic_max_grad_norm=1e9, command_limit=1.2, label_max=label_max,
     )  # fmt: skip
     logged = {}
     method.log_scalars = logged.update
@@ -151,15 +153,20 @@ def test_an_epoch_of_rcp_a_by_hand(bootstrap, label_max):
     before = values()
     target = lambda_returns(rewards, ends, before, 0.5, 0.8) / 2.0
     for rows in epoch.index["critic"]:
-        error = relu_net(critic, window.obs[window.row[rows]])[:, 0] - target[rows]
-        descend(critic, error.square().mean(), CRITIC_RATE)
+        output = relu_net(critic, window.obs[window.row[rows]])
+        loss = (output[:, 0] - target[rows]).square().mean()
+        if weights == "fitted_advantage":  # an output for each action, which learns from the steps that took it
+            loss = loss + (output[torch.arange(len(rows)), 1 + window.action[rows]] - target[rows]).square().mean()
+        descend(critic, loss, CRITIC_RATE)
     after = values()
     assert (after - before).abs().max() > 0.05
     label = lambda_returns(rewards, ends, after, 0.5, 0.6) - after[window.row]
     label = label if label_max is None else label.clamp(max=label_max)
     assert label_max is None or (label == label_max).any()
     command = ((label - label.mean()) / (label.std(correction=0) + 1e-5)).clamp(-1.2, 1.2)
-    weight = exponential(label, 0.5)
+    fitted = 2.0 * relu_net(critic, window.obs[window.row]).detach()
+    fitted = fitted[torch.arange(len(label)), 1 + window.action] - fitted[:, 0] if weights == "fitted_advantage" else label
+    weight = exponential(fitted if label_max is None else fitted.clamp(max=label_max), 0.5)
     learner, average, loss = written_out_policy_steps(method, window, epoch.index["policy"], command, weight)
     method.train_epoch(epoch)
     assert_close(method.critic, critic)
@@ -199,7 +206,7 @@ def test_gradients_are_clipped_each_to_its_own_limit():
     before = copy.deepcopy((method.learner, method.critic))
     obs = torch.randn(16, 4, generator=torch.Generator().manual_seed(0))
     method.update(obs, torch.ones(16, 1), torch.zeros(16, dtype=torch.int64), torch.ones(16))
-    method.update_critic(method.critic, obs, torch.full((16,), 50.0))
+    method.update_critic(method.critic, obs, torch.full((16,), 50.0), torch.zeros(16, dtype=torch.int64))
     for old, new, expected in zip(before, (method.learner, method.critic), (RATE * 1e-3, CRITIC_RATE * 2e-3), strict=True):
         moved = torch.cat([(a - b).flatten() for a, b in zip(old.parameters(), new.parameters(), strict=True)])
         assert float(moved.norm().detach()) == pytest.approx(expected, rel=1e-2)

@@ -59,5 +59,7 @@ def test_the_critic_of_reward_conditioned_policies_finds_the_values_of_a_random_
     for _ in range(30):
         index = torch.from_numpy(rng.integers(len(flat.reward), size=(10, 64)))
         method.fit_critic(method.critic, UpsideDownEpoch(flat, {"critic": index}, flat.left, None, 0, 0, 0, {}))
-    values = (method.critic(EYE).squeeze(-1) * method.cfg.value_scale).detach()
-    torch.testing.assert_close(values, torch.tensor([-0.2046, 0.5556, 0.8333]), rtol=0, atol=0.08)
+    values = (method.critic(EYE) * method.cfg.value_scale).detach()
+    torch.testing.assert_close(values[:, 0], torch.tensor([-0.2046, 0.5556, 0.8333]), rtol=0, atol=0.08)
+    of_actions = torch.tensor([[-0.0137, -0.3955], [0.4445, 0.6667], [0.6667, 1.0]])  # r + 0.8 V of where it leads
+    torch.testing.assert_close(values[:, 1:], of_actions, rtol=0, atol=0.08)

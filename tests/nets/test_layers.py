@@ -1,6 +1,7 @@
 """What is computed and differentiated by hand, against autograd."""
 
 import copy
+import functools
 
 import pytest
 import torch
@@ -8,9 +9,10 @@ from torch import nn
 
 from lightning_rl.core.adam import Adam, clip_gradients
 from lightning_rl.functional.distributions import Categorical, Gaussian
+from lightning_rl.functional.upside_down import value_error
 from lightning_rl.nets.command import GatedLayersNet, GatedNet, ScaledCommand
 from lightning_rl.nets.command_variants import HyperNet
-from lightning_rl.nets.layers import relu_mlp, squared_error
+from lightning_rl.nets.layers import loss_of, relu_mlp
 from lightning_rl.nets.policies import Policy
 
 POLICIES = {
@@ -28,6 +30,10 @@ def example(build, obs_size, hidden, options, distribution):
     obs, command, weight = torch.randn(11, obs_size), torch.randn(11, 2), torch.rand(11)
     action = torch.randint(3, (11,)) if distribution is Categorical else torch.randn(11, 3)
     return policy, [x if x.dtype == torch.int64 else x.double() for x in (obs, command, action, weight)]
+
+
+def squared_error(net, x, target):
+    return loss_of(net, x, functools.partial(value_error, target=target))
 
 
 def gradients(module):
