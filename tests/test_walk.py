@@ -16,7 +16,7 @@ import lightning_rl
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 
 PACKAGE = Path(lightning_rl.__file__).parent
-PLUMBING = re.compile(r"(core|run)/|(cli|flags|tools|__init__|methods/registry|envs/(spec|spaces|gym|checked))\.py")
+PLUMBING = re.compile(r"(core|run)/|(cli|flags|tools|__init__|methods/registry|envs/(spec|spaces|gym|films|checked))\.py")
 
 AT_MOST = {
     ("RCP-A", "cartpole"): (12, 2360), ("UDRL", "cartpole"): (11, 2310), ("REINFORCE", "cartpole"): (8, 1425),

@@ -43,7 +43,7 @@ def differences(game: str, groups: Sequence[Group], baseline: str) -> pd.DataFra
 def draw_panel(axes: Axes, table: pd.DataFrame, games: Sequence[str], steps: Sequence[float], limit: float) -> AxesImage:
     """One family and one method: a row for each size, a cell for each bin; bold where the interval leaves out 0."""
     cells = table.pivot_table(index="gamename", columns="env_steps", values="difference").reindex(index=games, columns=steps)
-    image = axes.imshow(cells, cmap="RdBu", vmin=-limit, vmax=limit, aspect="auto")
+    image = axes.imshow(cells, cmap=plt.get_cmap("RdBu", 15), vmin=-limit, vmax=limit, aspect="auto")
     for row in table.itertuples():
         sure = row.low > 0 or row.high < 0
         place = (steps.index(row.env_steps), games.index(row.gamename))
@@ -62,6 +62,8 @@ def draw(given: argparse.Namespace) -> None:
     runs = labelled_runs(given.sources, given.tag, keys=given.group)
     games, width = make_groups(runs[runs["env_steps"] <= given.until], "env_steps", given.bin)
     table = pd.concat([differences(game, groups, given.baseline) for game, groups in games.items()], ignore_index=True)
+    if given.method:
+        table = table[table["group"].isin(given.method)]
     if table.empty:
         raise UserError(f"no environment has runs of '{given.baseline}' and of another method; name both, or another --baseline")
     methods = list(table["group"].unique())

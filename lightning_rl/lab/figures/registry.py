@@ -124,6 +124,7 @@ FIGURES: dict[str, Tool] = {
         "phase:draw", "how far methods are ahead of another, over the size of an environment and the steps",
         *_BASICS, _GREEDY, *_AXIS_AND_GROUPS[1:], _BIN,
         argument("--baseline", "the group that the others are compared with (default ER)", default="ER", metavar="NAME"),
+        argument("--method", "only this one beside it; repeatable (default: all)", action="append", metavar="NAME"),
         argument("--until", "only up to here", type=number, default=float("inf"), metavar="STEPS"),
     ),
     "policy-gradient": _figure(
