@@ -20,7 +20,7 @@ from lightning_rl.methods.base import Method
 from lightning_rl.nets.command import Calibration
 from lightning_rl.rollouts.data_module import evaluation_requests, warm_up_requests
 
-GUIDANCES = (0.0, 0.25, 0.5, 1.0)
+GUIDANCES = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Those that calibration tries, and takes the least of: with guidance, episodes of one command differ more."""
 
 _COARSE, _COARSE_EPISODES = 17, 16  # commands for each guidance, episodes for each of them
@@ -95,7 +95,7 @@ def table(tried: Mapping[float, Trials], floor: float) -> tuple[Array, Array, Ar
 def calibrate(method: Method, num_workers: int = 0, advance: Advance = lambda count, now: None) -> Calibration:
     """Fits the map from the return that is asked for to the command, and the guidance, that obtain it.
 
-    It is played on environment seeds of its own, actions sampled, about 4,300 episodes: first commands over their whole range
+    It is played on environment seeds of its own, actions sampled, about 4,500 episodes: first commands over their whole range
     with each guidance, then those of the table again and again. What can be asked for lies between what uniformly random
     actions get, less a standard deviation, and what the best command gets.
 
