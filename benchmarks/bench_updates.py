@@ -59,8 +59,8 @@ def critic(method: UpsideDown) -> Work:
     batch, net, hidden = method.cfg.batch_size, method.critic, method.cfg.critic_hidden
     assert net is not None
     assert hidden is not None
-    obs, target = torch.randn(batch, OBS), torch.randn(batch)
-    return lambda: method.update_critic(net, obs, target), mlp_flops([OBS, *hidden, 1], batch, 1, 1)
+    obs, target, action = torch.randn(batch, OBS), torch.randn(batch), torch.randint(ACTIONS, (batch,))
+    return lambda: method.update_critic(net, obs, target, action), mlp_flops([OBS, *hidden, 1 + ACTIONS], batch, 1, 1)
 
 
 def actor_critic(method: PolicyGradient) -> Work:

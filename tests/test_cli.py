@@ -17,7 +17,7 @@ import lightning_rl
 from lightning_rl.cli import main, with_flags
 from lightning_rl.core.arguments import Group
 from lightning_rl.core.catalogue import aliases
-from lightning_rl.evolution import executors
+from lightning_rl.evolution import cluster
 from lightning_rl.flags import COMMANDS, EXECUTORS, FLAGS, MODES, REPRODUCE, build_parser, mode_of, parse
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.run.options import RunOptions, accelerator_of
@@ -461,7 +461,7 @@ def test_every_public_name_is_there():
 
 
 def test_executors_are_those_that_there_are():
-    assert tuple(executors.EXECUTORS) == EXECUTORS
+    assert tuple(cluster.EXECUTORS) == EXECUTORS
 
 
 def test_a_full_disk_names_the_remedy_that_there_is(capsys, monkeypatch):

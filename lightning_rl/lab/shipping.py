@@ -29,7 +29,7 @@ EPISODES = 200
 def ship(name: str, path: Path, claim: str | None) -> ShippedAgent:
     """Adds the agent of a run directory, or of a checkpoint in one, to the package; its row."""
     checkpoint = checkpoint_at(path)
-    made = command_of(checkpoint.parent)
+    made = f"lightning-rl reproduce {claim}" if claim else command_of(checkpoint.parent)
     with tempfile.TemporaryDirectory() as folder:  # nothing of the run changes
         acting = Path(folder) / f"{name}.ckpt"
         write_plain(acting, acting_checkpoint(checkpoint))
