@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 from helpers import ROOT
-from machine import Machine, blocks
+from pretended_machine import Machine, blocks
 
 HOW_TOS = sorted((ROOT / "docs" / "how_to").glob("*.md"))
 HEAVY = {"tune"}  # Ray starts
