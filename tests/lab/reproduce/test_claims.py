@@ -131,7 +131,7 @@ def test_a_mistake_is_named_with_its_claim_and_key(before, after, words, tmp_pat
 
 
 def test_listing_all_claims_is_light():
-    """0.45 seconds of processor time, and scipy for the intervals of what is measured; the limit leaves room for a slow machine."""
+    """0.45 s of processor time, and scipy for the intervals of what is measured; the limit leaves room for a slow machine."""
     program = """
 import resource, sys
 from lightning_rl.cli import main
