@@ -72,6 +72,15 @@ def explained_variance(prediction: Tensor, target: Tensor) -> Tensor:
     return 1 - (target - prediction).var(correction=0) / (target.var(correction=0) + EPSILON**2)
 
 
+def rank_correlation(x: Array, y: Array) -> float:
+    """Spearman's, of ``x`` and ``y [n]``, where equal values share their mean rank; 0 if either does not vary."""
+    ranks = []
+    for values in (x, y):
+        _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+        ranks.append((np.cumsum(count) - (count - 1) / 2)[place])
+    return float(np.asarray(np.corrcoef(ranks))[0, 1]) if all(np.ptp(each) for each in ranks) else 0.0
+
+
 def feature_size(size: int, continuous: bool) -> int:
     """How many features ``phi(a)`` an action of this size has."""
     return 1 + 2 * size if continuous else size

@@ -5,10 +5,7 @@ A policy is taught, by (weighted) supervised learning on the agent's own episode
 and is then asked for a little more than it has seen. Keys choose the parts: which episodes are kept (``buffer``), what a command
 says (``command``), how much a step counts (``weights``), what is asked for next (``target``).
 
-Where we differ from the papers and the earlier code: the next epoch's episodes are collected while the networks train, under the
-parameters of one epoch ago (``overlap``). UDRL: commands are capped at the environment's highest return. RCP: a step asks for its
-sampled advantage, a lambda-return minus the value, but counts by one that the critic has fitted; labels are standardised over the
-buffer; the target stays among labels that were seen; a command holds for an episode (but see ``command_draw``).
+Where we differ from the papers and the earlier code is in ``docs/upside_down.md``.
 """
 
 from __future__ import annotations
@@ -43,7 +40,7 @@ from lightning_rl.rollouts.player import CommandRule
 
 _NEWEST = 20  # episodes that the length of the next ones is guessed from
 _MAX_CATCH_UP = 4.0  # a single epoch trains at most for this many times steps_per_iter
-PROBES = ("eval_low", "eval_high")  # evaluations that ask for the 10 % and the 90 % quantile of the labels
+PROBES = {"eval_low": 0.1, "eval_high": 0.9}  # evaluations at these quantiles of the labels, of UDRL of the returns it keeps
 
 
 class CommandTarget(nn.Module):
@@ -79,7 +76,7 @@ class CommandTarget(nn.Module):
             "max": functional.max_target,
         }
         self.numbers.copy_(torch.tensor(targets[cfg.target](label)))
-        self.probes.copy_(torch.quantile(label, label.new_tensor([0.1, 0.9])))
+        self.probes.copy_(torch.quantile(label, label.new_tensor(list(PROBES.values()))))
 
     def see(self, buffer: EpisodeBuffer) -> None:
         """Takes note of newly stored episodes: how long the best are and, for ``target_labels`` best, what they returned."""
@@ -89,6 +86,7 @@ class CommandTarget(nn.Module):
             self.fit(torch.from_numpy(returns))
             stored = buffer.returns()
             self.numbers[2:].copy_(torch.tensor([stored.min(), stored.max()]))
+            self.probes.copy_(torch.from_numpy(np.quantile(stored, list(PROBES.values()))))
 
     def draw(self, rng: np.random.Generator, count: int) -> list[tuple[float, ...]]:
         """First commands of ``count`` episodes."""
@@ -354,7 +352,9 @@ class UpsideDown(Method):
     def fit_critic(self, critic: nn.Module, batch: UpsideDownEpoch) -> float:
         """Fits the critic to lambda-returns that stay fixed meanwhile; the mean loss."""
         cfg, episodes, index = self.cfg, batch.episodes, batch.index["critic"]
-        target = self.lambda_returns(episodes, self.values(critic, episodes), cfg.value_lambda) / cfg.value_scale
+        with torch.no_grad():
+            values = critic(episodes.obs)[:, 0] * cfg.value_scale
+        target = self.lambda_returns(episodes, values, cfg.value_lambda) / cfg.value_scale
         self.check_finite("the value target", float(target.abs().max()))
         examples = [episodes.obs[episodes.row[index]], target[index]]
         examples += [episodes.action[index]] if cfg.fits_advantages else []
@@ -365,11 +365,7 @@ class UpsideDown(Method):
         loss, backward = loss_of(critic, obs, functools.partial(functional.value_error, target=target, action=action))
         return self.descend(1, loss, self.cfg.critic_max_grad_norm, backward)
 
-    @torch.no_grad()
-    def values(self, critic: nn.Module, episodes: FlatEpisodes) -> Tensor:  # [M + E], of all stored observations
-        return critic(episodes.obs)[:, 0] * self.cfg.value_scale
-
-    def lambda_returns(self, episodes: FlatEpisodes, values: Tensor, gae_lambda: float) -> Tensor:  # [M], of the stored steps
+    def lambda_returns(self, episodes: FlatEpisodes, values: Tensor, gae_lambda: float) -> Tensor:  # [M]; values [M + E]
         ended = episodes.terminated if self.cfg.bootstrap_truncated else episodes.last
         discount = self.cfg.gamma * (~ended).to(values.dtype)
         return lambda_returns(episodes.reward, discount, values[episodes.row + 1], episodes.last, gae_lambda)
@@ -408,13 +404,17 @@ class UpsideDown(Method):
         return self.target.target[2:] if self.cfg.condition else None
 
     def probe_commands(self) -> Mapping[str, tuple[float, ...]]:
-        if not self.cfg.condition or self.cfg.target_labels == "best":
-            return {}
-        return {name: self.target.command(value) for name, value in zip(PROBES, self.target.probes.tolist(), strict=True)}
+        probes = zip(PROBES, self.target.probes.tolist(), strict=True)
+        return {name: self.target.command(value) for name, value in probes} if self.cfg.condition else {}
 
-    def evaluation_scalars(self, scalars: Mapping[str, float]) -> Mapping[str, float]:
-        asked = [scalars[f"{name}/return_mean"] for name in PROBES if f"{name}/return_mean" in scalars]
-        return {"eval/command_sensitivity": asked[1] - asked[0]} if asked else {}
+    def validation_step(self, evaluated: Mapping[str, list[Episode]], batch_idx: int) -> None:
+        super().validation_step(evaluated, batch_idx)
+        if probes := self.probe_commands():
+            asked = {"eval": self.first_command(), **probes}
+            pairs = [(command[0], episode.ret) for name, command in asked.items() for episode in evaluated[name]]
+            low, high = (self.scalars[f"{name}/return_mean"] for name in probes)
+            ranks = functional.rank_correlation(*np.transpose(pairs))
+            self.log_scalars({"eval/command_sensitivity": high - low, "eval/rank_correlation": ranks})
 
     @torch.no_grad()
     def _diagnostics(self, batch: UpsideDownEpoch, command: Tensor, label: Tensor) -> dict[str, float]:

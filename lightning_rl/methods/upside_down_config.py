@@ -72,7 +72,7 @@ class UpsideDownConfig(MethodConfig):
 
     @property
     def has_critic(self) -> bool:
-        return self.command == "advantage" or self.weights == "advantage" or self.fits_advantages
+        return "advantage" in (self.command, self.weights) or self.fits_advantages
 
     @property
     def fits_advantages(self) -> bool:

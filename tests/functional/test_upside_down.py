@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.stats import spearmanr
 
 from lightning_rl.functional.upside_down import (
     NOISES,
@@ -16,6 +17,7 @@ from lightning_rl.functional.upside_down import (
     next_command,
     quantile_target,
     range_target,
+    rank_correlation,
     standardise,
     tilted_target,
 )
@@ -168,3 +170,11 @@ def test_draws_hand_worked():
     target, noise = Target(1.0, 2.0, -1.5, 3.0), torch.tensor([-1.0, 0.0, 0.5, 9.0, -9.0])
     assert draw_targets(target, 0.5, noise).tolist() == [0.0, 1.0, 1.5, 3.0, -1.5]
     assert draw_targets(target, 0.0, noise).tolist() == [1.0] * 5
+
+
+def test_rank_correlation_is_spearmans_and_says_nothing_of_what_does_not_vary():
+    rng = np.random.default_rng(0)
+    asked, obtained = np.repeat([-2.0, 0.5, 3.0], 10), rng.integers(0, 12, 30).astype(float)  # ties in both
+    assert rank_correlation(asked, obtained) == pytest.approx(spearmanr(asked, obtained).statistic)
+    assert rank_correlation(np.arange(5), np.exp(np.arange(5))) == pytest.approx(1.0)
+    assert rank_correlation(np.ones(5), np.arange(5)) == rank_correlation(np.arange(5), np.ones(5)) == 0.0

@@ -192,12 +192,11 @@ def test_without_exponential_weights_all_steps_count_alike():
 
 @pytest.mark.parametrize("name", ["RCP-R", "RCP-A"])
 def test_optimizers_have_the_rates_of_the_config(name):
-    rates = {"learning_rate": 0.01, **({"critic_learning_rate": 0.03} if name == "RCP-A" else {})}
+    rates = {"learning_rate": 0.01, "critic_learning_rate": 0.03}
     method = build(name, **rates)
     adams = method.make_optimizers()
     assert [(type(a), a.param_groups[0]["lr"]) for a in adams] == [(Adam, rate) for rate in rates.values()]
-    owners = [method.learner, *([method.critic] if name == "RCP-A" else [])]
-    for adam, owner in zip(adams, owners, strict=True):
+    for adam, owner in zip(adams, (method.learner, method.critic), strict=True):
         assert {id(p) for p in adam.param_groups[0]["params"]} == {id(p) for p in owner.parameters()}
 
 
@@ -225,8 +224,20 @@ def test_the_next_commands_are_draws_of_the_target():
     assert method.command_limits() == pytest.approx((-10.0, 1.9))
     method.target.probes.copy_(torch.tensor([-0.5, 1.5]))
     assert method.probe_commands() == {"eval_low": (-0.5,), "eval_high": (1.5,)}
-    scalars = method.evaluation_scalars({"eval_high/return_mean": 7.0, "eval_low/return_mean": 3.0})
-    assert scalars == {"eval/command_sensitivity": 4.0}
+
+
+def test_an_evaluation_says_how_far_returns_follow_commands():
+    """Ranks of the commands: 1.5, 3.5 and 5.5, twice each; of the returns: 3, 1.5 and 1.5, 5, 5 and 5. Less their mean 3.5,
+    the products sum to 11, the squares to 16 and 15."""
+    method = build("RCP-A")
+    method.target.numbers.copy_(torch.tensor([1.0, 2.0, -10.0, 1.9]))
+    method.target.probes.copy_(torch.tensor([-0.5, 1.5]))
+    returns = {"eval": (2.0, 8.0), "eval_greedy": (100.0, -100.0), "eval_low": (3.0, 2.0), "eval_high": (8.0, 8.0)}
+    method.log = lambda *words, **more: None
+    method.validation_step({name: [make_episode([ret]) for ret in each] for name, each in returns.items()}, 0)
+    assert method.scalars["eval/command_sensitivity"] == 5.5
+    assert method.scalars["eval/rank_correlation"] == pytest.approx(11 / np.sqrt(16 * 15))
+    assert method.scalars["eval/truncated_share"] == 0
 
 
 def data_of(method, episodes):

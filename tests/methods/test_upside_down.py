@@ -3,10 +3,11 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from helpers import attach, same_episodes, tiny_settings
+from helpers import attach, make_episode, same_episodes, tiny_settings
 
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.types import Episode
+from lightning_rl.methods.base import episode_scalars
 from lightning_rl.methods.upside_down import UDRL, UpsideDownRollouts
 from lightning_rl.methods.upside_down_config import UpsideDownConfig
 
@@ -111,10 +112,17 @@ def test_loss_falls_on_fixed_examples(gamename, network):
     assert last < first - 0.4
 
 
+def test_the_share_of_episodes_that_a_time_limit_ended():
+    ends = ((True, False), (False, True), (True, True), (False, True))  # at its very end an episode may have reached its goal
+    episodes = [dataclasses.replace(make_episode([1.0]), terminated=a, truncated=b) for a, b in ends]
+    assert episode_scalars("eval", episodes)["eval/truncated_share"] == 0.5
+
+
 def test_scalars_are_named_as_promised():
     _, experience = build()
     experience.next_batch()
     scalars = experience.next_batch().scalars
     expected = {"rollout/return_mean", "rollout/return_std", "rollout/return_min", "rollout/return_max"}
-    assert expected | {"rollout/length_mean", "command/return", "command/horizon"} <= scalars.keys()
+    expected |= {"rollout/length_mean", "rollout/truncated_share", "command/return", "command/horizon"}
+    assert expected <= scalars.keys()
     assert all(np.isfinite(v) for v in scalars.values())

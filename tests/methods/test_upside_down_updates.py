@@ -95,7 +95,8 @@ def test_evaluation_asks_for_the_lower_end_of_the_commands():
     method.rollouts().absorb(0, [make_episode([10.0]), make_episode([1.0, 2.0, 3.0]), make_episode([-3.0])])
     assert method.first_command() == (8.0, 2.0)
     assert method.command_limits() == (-3.0, 10.0)
-    assert method.probe_commands() == {}
+    low, high = -3 + 0.1 * 2 * 9, 6 + 0.8 * 4  # a tenth and nine tenths of the way along the returns
+    assert method.probe_commands() == {"eval_low": pytest.approx((low, 2.0)), "eval_high": pytest.approx((high, 2.0))}
 
 
 def test_held_out_steps_are_judged_and_not_trained_on():
