@@ -1,6 +1,7 @@
 """The model-based agents on a GPU: wall time of an environment step of all seeds, with their updates.
 
-Nobody has run it yet, as no GPU was at hand. On a machine with one:
+Nobody has run it yet, as no GPU was at hand. On a machine with one it writes over results/speed_gpu.md, which shows what is
+expected:
 
     OMP_NUM_THREADS=1 python benchmarks/bench.py --only gpu --out results/speed_gpu.md
 """

@@ -3,10 +3,11 @@
     pip install -e '.[baselines]'
     python benchmarks/compare_learning.py pendulum ours        # all seeds in one stack
     python benchmarks/compare_learning.py pendulum sb3         # one seed after the other
-    python benchmarks/report_learning.py                       # table and figure
+    python benchmarks/report_learning.py figures/learning.csv  # table and figure
 
-Appends to results/members/learning.csv: the mean return of ten greedy test episodes (unless TASKS says otherwise) at equal
-intervals, and the CPU seconds that a member's training took until then.
+Adds to a CSV of one's own (--out; results/members/learning.csv is such a one, with its picture): the mean return of ten
+greedy test episodes (unless TASKS says otherwise) at equal intervals, and the CPU seconds that a member's training took
+until then.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from lightning_rl.methods.registry import implementation
 from lightning_rl.run.options import RunOptions, run_config
 from lightning_rl.run.runtime import keep_freed_memory
 
-FILE = Path(__file__).resolve().parent.parent / "results" / "members" / "learning.csv"
 COLUMNS = ("task", "agent", "library", "seed", "decisions", "return_mean", "cpu_seconds")
 
 
@@ -144,12 +144,12 @@ def train_theirs(task: Task) -> Iterator[tuple[int, Point]]:
 TRAINERS: dict[str, Callable[[Task], Iterator[tuple[int, Point]]]] = {"ours": train_ours, "sb3": train_theirs}
 
 
-def run(name: str, library: str) -> None:
-    """Trains and appends each point to the file as it comes."""
+def run(name: str, library: str, out: Path) -> None:
+    """Trains and adds each point to the file as it comes."""
     task = TASKS[name]
-    FILE.parent.mkdir(parents=True, exist_ok=True)
-    fresh = not FILE.exists()
-    with FILE.open("a", newline="") as file:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    fresh = not out.exists()
+    with out.open("a", newline="") as file:
         writer = csv.writer(file)
         if fresh:
             writer.writerow(COLUMNS)
@@ -164,10 +164,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Learning beside Stable-Baselines3.")
     parser.add_argument("task", choices=TASKS)
     parser.add_argument("library", choices=TRAINERS)
+    parser.add_argument("--out", type=Path, default=Path("figures/learning.csv"), metavar="CSV")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     keep_freed_memory()
-    run(arguments.task, arguments.library)
+    run(arguments.task, arguments.library, arguments.out)
 
 
 if __name__ == "__main__":

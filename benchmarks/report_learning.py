@@ -1,12 +1,13 @@
-"""Table and figure of results/members/learning.csv, which compare_learning.py fills.
+"""Table and figure of a CSV of compare_learning.py; the figure goes beside it.
 
-    python benchmarks/report_learning.py
+    python benchmarks/report_learning.py [results/members/learning.csv]
 
 Each cell is the mean over seeds of the mean test return at the end of training, and the range of the seeds.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
 from collections import defaultdict
 from pathlib import Path
@@ -15,16 +16,16 @@ import numpy as np
 
 from lightning_rl.lab.figures.style import big_numbers, colour, describe, panels, png
 
-FOLDER = Path(__file__).resolve().parent.parent / "results" / "members"
+SHIPPED = Path(__file__).resolve().parent.parent / "results" / "members" / "learning.csv"
 NAMES = {"ours": "ours, stacked", "sb3": "Stable-Baselines3"}
 Curves = dict[int, list[tuple[int, float, float]]]
 """(decisions, mean test return, CPU seconds) of each seed."""
 
 
-def read() -> dict[str, dict[str, Curves]]:
+def read(source: Path) -> dict[str, dict[str, Curves]]:
     """Curves by task and library; a seed that was not trained to the end is left out."""
     found: dict[str, dict[str, Curves]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
-    with (FOLDER / "learning.csv").open(newline="") as file:
+    with source.open(newline="") as file:
         for row in csv.DictReader(file):
             point = int(row["decisions"]), float(row["return_mean"]), float(row["cpu_seconds"])
             found[f"{row['agent']} {row['task']}"][row["library"]][int(row["seed"])].append(point)
@@ -52,7 +53,7 @@ def table(found: dict[str, dict[str, Curves]]) -> str:
     return "\n".join(lines)
 
 
-def draw(found: dict[str, dict[str, Curves]]) -> None:
+def draw(found: dict[str, dict[str, Curves]], out: Path) -> None:
     """One panel a task: every seed thin, the mean thick."""
     figure, axes = panels(len(found))
     for axis, (task, libraries) in zip(axes, found.items(), strict=True):
@@ -67,14 +68,17 @@ def draw(found: dict[str, dict[str, Curves]]) -> None:
         big_numbers(axis.xaxis)
         axis.legend()
     describe(figure, "", "Thin: seeds; thick: their mean. Equal hyper-parameters and budgets.")
-    (FOLDER / "learning.png").write_bytes(png(figure))
+    out.write_bytes(png(figure))
 
 
 def main() -> None:
     """Prints the table and draws the figure."""
-    found = read()
+    parser = argparse.ArgumentParser(description="Learning beside Stable-Baselines3: table and figure.")
+    parser.add_argument("source", type=Path, nargs="?", default=SHIPPED)
+    source = parser.parse_args().source
+    found = read(source)
     print(table(found))
-    draw(found)
+    draw(found, source.with_suffix(".png"))
 
 
 if __name__ == "__main__":

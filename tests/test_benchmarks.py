@@ -84,6 +84,16 @@ def test_updates_stand_beside_their_products():
     assert sum(float(row[-1].rstrip("%")) for row in parts.rows) == pytest.approx(100, abs=4)
 
 
+def test_a_step_on_a_gpu_is_measured_from_idle_to_idle(monkeypatch):
+    """On a CPU, which is told as a GPU would be."""
+    torch, bench = importlib.import_module("torch"), importlib.import_module("bench_gpu")
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: order.append("waits"))
+    order, measure = [], bench.wall("simple-model", 2, torch.device("cpu"), 1)
+    assert 0 < measure() < 60
+    assert order == ["waits", "waits"]
+    assert list(bench.tables(True)) == [] or torch.cuda.is_available()
+
+
 @pytest.mark.slow
 def test_the_whole_bench_runs(tmp_path):
     pytest.importorskip("stable_baselines3")
