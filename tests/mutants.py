@@ -1,4 +1,4 @@
-"""Do the tests notice a wrong formula? Each mutation of ``mutations.py`` is made in memory and run against the tests of its area.
+"""Do the tests notice a wrong formula? Each mutation of ``mutations/`` is made in memory and run against the tests of its area.
 
 ``make mutants`` runs all of them: a mutant is killed when a test fails or hangs, and has survived when all pass. Exit code 0
 if every snippet still stands in its file once and at least 95 % of the mutants are killed. Results are kept in

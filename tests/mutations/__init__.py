@@ -1,0 +1,13 @@
+"""The mutations that ``mutants.py`` makes: wrong formulas, each of which a test of its area has to notice.
+
+A file for each part of the package.
+"""
+
+from mutations import agents, core, envs, evolution, functional, lab, methods, nets, rollouts
+from mutations.mutation import Mutation
+
+__all__ = ["MUTATIONS", "Mutation"]
+
+PARTS = (core, functional, nets, envs, rollouts, agents, evolution, methods, lab)
+MUTATIONS: list[Mutation] = [mutation for part in PARTS for mutation in part.MUTATIONS]
+"""All of them; those of one area stand together."""

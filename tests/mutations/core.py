@@ -1,0 +1,25 @@
+"""Wrong formulas in ``core/``."""
+
+from mutations.mutation import area
+
+MUTATIONS = [
+    *area(
+        "core/types.py", "functional/test_returns.py",
+        ("np.cumsum(self.reward[::-1], dtype=np.float64)[::-1]", "np.cumsum(self.reward, dtype=np.float64)"),
+    ),
+    *area("core/schema.py", "test_schema.py", ("(share - start) / (end - start)", "(share - start) / end")),
+    *area(
+        "core/seeding.py", "test_fresh_noise.py test_seeding.py",
+        ("zlib.crc32(purpose.encode()), *index]", "zlib.crc32(purpose.encode())]"),
+        ("[run_seed, zlib.crc32(purpose.encode()), *index]", "[run_seed, *index]"),
+        ("generator(seed, self.purpose, number) for", "generator(seed, self.purpose, 0) for"),
+        ("self.seeds = [self.seeds[n] for n in rows.tolist()]", "pass"),
+        ("self._block = self._block[:, rows] if self._number >= 0", "self._block = self._block if self._number >= 0"),
+        ("return self.whole(number)[place]", "return self.whole(number)[0]"),
+    ),
+    *area(
+        "core/gamenames.py", "envs/test_any_environment.py",
+        ("if game.env == gamename", "if name == gamename"),
+        ("if gamename in _BUILT_IN:", "if gamename in ():"),
+    ),
+]  # fmt: skip

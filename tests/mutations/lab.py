@@ -1,0 +1,37 @@
+"""Wrong formulas in ``lab/``."""
+
+from mutations.mutation import area
+
+MUTATIONS = [
+    *area(
+        "lab/obedience.py", "lab/test_obedience.py",
+        ("in reversed(fits.items())", "in fits.items()"),
+        ("np.asarray(each)[order], window", "np.asarray(each), window"),
+        ("np.abs(y.mean(1) - x).mean()", "np.abs(y - x[:, None]).mean()"),
+        ("np.std(uniform))", "0)"),
+    ),
+    *area(
+        "lab/reproduce/ledger.py", "lab/reproduce/test_reproduce.py",
+        ("value <= limit if goal.lower else value >= limit", "value >= limit"),
+        ("reached >= (goal.seeds or len(entry.values))", "reached >= 1"),
+        ("if each == commit else", "if True else"),
+    ),
+    *area(
+        "lab/reproduce/runs.py", "lab/reproduce/test_reproduce.py",
+        ("values[-read.last :]", "values[-1:]"),
+        ("values >= read.threshold)\n        return", "values > read.threshold)\n        return"),
+    ),
+    *area(
+        "lab/reports/numbers.py", "test_docs.py",
+        ("int(place) - 1", "int(place)"),
+        ('len(match["number"].partition(".")[2])', "2"),
+        ("row.get(name) == value for", "row.get(name) != value for"),
+    ),
+    *area(
+        "lab/reproduce/verify.py", "lab/reproduce/test_reproduce.py",
+        ("(not same_place and", "(same_place and"),
+        ("abs(now - before) <= tolerance", "abs(now - before) >= tolerance"),
+    ),
+    *area("lab/reproduce/store.py", "lab/reproduce/test_reproduce.py", ('row["command"] == shown_command', 'row["command"] != shown_command')),
+    *area("lab/reproduce/claims.py", "lab/reproduce/test_claims.py", ("if first < FIRST_SEED:", "if last < FIRST_SEED:")),
+]  # fmt: skip

@@ -1,0 +1,31 @@
+"""Wrong formulas in ``nets/``."""
+
+from mutations.mutation import area
+
+MUTATIONS = [
+    *area(
+        "nets/command_variants.py", "methods/test_reward_conditioned.py::test_the_earlier_rcp_r_asks_for_the_best_return_of_the_newest_twenty_episodes "
+        "methods/test_reward_conditioned.py::test_the_earlier_rcp_a_asks_for_the_highest_advantage_of_a_minibatch_with_the_sd_of_that_one "
+        "methods/test_reward_conditioned.py::test_a_command_can_be_drawn_anew_at_every_step",
+        ("(asked + sd * noise[..., -1:])", "(asked + sd * noise[..., :1])"),
+        (" * noise[..., -1:]).clamp(low, high)", " * noise[..., -1:])"),
+    ),
+    *area(
+        "nets/command.py", "nets/test_command_policies.py",
+        ("self.net(obs, self.usual_command(command))", "self.net(obs, command * 0)"),
+        ("(spread * first).mean() /", "first.mean() /"),
+        ("command[..., : self.command_size], command[..., self.command_size :]", "command[..., : self.command_size], command[..., :0]"),
+    ),
+    *area(
+        "nets/layers.py", "nets/test_layers.py",
+        ("active.append(x if name == \"relu\" else x.clone())", "active.append(x)"),
+        ("value=-1 / self.gate_scale", "value=-1"),
+        ("grad *= factors[number]", "pass"),
+        ("if layer.weight.requires_grad", "if True"),
+    ),
+    *area(
+        "nets/policies.py", "nets/test_layers.py",
+        ("pullback(score * -weight.unsqueeze(-1))", "pullback(score * weight.unsqueeze(-1))"),
+        ("torch.full_like(obs[:, 0], 1 / len(obs))", "torch.ones_like(obs[:, 0])"),
+    ),
+]  # fmt: skip

@@ -1,0 +1,63 @@
+"""Wrong formulas in ``rollouts/``."""
+
+from mutations.mutation import area
+
+MUTATIONS = [
+    *area(
+        "rollouts/player.py", "rollouts/test_rollouts_by_hand.py",
+        ("if position == 0:", "if step == 0:"),
+        ('if request.mode != "greedy"', "if request.name"),
+        ("Philox(request.seed)", "Philox(0)"),
+        ("return 2 * noise - 1 if self.continuous", "return noise if self.continuous"),
+        ("torch.from_numpy(log.obs[rows, step])", "torch.from_numpy(log.obs[rows, max(step - 1, 0)])"),
+        ("log.truncated[row] = reward, terminated, truncated", "log.truncated[row] = reward, truncated, terminated"),
+        ('log.env_steps[row] += info.get("length", 1)', "log.env_steps[row] += 1"),
+        ("command if rule is None else rule(command, log.reward[rows, step])", "command"),
+        ("rows = rows[~(log.terminated[rows] | log.truncated[rows])]", "rows = rows[~log.terminated[rows]]"),
+        ("request.seed % 2**31", "row"),
+        ("policy_version=version", "policy_version=0"),
+        ("obs=self.obs[k, : end + 1].copy()", "obs=self.obs[k, :end].copy()"),
+        ('if requests[0].mode == "uniform"', 'if requests[0].mode == "greedy"'),
+    ),
+    *area(
+        "rollouts/player.py", "rollouts/test_loaders.py::test_the_policy_is_frozen_and_stamped_while_a_collection_runs[0] "
+        "rollouts/test_loaders.py::test_a_collector_plays_a_copy_and_leaves_the_policy_alone "
+        "rollouts/test_loaders.py::test_what_has_no_episode_yet_is_outstanding",
+        ("self.behaviour.load_state_dict(policy)", "pass"),
+        ("self.version.fill_(version)", "pass"),
+        ("copy.deepcopy(policy).cpu()", "policy.cpu()"),
+        ("self._finished += 1", "pass"),
+    ),
+    *area(
+        "rollouts/episode_buffer.py", "rollouts/test_replay.py",
+        ("bisect.insort_left(", "bisect.insort_right("),
+        ("del self._best[self.best :]", "pass"),
+        ("if self.newest != 0:", "if self.newest:"),
+        ("len(self._newest) > self.newest", "len(self._newest) >= self.newest"),
+        ("self._newest_steps > self.steps)", "self._newest_steps >= self.steps)"),
+        ("while len(self._newest) > 1 and", "while"),
+        ("self._newest_steps -= self._newest.popleft().length", "self._newest.popleft()"),
+        ("ranked[:count]]), np.array", "ranked[-(count or 0):]]), np.array"),
+        ("sorted(self._newest, key=lambda e: -e.ret)", "list(self._newest)"),
+        ("rng.integers(len(length), size=shape)", "rng.integers(len(length) - 1, size=shape)"),
+        ("(np.cumsum(length) - length)[episode]", "np.cumsum(length)[episode] - 1"),
+        ("terminated[end - 1] = [e.terminated", "terminated[end - 1] = [not e.terminated"),
+        ('"row": step + np.repeat(np.arange(len(length)), length)', '"row": step'),
+        ('"left": np.repeat(end, length) - step', '"left": np.repeat(end, length) - step - 1'),
+        ("self.to_go[self.row[self.first]][number]", "self.to_go[self.row]"),
+        ("self._newest or self._best][-count:]", "self._newest or self._best][:count]"),
+        ("self._newest_steps = sum(e.length for e in self._newest)", "self._newest_steps = 0"),
+    ),
+    *area(
+        "rollouts/data_module.py", "rollouts/test_rollouts_by_hand.py",
+        ("version=epoch + 1", "version=epoch"),
+        ("derive_seed(run_seed, purpose, epoch, i), mode", "derive_seed(run_seed, purpose, epoch), mode"),
+        ("derive_seed(run_seed, purpose, epoch, i), mode", "derive_seed(run_seed, purpose, 0, i), mode"),
+        ("episodes[i * count : (i + 1) * count]", "episodes[:count]"),
+        ("max(self.epoch - self.overlap, 0)", "self.epoch"),
+        ('derive_seed(run_seed, "rollout", epoch, i)', 'derive_seed(run_seed, "rollout", epoch)'),
+        ('derive_seed(run_seed, "rollout", epoch, i)', 'derive_seed(run_seed, "rollout", 0, i)'),
+        ('derive_seed(run_seed, "warm-up", i)', 'derive_seed(run_seed, "rollout", 0, i)'),
+        ("        self.absorb(epoch, episodes)\n", ""),
+    ),
+]  # fmt: skip
