@@ -110,9 +110,9 @@ def test_an_epoch_and_its_evaluation_happen_where_the_agent_has_been_moved(kind,
     assert training.to(META) is training
     with Blind():
         training.run(4)
-        returns, lengths = play(agent, [5, 6], 3, 4, greedy=False)
+        played = play(agent, [5, 6], 3, 4, greedy=False)
     snapshot = training.snapshot()
-    tensors = [*snapshot["loop"].values(), *snapshot["envs"].values(), training.reward, agent.target, returns, lengths]
+    tensors = [*snapshot["loop"].values(), *snapshot["envs"].values(), training.reward, agent.target, *played]
     assert {tensor.device.type for tensor in tensors} == {"meta"}
     assert agent.online.adam.moments["exp_avg"].device == META
 

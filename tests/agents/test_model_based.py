@@ -1,15 +1,20 @@
 """The five agents' core: stacking, schedule, experience."""
 
+import os
+from pathlib import Path
+
 import pytest
 import torch
 from model_based_helpers import KINDS, config
 
 from lightning_rl.agents.model_based import ModelBasedDQN, RecordedPass, in_order
 from lightning_rl.agents.optim import MemberAdam
+from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.buttongrid import ButtonGrid
 from lightning_rl.envs.panflute import PanFlute
 from lightning_rl.envs.procmaze import ProcMaze
 from lightning_rl.methods.model_based import StepTraining, play
+from lightning_rl.methods.registry import implementation
 
 
 def make(kind, env, seeds, **changes):
@@ -32,8 +37,8 @@ def test_a_seed_of_many_is_the_seed_alone(kind, env):
     for name, value in alone.agent.rows().items():
         torch.testing.assert_close(together.agent.rows()[name][1:2], value, rtol=1e-3, atol=1e-4)
     assert torch.equal(together.obs[1:2], alone.obs)
-    returns, _ = play(together.agent, [30, 40, 50], 4, 20, greedy=False)
-    again, _ = play(alone.agent, [40], 4, 20, greedy=False)
+    returns, *_ = play(together.agent, [30, 40, 50], 4, 20, greedy=False)
+    again, *_ = play(alone.agent, [40], 4, 20, greedy=False)
     assert torch.equal(returns[1:2], again)
 
 
@@ -153,12 +158,15 @@ def test_the_stale_observation_is_the_last_one_of_the_episode_before():
 
 def test_play_cuts_at_the_horizon_and_stops_at_the_end():
     maze = make("replay", ProcMaze(3), [0, 1])
-    returns, lengths = play(maze, [5, 6], 8, 15, greedy=True)
+    returns, lengths, cut = play(maze, [5, 6], 8, 15, greedy=True)
     assert torch.equal(returns, -lengths.float())
+    assert (lengths[cut] == 15).all()
+    assert cut[lengths < 15].sum() == 0
     assert int(lengths.max()) <= 15
     flute = make("replay", PanFlute(3), [0])
-    returns, lengths = play(flute, [5], 8, 15, greedy=False)
+    returns, lengths, cut = play(flute, [5], 8, 15, greedy=False)
     assert (lengths == 15).all()
+    assert cut.all()
     assert (returns >= 0).all()
 
 
@@ -168,3 +176,17 @@ def test_memory_of_a_hundred_thousand_steps_is_small():
     assert sum(data.nbytes for data in agent.source.memory.data.values()) == 100_000 * (2 * 64 + 2 + 4)
     perfect = make("environment", ProcMaze(4), [0], replay_size=100_000)
     assert sum(data.nbytes for data in perfect.source.memory.data.values()) == 100_000 * 2 * 18
+
+
+@pytest.mark.parametrize(
+    ("name", "megabytes"),
+    [("ER", 300), ("perfect-model", 350), ("simple-model", 550), ("gaussian-latent", 600), ("categorical-latent", 1400)],
+)
+def test_thirty_seeds_begin_within_the_memory_that_is_stated(name, megabytes):
+    """Beside some 400 MB of libraries; docs/model_based.md. Measured: what the process grows by with the first updates."""
+    resident = lambda: int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20  # noqa: E731
+    cls, before = implementation(name), resident()
+    cfg = build_config(cls.Config, [*merged_values(name, "procmaze"), ("test", {"learning_starts": 11})])
+    method = cls("procmaze", implementation=name, seed=0, num_seeds=30, config=vars(cfg))
+    StepTraining(method.agent).run(13)
+    assert resident() - before < megabytes

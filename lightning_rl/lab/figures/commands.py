@@ -7,16 +7,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.outputs import Out
+from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import labelled, read_csv, require
 from lightning_rl.lab.figures.runs import read_sources
 from lightning_rl.run.shipped import results_folder
 
 COLUMNS = ["run", "command", "commanded", "obtained_mean", "obtained_sd"]
+_NOTHING = "no source has a sweep.csv; make one with --eval_agent CKPT --eval_command sweep"
+_POINTS = 60  # of the mean over runs, which were asked for different returns
 
 
 def draw_sweeps(out: Out, table: pd.DataFrame, title: str) -> None:
@@ -47,17 +52,17 @@ def draw_sweep(out: Out, report: Mapping[str, Any]) -> None:
 
 
 def read_sweep(path: Path, label: str | None) -> pd.DataFrame:
-    """A ``sweep.csv``, or that of a run directory; the label names its runs."""
+    """A ``sweep.csv``, that of a run directory, or the CSV of a claim; the label names its runs."""
     table = read_csv(path / "sweep.csv" if path.is_dir() else path, COLUMNS[2:])
-    table = pd.DataFrame({"command": "return", "run": path.stem}, table.index).assign(**table)
+    run = "seed_" + table["seed"].astype(str) if "seed" in table else path.stem
+    table = pd.DataFrame({"command": "return", "run": run}, table.index).assign(**table)
     require(table, COLUMNS)
     return table[COLUMNS].assign(run=labelled(table["run"], label))
 
 
 def read_sweeps(sources: Sequence[str]) -> pd.DataFrame:
     """The sweeps of all sources that have one; UserError if none has, or their commands differ."""
-    nothing = "no source has a sweep.csv; make one with --eval_agent CKPT --eval_command sweep"
-    table = read_sources(sources, read_sweep, None, nothing)
+    table = read_sources(sources, read_sweep, None, _NOTHING)
     names = table["command"].unique()
     if len(names) > 1:
         raise UserError(f"sweeps of different commands ({' and '.join(names)}) do not share an axis; draw them apart")
@@ -67,3 +72,65 @@ def read_sweeps(sources: Sequence[str]) -> pd.DataFrame:
 def draw(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
     draw_sweeps(given.out, read_sweeps(given.sources), given.title)
+
+
+def read_method(path: Path, label: str | None) -> pd.DataFrame:
+    """The sweeps of a method, called by its label or its file; UserError where commands are no returns."""
+    table = read_sweep(path, None)
+    if (name := table["command"].iloc[0]) != "return":
+        raise UserError(f"its commands are no returns (but: {name}); make another with lightning-rl eval CKPT --calibrate")
+    return table.assign(method=label or path.stem)
+
+
+def mean_line(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """commanded, obtained_mean, low, high: of several runs their mean and its interval over the returns that all were asked for;
+    of a single one its episodes' mean and standard deviation."""
+    if len(runs) == 1:
+        mean, sd = runs[0]["obtained_mean"], runs[0]["obtained_sd"]
+        return runs[0][["commanded", "obtained_mean"]].assign(low=mean - sd, high=mean + sd)
+    first, last = max(rows["commanded"].min() for rows in runs), min(rows["commanded"].max() for rows in runs)
+    x = np.linspace(first, last, _POINTS if first < last else 0)
+    mean, low, high = mean_interval([np.interp(x, rows["commanded"], rows["obtained_mean"]) for rows in runs])
+    return pd.DataFrame({"commanded": x, "obtained_mean": mean, "low": low, "high": high})
+
+
+def draw_method(axes: Axes, name: str, table: pd.DataFrame, colour: str) -> pd.DataFrame:
+    """One panel; its rows of the CSV."""
+    runs = [rows.sort_values("commanded") for _, rows in table.groupby("run", sort=False)]
+    line = mean_line(runs)
+    for rows in runs if len(runs) > 1 else ():
+        axes.plot(rows["commanded"], rows["obtained_mean"], color=colour, alpha=0.35, linewidth=0.9)
+    style.banded_line(axes, line["commanded"], line["obtained_mean"], line["low"], line["high"], colour, 0.25, linewidth=2.2)
+    error = np.mean([(rows["obtained_mean"] - rows["commanded"]).abs().mean() for rows in runs])
+    axes.set_title(f"{name}, {style.counted([len(runs)])}, mean error {error:.0f}")
+    return pd.concat([table[["run", "commanded", "obtained_mean", "obtained_sd"]], line.assign(run="mean")]).assign(method=name)
+
+
+def _limits(table: pd.DataFrame, columns: Sequence[str]) -> tuple[float, float]:
+    """Of an axis that all panels share."""
+    low, high = np.nanmin(table[columns]), np.nanmax(table[columns])
+    margin = 0.03 * (high - low)
+    return low - margin, high + margin
+
+
+def draw_obedience(given: argparse.Namespace) -> None:
+    """OUT.png, OUT.svg and OUT.csv."""
+    table = read_sources(given.sources, read_method, None, _NOTHING)
+    methods = table.groupby("method", sort=False)
+    figure, panels = style.panels(len(methods), (6.0, 6.0))
+    parts = [
+        draw_method(axes, name, rows, style.colour(index))
+        for index, (axes, (name, rows)) in enumerate(zip(panels, methods, strict=True))
+    ]
+    shown = pd.concat(parts, ignore_index=True)
+    for axes in panels:
+        axes.axline((0, 0), slope=1, color="grey", linestyle=":", label="obtained = asked")
+        axes.set(xlabel="asked return", xlim=_limits(shown, ["commanded"]), ylim=_limits(shown, ["obtained_mean", "low", "high"]))
+    panels[0].set_ylabel("obtained return")
+    panels[0].legend(loc="upper left")
+    style.describe(
+        figure, given.title, "Thin: seeds, the mean of the episodes of each command; thick: their mean with its 95 % interval, "
+        "for returns that all were asked for. Of a single seed: mean and standard deviation of the episodes. "
+        "Error: distance of the mean obtained return from what was asked.",
+    )  # fmt: skip
+    style.save(figure, given.out, shown[["method", "run", "commanded", "obtained_mean", "obtained_sd", "low", "high"]])

@@ -26,10 +26,10 @@ from lightning_rl.lab.figures.runs import split_label
 from lightning_rl.lab.scalars import Floats
 from lightning_rl.lab.tables import put_rows, save_table
 
-LINES = (
-    "thin: single seeds; thick: their mean; dotted: interquartile mean (from ten seeds on); "
-    "band (from three): 95 % interval of the mean"
-)
+LINES = "thin: single seeds; thick: their mean; dotted: interquartile mean (from ten seeds on)"
+BANDS = "band (from three): 95 % interval of the mean"
+TOGETHER = 3
+"""So many groups, with their bands, can be told apart in one panel."""
 AREA_COLUMNS = ("gamename", "group", "seeds", "steps", "mean", "low", "high")
 
 
@@ -61,32 +61,33 @@ class Look:
     legend: Any = "best"
 
 
-def draw_group(axes: Axes, group: Group, colour: str) -> dict[str, tuple[Floats, Floats]]:
+def draw_group(axes: Axes, group: Group, colour: str, banded: bool = True) -> dict[str, tuple[Floats, Floats]]:
     """One group: thin lines of its runs, and over several seeds its statistics; (x, value) of all lines."""
     several = len(group.seeds) > 1
     lines = {f"seed_{seed}": (group.x, values) for seed, values in zip(group.seeds, group.values, strict=True)}
     for values in group.values:
         mark, alpha, width = style.marker(values), 0.3 if several else 1, 0.7 if several else 1.5
-        axes.plot(group.x, values, color=colour, alpha=alpha, linewidth=width, marker=mark)
+        axes.plot(group.x, values, color=colour, alpha=alpha, linewidth=width, marker=mark, zorder=2)
     axes.plot([], [], color=colour, linewidth=2.0, label=f"{group.label}, {style.counted([len(group.seeds)])}")
     if several and (statistics := group.statistics()):
         band = (statistics["low"][0], statistics["low"][1], statistics["high"][1])
         mark = style.marker(statistics["mean"][1])
-        if len(group.seeds) > 2:  # the interval of two is so wide that nothing else would be seen
-            axes.fill_between(*band, color=colour, alpha=0.18, linewidth=0)
+        if banded and len(group.seeds) > 2:  # the interval of two is so wide that nothing else would be seen
+            axes.fill_between(*band, color=colour, alpha=0.18, linewidth=0, zorder=1)
             if mark:
-                axes.vlines(*band, color=colour, alpha=0.5, linewidth=4)
-        axes.plot(*statistics["mean"], color=colour, linewidth=2.0, marker=mark)
+                axes.vlines(*band, color=colour, alpha=0.5, linewidth=4, zorder=1)
+        axes.plot(*statistics["mean"], color=colour, linewidth=2.0, marker=mark, zorder=3)
         if "iqm" in statistics:
-            axes.plot(*statistics["iqm"], color=colour, linewidth=1.2, linestyle=":")
+            axes.plot(*statistics["iqm"], color=colour, linewidth=1.2, linestyle=":", zorder=3)
         lines |= statistics
     return lines
 
 
 def draw_panel(axes: Axes, game: str, groups: Sequence[Group], look: Look, references: Sequence[Reference] = ()) -> pd.DataFrame:
     """The groups of an environment, and published curves up to their end, dashed; the rows of the CSV."""
+    banded = len(groups) <= TOGETHER
     lines = {(group.label, run): line for index, group in enumerate(groups)
-             for run, line in draw_group(axes, group, style.colour(index)).items()}  # fmt: skip
+             for run, line in draw_group(axes, group, style.colour(index), banded).items()}  # fmt: skip
     for reference, colour in zip(references, style.REFERENCE_COLOURS * len(references), strict=False):
         inside = reference.x <= groups[0].x[-1]
         line = (reference.x[inside], reference.value[inside])
@@ -109,10 +110,17 @@ def curves_figure(
         parts.append(draw_panel(axes, game, groups, look, references))
         axes.set_title(game if len(games) > 1 or not look.title else "")
         axes.legend(loc=look.legend)
-    counts = [len(group.seeds) for groups in games.values() for group in groups]
-    seeds = style.counted(counts) + (f"; {LINES}" if max(counts) > 1 else "")
-    style.describe(figure, look.title, f"{seeds}; averaged over bins of {width:,.6g}.")
+    style.describe(figure, look.title, f"{explained(games)}; averaged over bins of {width:,.6g}.")
     return figure, pd.concat(parts, ignore_index=True)
+
+
+def explained(games: Mapping[str, Sequence[Group]]) -> str:
+    """How many seeds the lines of the panels are of, and what each kind of line means."""
+    counts = [len(group.seeds) for groups in games.values() for group in groups]
+    kinds = [LINES] if max(counts) > 1 else []
+    if max(counts) > 2 and any(len(groups) <= TOGETHER for groups in games.values()):
+        kinds.append(BANDS)
+    return "; ".join([style.counted(counts), *kinds])
 
 
 def draw(given: argparse.Namespace) -> None:
@@ -140,14 +148,19 @@ def areas(groups: Sequence[Group]) -> list[tuple[str, int, float, float, float, 
     return rows
 
 
-def draw_areas(axes: Axes, rows: Sequence[tuple[str, int, float, float, float, float]]) -> None:
-    """One bar for each group, from nothing to its area, and the interval. They are the legend of the curves as well."""
+def draw_areas(axes: Axes, rows: Sequence[tuple[str, int, float, float, float, float]], returns: Sequence[float]) -> None:
+    """A dot for the area of each group, with its interval, and the ``returns`` that are drawn across the curves, too.
+
+    They are the legend of the curves as well.
+    """
     for index, (_, _, _, mean, low, high) in enumerate(rows):
         error = np.nan_to_num([[mean - low], [high - mean]])
-        axes.barh(index, mean, xerr=error, color=style.colour(index), alpha=0.8, capsize=4)
+        axes.errorbar(mean, index, xerr=error, color=style.colour(index), fmt="o", markersize=8, linewidth=2, capsize=4)
+    for value in returns:
+        axes.axvline(value, color="black", linestyle=":", linewidth=1)
     labels = [f"{label}, {style.counted([seeds])}" for label, seeds, *_ in rows]
     axes.set(yticks=range(len(rows)), yticklabels=labels, xlabel="mean over the steps (area under the curve)")
-    axes.invert_yaxis()
+    axes.set_ylim(len(rows) - 0.5, -0.5)
 
 
 def read_line(text: str) -> tuple[float, str]:
@@ -170,11 +183,11 @@ def draw_with_areas(given: argparse.Namespace) -> None:
         for value, label in lines:
             left.axhline(value, color="black", linestyle=":", linewidth=1)
             left.annotate(label, (0.01, value), xycoords=("axes fraction", "data"), fontsize=8, va="bottom")
-        bars = areas(groups)
-        draw_areas(right, bars)
-        table += [(game, *bar) for bar in bars]
-    seeds = style.counted(len(group.seeds) for groups in games.values() for group in groups)
-    style.describe(figure, given.title, f"{seeds}; {LINES}; whiskers: that of the area; averaged over bins of {width:,.6g}.")
+        found = areas(groups)
+        draw_areas(right, found, [value for value, _ in lines])
+        table += [(game, *row) for row in found]
+    dots = "whiskers: 95 % interval of the area; colours as on the right"
+    style.describe(figure, given.title, f"{explained(games)}; {dots}; averaged over bins of {width:,.6g}.")
     style.save(figure, given.out, pd.concat(parts, ignore_index=True))
     beside = given.out.at(style.stem(given.out.path))
     path = save_table(beside, pd.DataFrame(table, columns=list(AREA_COLUMNS)), "areas")

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.limits import unknown
 from lightning_rl.functional.intervals import difference_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.groups import Group, labelled_runs, make_groups
@@ -61,6 +62,10 @@ def draw(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
     runs = labelled_runs(given.sources, given.tag, keys=given.group)
     games, width = make_groups(runs[runs["env_steps"] <= given.until], "env_steps", given.bin)
+    labels = dict.fromkeys(group.label for groups in games.values() for group in groups)
+    for asked in (given.baseline, *(given.method or ())):
+        if asked not in labels:
+            raise UserError(unknown("method", asked, labels))
     table = pd.concat([differences(game, groups, given.baseline) for game, groups in games.items()], ignore_index=True)
     if given.method:
         table = table[table["group"].isin(given.method)]
@@ -77,8 +82,8 @@ def draw(given: argparse.Namespace) -> None:
         for axes, method in zip(line, methods, strict=True):
             image = draw_panel(axes, rows[rows["group"] == method], names, steps, limit)
             axes.set_title(f"{family}: {method} less {given.baseline}")
-        figure.colorbar(image, ax=list(line), label="difference of returns")
+        figure.colorbar(image, ax=list(line))
     seeds = style.counted(len(group.seeds) for groups in games.values() for group in groups)
-    text = f"{seeds}; mean return of the evaluations of the {width:,.6g} steps before; bold: the 95 % interval of the difference "
+    text = f"{seeds}; difference of mean returns of the evaluations of the {width:,.6g} steps before; bold: its 95 % interval "
     style.describe(figure, given.title, text + "(Welch) leaves out 0; grey: not run.")
     style.save(figure, given.out, table)

@@ -93,10 +93,10 @@ def method_colour(label: str) -> str:
 
 
 def draw_panel(axes: Axes, name: str, table: pd.DataFrame, line: str) -> None:
-    """Every run thin, their mean thick; one colour per method."""
+    """Every run thin (but of the policy loss, which is mostly noise), their mean thick; one colour per method."""
     for label, method in table[table[name].notna()].groupby("method", sort=False):
         runs, colour = [run for _, run in method.groupby("run", sort=False)], method_colour(str(label))
-        for run in runs if len(runs) > 1 else ():
+        for run in runs if len(runs) > 1 and name != "policy_loss" else ():
             axes.plot(run["episode"], run[name], color=colour, alpha=0.25, linewidth=0.7, linestyle=line)
         x, y = seed_mean(runs, name)
         seeds = f", {len(runs)} seeds" if len(runs) > 1 else ""
@@ -115,8 +115,11 @@ def draw(given: argparse.Namespace) -> None:
         draw_panel(axes, name, table, "-")
         draw_panel(axes, name, published, "--")
         axes.set(title=heading, xlabel="training episodes")
+    if given.threshold is not None:
+        panels[-1].axhline(given.threshold, color="grey", linewidth=1, linestyle="-.", label=f"solved: {given.threshold:g}")
     style.shared_legend(figure, panels, loc="outside right center", fontsize=8)
     dashed = "; dashed: published" if given.reference else ""
     seeds = style.counted(table.groupby("method")["run"].nunique())
-    style.describe(figure, given.title, f"{seeds} per method; thick: mean over seeds, thin: single seeds{dashed}.")
+    thin = "thin: single seeds (not of the policy loss)"
+    style.describe(figure, given.title, f"{seeds} per method; thick: mean over seeds, {thin}{dashed}.")
     style.save(figure, given.out, table[COLUMNS])

@@ -113,6 +113,10 @@ FIGURES: dict[str, Tool] = {
     "commands": _figure(
         "commands:draw", "commanded against obtained return or advantage, from sweeps of --eval_command sweep", *_BASICS
     ),
+    "obedience": _figure(
+        "commands:draw_obedience", "asked against obtained return, a panel for each source: a sweep, or a claim's CSV of several",
+        *_BASICS,
+    ),
     "generalisation": _figure(
         "curves:draw_with_areas", "learning curves and the area under each, with intervals over seeds",
         *_BASICS, _GREEDY, *_AXIS_AND_GROUPS, _BIN,
@@ -132,6 +136,7 @@ FIGURES: dict[str, Tool] = {
         *_BASICS,
         argument("--reference", "dashed; repeatable", type=checked_path, action="append", default=[], metavar="CSV"),
         argument("--every", "thin out to one point per so many (1: all)", type=count, default=1, metavar="EPISODES"),
+        _threshold("drawn across the returns"),
     ),
     "proxy-success": _figure(
         "searches:draw_success", "searches for proxies: fitness, and share of runs solved, over generations",

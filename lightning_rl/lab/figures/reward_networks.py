@@ -162,27 +162,36 @@ def draw_board(axes: Axes, cells: pd.DataFrame, title: str) -> None:
                           path_effects=[] if dark else [withStroke(linewidth=3, foreground="white")])  # fmt: skip
 
 
-def draw_rewards(axes: Axes, cells: pd.DataFrame, title: str) -> PolyCollection:
-    """A triangle for each action of each cell, coloured from the lowest to the highest reward but for steps into holes."""
-    draw_board(axes, cells, title)
-    paid = cells[~cells["cell"].isin(["O", "#", "G"])]  # those that actions are taken in
+def paid_cells(cells: pd.DataFrame) -> pd.DataFrame:
+    """Those that actions are taken in."""
+    return cells[~cells["cell"].isin(["O", "#", "G"])]
+
+
+def reward_scale(cells: pd.DataFrame) -> Normalize:
+    """From the lowest to the highest reward but for steps into holes: one scale, so that boards can be compared."""
+    paid = paid_cells(cells)
     usual = paid[~steps_into_holes(cells).loc[paid.index]]["value"]
-    shapes = []
+    return Normalize(usual.min(), usual.max())
+
+
+def draw_rewards(axes: Axes, cells: pd.DataFrame, scale: Normalize, title: str) -> PolyCollection:
+    """A triangle for each action of each cell."""
+    draw_board(axes, cells, title)
+    paid, shapes = paid_cells(cells), []
     for row, column, action in zip(paid["row"], paid["column"], paid["action"], strict=True):
         side = [(column + dx, row + dy) for dx, dy in _CORNERS[action]]
         shapes.append([*side, (column + 0.5, row + 0.5)])
-    scale = Normalize(usual.min(), usual.max())
     triangles = PolyCollection(shapes, cmap="viridis", norm=scale, edgecolors="white", linewidths=0.4)
     triangles.set_array(paid["value"].to_numpy(float))
     axes.add_collection(triangles)
     return triangles
 
 
-def draw_visits(axes: Axes, cells: pd.DataFrame, title: str) -> PolyCollection:
-    """A square for each cell, the darker the more visits."""
+def draw_visits(axes: Axes, cells: pd.DataFrame, most: float, title: str) -> PolyCollection:
+    """A square for each cell, the darker the more visits; most: on any board."""
     draw_board(axes, cells, title)
     squares = [[(c, r), (c + 1, r), (c + 1, r + 1), (c, r + 1)] for r, c in zip(cells["row"], cells["column"], strict=True)]
-    shades = PolyCollection(squares, cmap="Blues", norm=Normalize(0, cells["value"].max()), edgecolors="#DDDDDD", linewidths=0.4)
+    shades = PolyCollection(squares, cmap="Blues", norm=Normalize(0, most), edgecolors="#DDDDDD", linewidths=0.4)
     shades.set_array(cells["value"].to_numpy(float))
     axes.add_collection(shades)
     return shades
@@ -197,12 +206,13 @@ def draw_grid(given: argparse.Namespace) -> None:
     each = min(0.62 * width + 1.6, 9.0)
     tall = each * height / width * 0.8 + 0.5
     figure, grid = plt.subplots(len(kinds), 2, figsize=(2 * each, tall * len(kinds) + 0.9), squeeze=False)
+    rewards, visits = (means[means["quantity"] == quantity] for quantity in ("reward", "visits"))
+    scale, most = reward_scale(rewards), visits["value"].max()
     for (left, right), kind in zip(grid, kinds, strict=True):
-        cells = means[means["trained_on"] == kind]
-        paid = draw_rewards(left, cells[cells["quantity"] == "reward"], f"{kind}: reward")
-        figure.colorbar(paid, ax=left, label="reward of the action", extend="min", shrink=0.75)
-        visits = draw_visits(right, cells[cells["quantity"] == "visits"], f"{kind}: where {first['agent']} agents are")
-        figure.colorbar(visits, ax=right, label="share of visits", shrink=0.75)
+        triangles = draw_rewards(left, rewards[rewards["trained_on"] == kind], scale, f"{kind}: reward")
+        squares = draw_visits(right, visits[visits["trained_on"] == kind], most, f"{kind}: where {first['agent']} agents are")
+    figure.colorbar(triangles, ax=list(grid[:, 0]), label="reward of the action", extend="min", shrink=0.5)
+    figure.colorbar(squares, ax=list(grid[:, 1]), label="share of visits", shrink=0.5)
     proxies = "; ".join(f"{kind}: {table[table['trained_on'] == kind]['proxy'].nunique()}" for kind in kinds if kind != "real")
     style.describe(
         figure, given.title or f"Learned rewards on {first['gamename']}",

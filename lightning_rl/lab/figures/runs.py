@@ -18,7 +18,7 @@ import pandas as pd
 
 from lightning_rl.core.contents import Count, MismatchError, OneOf, Plain, Text, check
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import LARGEST_NUMBER, NAME_BYTES, SEED
+from lightning_rl.core.limits import LARGEST_NUMBER, NAME_BYTES, SEED, did_you_mean
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.figures import csv_files
 from lightning_rl.lab.scalars import Curve, Floats, Skip, attempt, natural_order, print_skipped, read_scalar
@@ -44,7 +44,7 @@ class Run:
 
     def key(self, name: str) -> Any:
         if name not in self.about:
-            raise UserError(f"'{self.path}' has no key '{name}' in its config.yaml; it has: {', '.join(self.about)}")
+            raise UserError(f"'{self.path}' has no key '{name}' in its config.yaml; {did_you_mean(name, self.about, 'it has')}")
         return self.about[name]
 
 
@@ -186,7 +186,8 @@ def _number_column(table: pd.DataFrame, names: Sequence[str]) -> pd.Series:
     """The first of the columns that is there, nan where it is no usable number; UserError where none is."""
     present = [name for name in names if name in table]
     if not present:
-        raise UserError(f"it lacks a column '{names[0]}'; its columns: {', '.join(map(str, table.columns))}")
+        columns = did_you_mean(names[-1], map(str, table.columns), "its columns")
+        raise UserError(f"it lacks a column {' or '.join(map(repr, dict.fromkeys(names)))}; {columns}")
     numbers = pd.to_numeric(table[present[0]], errors="coerce")
     return numbers.where(numbers.abs() <= LARGEST_NUMBER)
 

@@ -12,6 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.colors import Normalize
+from matplotlib.ticker import MaxNLocator
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import GENERATIONS, shown
@@ -197,8 +198,9 @@ def draw_step_sizes(given: argparse.Namespace) -> None:
         points = draw_runs(panel, runs[runs["mirrored"] == mirrored], transforms, scale)
         panel.set_title("mirrored sampling" if mirrored else "without mirrored sampling", loc="right")
     axes[0].legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False)  # points are everywhere
-    figure.colorbar(points, ax=axes[len(ways) - 1], label="generations until solved")
+    figure.colorbar(points, ax=axes[len(ways) - 1], label="generations until solved", ticks=MaxNLocator(integer=True))
     draw_solved_share(axes[-1], runs, transforms, ways)
     title = given.title or f"Step sizes and score transforms on {runs['gamename'].iloc[0]}"
-    style.describe(figure, title, f"{len(runs)} runs of a seed each, up to {runs['generations'].max()} generations long.")
+    text = f"{len(runs)} runs of a seed each, up to {runs['generations'].max()} generations long. "
+    style.describe(figure, title, text + "Heights within a row are random, so that no run hides another.")
     style.save(figure, given.out, runs)

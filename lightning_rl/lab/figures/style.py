@@ -138,13 +138,14 @@ def rendered(figure: Figure, form: str, metadata: Mapping[str, str | None] | Non
 
 
 def small_png(content: bytes) -> bytes:
-    """A PNG in 64 colours of its own, a third as large: figures have few. What it says of itself stays."""
+    """A PNG in 256 colours of its own, a third as large: figures have few. What it says of itself stays."""
     picture = Image.open(io.BytesIO(content))
     said = PngInfo()
     for key, text in picture.info.items():
         if isinstance(text, str):
             said.add_text(str(key), text)
     small = io.BytesIO()
-    palette = picture.convert("RGB").quantize(64, dither=Image.Dither.NONE)
+    # The default, MEDIANCUT, mixes colours of small parts with others.
+    palette = picture.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     palette.save(small, "PNG", optimize=True, pnginfo=said, dpi=picture.info.get("dpi"))
     return small.getvalue()

@@ -62,13 +62,17 @@ def kernel_density(values: npt.ArrayLike, at: npt.ArrayLike, least: float) -> np
 
 
 def densities(table: pd.DataFrame) -> pd.DataFrame:
-    """agent, group, quantity ``density``, x (return), value: over a grid that all groups share."""
+    """agent, group, quantity ``density``, x (return), value: over a grid that all groups share.
+
+    It goes from the lowest return to the highest; what a kernel has beyond them is folded back, as no return is there.
+    """
     everything = np.array(all_returns(table))
-    margin = 0.05 * (np.ptp(everything) or 1.0)
-    grid = np.linspace(everything.min() - margin, everything.max() + margin, _POINTS)
+    low, high = everything.min(), max(everything.max(), everything.min() + 1.0)
+    grid = np.linspace(low, high, _POINTS)
     parts = []
     for (agent, group), rows in table.groupby(["agent", "group"], sort=False):
-        value = kernel_density(all_returns(rows), grid, _NARROWEST * float(grid[-1] - grid[0]))
+        own, least = all_returns(rows), _NARROWEST * (high - low)
+        value = sum(kernel_density(own, at, least) for at in (grid, 2 * low - grid, 2 * high - grid))
         parts.append(pd.DataFrame({"agent": agent, "group": group, "quantity": "density", "x": grid, "value": value}))
     return pd.concat(parts, ignore_index=True)
 

@@ -30,6 +30,7 @@ def draw_search(out: Out, order: Sequence[Trial], search: Mapping[str, Any]) -> 
                        linewidth=2 if best else 0.9, label=f"best ({trial.name})" if best else None)  # fmt: skip
     panels[0].set(xlabel=budget, ylabel=metric, title=f"{len(scored)} trials ({tune['algorithm']})")
     panels[0].legend()
+    panels[0].locator_params(axis="x", integer=True)
     style.big_numbers(panels[0].xaxis)
     for axes, key in zip(panels[1:], keys, strict=True):
         _scatter(axes, key, scored)

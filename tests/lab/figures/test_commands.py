@@ -1,4 +1,5 @@
 import pandas as pd
+import pytest
 from helpers import ROOT
 
 from lightning_rl.cli import main
@@ -22,3 +23,35 @@ def test_sweeps_are_drawn_together_with_published_ones(tmp_path, capsys):
     assert "different commands (advantage and return) do not share an axis" in capsys.readouterr().err
     assert main(["figures", "commands", str(out), str(tmp_path)]) == 2
     assert "make one with --eval_agent CKPT --eval_command sweep" in capsys.readouterr().err
+
+
+CLAIM = """gamename,implementation,seed,commanded,obtained_mean,obtained_sd
+lunarlander,RCP-A,100,0,10,5
+lunarlander,RCP-A,100,100,90,5
+lunarlander,RCP-A,101,0,20,5
+lunarlander,RCP-A,101,200,180,5
+"""
+
+
+def test_methods_are_drawn_side_by_side(tmp_path, capsys):
+    """Both seeds were asked for 0 .. 100: there they obtain 10 and 20, and 90 and, on a line from 20 to 180, 100."""
+    claim, run, out = tmp_path / "claim.csv", tmp_path / "run", tmp_path / "out"
+    claim.write_text(CLAIM)
+    run.mkdir()
+    (run / "sweep.csv").write_text(SWEEP)
+    assert main(["figures", "obedience", str(out), f"{claim}:RCP-A", str(run)]) == 0
+    table = pd.read_csv(f"{out}.csv")
+    assert table["method"].drop_duplicates().tolist() == ["RCP-A", "run"]
+    assert table.loc[table["method"] == "RCP-A", "run"].drop_duplicates().tolist() == ["seed_100", "seed_101", "mean"]
+    means = table[(table["run"] == "mean") & (table["method"] == "RCP-A")]
+    ends = means.iloc[[0, -1]][["commanded", "obtained_mean"]].to_numpy().ravel().tolist()
+    assert ends == pytest.approx([0, 15, 100, 95])
+    assert (means["high"] - means["low"]).iloc[0] / 2 == pytest.approx(12.706 * 5, rel=1e-4)  # Student's quantile of one degree
+    one = table[(table["run"] == "mean") & (table["method"] == "run")]
+    assert one[["low", "high"]].to_numpy().tolist() == [[4, 6], [58, 62]]
+    drawn = (tmp_path / "out.svg").read_text()
+    assert "RCP-A, 2 seeds, mean error 15" in drawn
+    assert "run, 1 seed, mean error 22" in drawn  # 5 and 40, on average 22.5
+    (run / "sweep.csv").write_text(SWEEP.replace("return", "advantage"))
+    assert main(["figures", "obedience", str(out), str(run)]) == 2
+    assert "its commands are no returns (but: advantage)" in capsys.readouterr().err

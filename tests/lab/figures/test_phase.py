@@ -47,4 +47,4 @@ def test_a_row_for_each_size_and_bold_where_it_is_sure(tmp_path, capsys):
     assert [line.count("700") for line in text.splitlines() if ">+3.0<" in line] == [1, 1]
     assert [line.count("700") for line in text.splitlines() if ">+0.1<" in line or ">+0.0<" in line] == [0, 0]
     assert main([*words, "--force", "--baseline", "DDQN"]) == 2
-    assert "no environment has runs of 'DDQN' and of another method" in capsys.readouterr().err
+    assert "method 'DDQN' is unknown; choose one of: " in capsys.readouterr().err

@@ -34,7 +34,7 @@ def test_what_a_run_is(tmp_path):
     (run,) = find_runs([tmp_path])
     known = [run.key(name) for name in ("gamename", "implementation", "seed", "batch_size")]
     assert known == ["cartpole", "UDRL", 25, 16]
-    with pytest.raises(UserError, match=r"no key 'batch_sise' in its config.yaml; it has: .*batch_size"):
+    with pytest.raises(UserError, match=r"no key 'batch_sise' in its config.yaml; did you mean 'batch_size'\?"):
         run.key("batch_sise")
     (run.path / "config.yaml").unlink()  # older runs and those of other programs: what the folders say
     assert dict(open_run(run.path).about) == {"gamename": "cartpole", "exp_name": "default", "implementation": "UDRL", "seed": 25}
@@ -68,7 +68,7 @@ def test_a_broken_run_never_hides_the_good_ones(tmp_path, capsys):
         "config.yaml' is damaged",
         "empty': there is no run at or below it",
         "nowhere': it does not exist",
-        "half.csv': it lacks a column 'env_steps'; its columns: run, value",
+        "half.csv': it lacks a column 'env_steps' or 'env_step'; its columns: run, value",
     ):
         assert sum(words in line for line in lines) == 1, (words, lines)
 
