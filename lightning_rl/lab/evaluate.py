@@ -18,7 +18,7 @@ import numpy as np
 from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_text, write_plain
-from lightning_rl.core.limits import WHOLE, shorten
+from lightning_rl.core.limits import WHOLE, did_you_mean, shorten
 from lightning_rl.core.outputs import File, Out, owned_picture
 from lightning_rl.core.types import ActionMode, Episode, Request
 from lightning_rl.envs.gym import can_film
@@ -81,8 +81,9 @@ def _requests(method: Method, episodes: int, command: Command, mode: ActionMode)
 
 
 def _about(method: Method) -> dict[str, Any]:
-    steps = int(method.env_steps)
-    return {"implementation": method.implementation, "gamename": method.gamename, "env_steps": steps}
+    about = {"implementation": method.implementation, "gamename": method.gamename, "env_steps": int(method.env_steps)}
+    loop = getattr(method, "inner_loop", None)  # of methods that learn a proxy: who plays has learned on it
+    return about if loop is None else {**about, "agent": loop.agents[0][0]}
 
 
 def _statistics(episodes: Sequence[Episode]) -> dict[str, Any]:
@@ -96,25 +97,19 @@ def parse_command(text: str | None, names: Sequence[str]) -> dict[str, float]:
     for part in () if text is None else text.split(","):
         name, _, value = part.partition("=")
         if name.strip() in given:
-            raise UserError(f"--eval_command '{shorten(str(text))}': {shorten(name)} is given twice; leave one out")
+            raise UserError(f"command '{shorten(str(text))}': {shorten(name)} is given twice; leave one out")
         if name.strip() not in names:
-            known = ", ".join(names) or "none, its policy takes no command"
-            raise UserError(
-                f"--eval_command '{shorten(part)}': unknown name '{shorten(name.strip())}'; this checkpoint knows: {known}"
-            )
+            remedy = did_you_mean(name.strip(), names, "this checkpoint knows") if names else "its policy takes no command"
+            raise UserError(f"command '{shorten(part)}': unknown name '{shorten(name.strip())}'; {remedy}")
         given[name.strip()] = _number(value, part, f"write {name.strip()}=250")
     return given
 
 
 def _number(text: str, asked: str, remedy: str) -> float:
-    """A value of a command, which networks shall compute with."""
     try:
-        value = float(text)
+        return float(text)
     except ValueError as error:
-        raise UserError(f"--eval_command '{shorten(asked)}': '{shorten(text)}' is not a number; {remedy}") from error
-    if not abs(value) <= WHOLE:
-        raise UserError(f"--eval_command '{shorten(asked)}': {value} is not within {-WHOLE:,} .. {WHOLE:,}; {remedy}")
-    return value
+        raise UserError(f"command '{shorten(asked)}': '{shorten(text)}' is not a number; {remedy}") from error
 
 
 def parse_sweep(text: str | None) -> tuple[float, ...] | None:
@@ -127,11 +122,13 @@ def parse_sweep(text: str | None) -> tuple[float, ...] | None:
     remedy = "expected sweep, sweep=LOW:HIGH or sweep=A,B,..., e.g. sweep=-300:300"
     ranged = ":" in points
     values = [_number(point, str(text), remedy) for point in points.split(":" if ranged else ",")]
+    if not all(abs(value) <= WHOLE for value in values):
+        raise UserError(f"command '{shorten(str(text))}': not all of it is within {-WHOLE:,} .. {WHOLE:,}; {remedy}")
     if not 2 <= len(values) <= (2 if ranged else SWEEP_MOST):
-        raise UserError(f"--eval_command '{shorten(str(text))}': {remedy}")
+        raise UserError(f"command '{shorten(str(text))}': {remedy}")
     for low, high in itertools.pairwise(values):
         if not low < high:
-            raise UserError(f"--eval_command '{shorten(str(text))}': {low:g} is not below {high:g}; {remedy}")
+            raise UserError(f"command '{shorten(str(text))}': {low:g} is not below {high:g}; {remedy}")
     return tuple(np.linspace(values[0], values[1], SWEEP_POINTS).tolist()) if ranged else tuple(values)
 
 
@@ -155,7 +152,7 @@ def evaluate_checkpoint(
     film = out.path.with_suffix(".mp4")
     out.check(out.path, _owned_report)  # before the work
     out.check(film, lambda _: _owned_report(out.path))
-    report = {"checkpoint": str(path), **evaluate(method, episodes, given, num_workers)}
+    report = {"checkpoint": str(path), "asked": given, **evaluate(method, episodes, given, num_workers)}
     filmed = can_film(method.spec)
     if filmed:
         record_episode(method, _requests(method, 1, full_command(method, given), "sampled")[0], film, told(given))
@@ -248,16 +245,20 @@ def calibrate_checkpoint(path: Path, num_workers: int) -> tuple[float, float]:
 
 def print_report(report: Mapping[str, Any]) -> None:
     """The table that ``--eval_agent`` shows."""
-    command = ", ".join(f"{name} {value:g}" for name, value in report["command"].items())
+    asked, command = (", ".join(f"{name} {value:g}" for name, value in report[key].items()) for key in ("asked", "command"))
+    caption = f"command: {command}" if command else None
+    if asked and report["asked"].keys() - report["command"].keys():  # a calibrated policy was asked for a return
+        caption = f"asked: {asked}, which is the command {command}"
     columns = ("mean", "sd", "median", "iqm", "min", "max")
     rows: list[Sequence[str]] = [("", *columns, "length (min-max)")]
     for mode in ("sampled", "greedy"):
         stats = report[mode]
         length = "{mean:.0f} ({min:.0f}-{max:.0f})".format(**stats["length"])
         rows.append([mode, *(f"{stats['return'][key]:.1f}" for key in columns), length])
-    title = f"{report['implementation']} on {report['gamename']}, {report['episodes']} episodes each"
+    player = f", a {report['agent']} agent that learned on its proxy" if "agent" in report else ""
+    title = f"{report['implementation']} on {report['gamename']}{player}, {report['episodes']} episodes each"
     film = f"video: {report['video'] or 'none, this environment cannot render'}"
-    put_rows(rows, title, f"command: {command}" if command else None, end=film)
+    put_rows(rows, title, caption, end=film)
 
 
 def print_sweep(report: Mapping[str, Any]) -> None:
@@ -274,4 +275,5 @@ def obedience_line(report: Mapping[str, Any]) -> str:
     ranked = f"rank correlation of episodes {report['rank_correlation']:.2f}"
     if report["command_name"] != "return":
         return ranked
-    return f"mean |obtained - commanded| {report['error']:.1f}, slope {report['slope']:.2f}, {ranked}"
+    error = f"mean |obtained - commanded| {report['error']:.1f} ({report['error_share']:.1%} of the range)"
+    return f"{error}, slope {report['slope']:.2f}, {ranked}"

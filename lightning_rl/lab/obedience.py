@@ -16,6 +16,7 @@ import numpy as np
 
 from lightning_rl.core.console import Advance
 from lightning_rl.core.types import Array, Request
+from lightning_rl.functional.upside_down import rank_correlation
 from lightning_rl.methods.base import Method
 from lightning_rl.nets.command import Calibration
 from lightning_rl.rollouts.data_module import evaluation_requests, warm_up_requests
@@ -40,19 +41,19 @@ def obedience(asked: Sequence[float], obtained: Sequence[Sequence[float]]) -> di
         obtained: returns of episodes for each of them, ``[K, E]``.
 
     Returns:
-        ``error``: mean over what is asked of abs(mean obtained - asked); ``slope``: of the least-squares line of episodes'
-        returns over what was asked of them; ``rank_correlation``: Spearman's, over episodes (both are 0 where nothing varies);
+        ``error``: mean over what is asked of abs(mean obtained - asked); ``error_share``: of the range of what is asked;
+        ``slope``: of the least-squares line of episodes' returns over what was asked of them; ``rank_correlation``: Spearman's,
+        over episodes (these three are 0 where nothing varies);
         ``highest``: the mean that is obtained where most is asked for.
     """
-    from scipy.stats import spearmanr
-
     x, y = np.asarray(asked, dtype=float), np.asarray(obtained, dtype=float)
     spread = np.repeat(x - x.mean(), y.shape[1])
-    varies = spread.any() and np.ptp(y) > 0
+    error = float(np.abs(y.mean(1) - x).mean())
     return {
-        "error": float(np.abs(y.mean(1) - x).mean()),
-        "slope": float(spread @ y.ravel() / (spread @ spread)) if varies else 0.0,
-        "rank_correlation": float(spearmanr(spread, y.ravel()).statistic) if varies else 0.0,
+        "error": error,
+        "error_share": error / float(np.ptp(x)) if spread.any() else 0.0,
+        "slope": float(spread @ y.ravel() / (spread @ spread)) if spread.any() else 0.0,
+        "rank_correlation": rank_correlation(spread, y.ravel()),
         "highest": float(y[x.argmax()].mean()),
     }
 

@@ -9,6 +9,7 @@ from helpers import run_cli, run_dir
 
 import lightning_rl
 from lightning_rl.core.errors import UserError
+from lightning_rl.lab.evaluate import print_report
 from lightning_rl.run.loading import load_method
 
 
@@ -49,3 +50,15 @@ def test_a_command_is_by_name_and_checked(checkpoint):
                            ({"return": float("nan")}, "return=nan: it is not within")):  # fmt: skip
         with pytest.raises(UserError, match=words):
             lightning_rl.evaluate(checkpoint, 1, command)
+
+
+def test_the_table_says_what_was_asked_and_who_plays(capsys):
+    numbers = dict.fromkeys(("mean", "sd", "median", "iqm", "min", "max"), 1.0)
+    mode = {"return": numbers, "length": numbers}
+    about = {"gamename": "lunarlander", "episodes": 2, "sampled": mode, "greedy": mode, "video": None}
+    asked = {"asked": {"return": -100.0}, "command": {"advantage": -4.6, "guidance": 2.0}}
+    print_report({**about, "implementation": "RCP-A", **asked})
+    print_report({**about, "implementation": "SE", "agent": "DDQN", "asked": {}, "command": {}})
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "asked: return -100, which is the command advantage -4.6, guidance 2" in printed
+    assert "SE on lunarlander, a DDQN agent that learned on its proxy, 2 episodes each" in printed

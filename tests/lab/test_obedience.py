@@ -21,12 +21,14 @@ from lightning_rl.run.loading import full_command
 
 def test_the_measure_worked_by_hand():
     perfect = obedience([0.0, 10.0], [[-1.0, 1.0], [9.0, 11.0]])
+    assert perfect.pop("error_share") == 0.0
     assert perfect == {"error": 0.0, "slope": 1.0, "rank_correlation": pytest.approx(0.8944, abs=1e-4), "highest": 10.0}
     half = obedience([0.0, 100.0, 200.0], [[50.0], [100.0], [150.0]])
+    assert half.pop("error_share") == pytest.approx(1 / 6)
     assert half == {"error": pytest.approx(100 / 3), "slope": 0.5, "rank_correlation": pytest.approx(1.0), "highest": 150.0}
     assert obedience([0.0, 100.0], [[200.0], [0.0]])["slope"] == -2.0
     deaf = obedience([0.0, 100.0], [[50.0, 50.0], [50.0, 50.0]])
-    assert deaf == {"error": 50.0, "slope": 0.0, "rank_correlation": 0.0, "highest": 50.0}
+    assert deaf == {"error": 50.0, "error_share": 0.5, "slope": 0.0, "rank_correlation": 0.0, "highest": 50.0}
 
 
 def test_the_fit_is_monotone_and_finds_the_mean_return_of_each_command():

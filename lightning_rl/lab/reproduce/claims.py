@@ -6,6 +6,7 @@ Settings are tuned on seeds 0 to 9; evidence is on seeds from 100 on, run once, 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import re
 import shlex
@@ -18,7 +19,7 @@ from pydantic.dataclasses import dataclass
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_text
-from lightning_rl.core.limits import SEED, SEEDS, nearest, shorten, shown, unknown
+from lightning_rl.core.limits import SEED, SEEDS, did_you_mean, shorten, shown, unknown
 from lightning_rl.core.schema import STRICT
 from lightning_rl.core.yaml_files import parse_yaml
 
@@ -32,11 +33,18 @@ Value = bool | int | float | str | list[int] | None
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class Published:
-    """What a paper or public run reports. text: of what; source: where it is printed or drawn."""
+    """What a paper or public run reports.
+
+    Attributes:
+        text: of what.
+        source: where it is printed or drawn.
+        here: what is otherwise in the runs here (budget, seeds, another rule); empty: nothing that is known.
+    """
 
     value: float | None
     text: str
     source: str
+    here: str = ""
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -75,6 +83,7 @@ class Read:
         table: a CSV in the claim's folder; its rows are agents, of which the mean counts.
         report: a JSON file in the run directory.
         key: column of the table; a.b.c within the report.
+        rows: columns of the ``rows`` of the report, which are kept in the claim's CSV for figures.
         where: columns of the table, each with the value of the rows that count.
         last: window at the end, in logged values, whose mean is the headline. Not of a report or a single number.
         statistic: ``mean``; ``first``: where the curve first reaches the threshold, in environment steps (of a scalar: in values
@@ -86,6 +95,7 @@ class Read:
     table: str | None = None
     report: str | None = None
     key: str | None = None
+    rows: Annotated[list[str], Field(default_factory=list)]
     where: Annotated[Mapping[str, str], Field(default_factory=dict)]
     last: PositiveInt = 1
     statistic: Literal["mean", "first", "above"] = "mean"
@@ -97,6 +107,8 @@ class Read:
             raise ValueError("give one of tag, table and report")
         if (self.tag is None) != (self.key is not None):
             raise ValueError("key goes with table and report, which need it")
+        if self.rows and self.report is None:
+            raise ValueError("rows are those of a report; give it as well")
         if (self.statistic == "mean") != (self.threshold is None):
             raise ValueError("threshold goes with the statistics first and above, which need it")
         return self
@@ -136,7 +148,9 @@ class Claim:
     """One number with all that is needed to make it again.
 
     Attributes:
+        family: heading of the ledger below which it stands.
         task: what is measured, on which environment.
+        unit: of the number.
         published: what others report.
         goal: what is to be reached; null: the number is reported, whatever it is.
         commands: of ``lightning-rl``, in their order, for one seed: training first. ``{seed}``; ``{run}``: the run directory of
@@ -145,16 +159,18 @@ class Claim:
         seeds: first-last.
         read: what counts of a run.
         curves: scalars of the (first) training that are kept, the one of the figure first.
-        csv: where they land.
+        csv: where they land, or the rows of the report.
         verify_epochs: how many epochs ``--verify`` runs again.
         smoke: of ``--smoke``: other keys of the config of trainings.
         smoke_flags: of ``--smoke``: flags for the other commands.
-        cpu_hours: expected, all seeds together.
+        cpu_hours: expected, all seeds together; without a training that a claim above has as well.
         tried: how many settings were tried before these, on tuning seeds.
         tuning: what these settings reached before.
     """
 
+    family: str
     task: str
+    unit: str
     published: Published | None
     goal: Goal | None
     commands: Annotated[list[str], Field(min_length=1)]
@@ -170,6 +186,12 @@ class Claim:
     tried: int | None
     tuning: Tuning | None = None
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What is kept of a run besides its value: columns of ``csv``; none where there is no such file."""
+        kept = ("env_steps", *self.curves) if self.curves else tuple(self.read.rows)
+        return ("gamename", "implementation", "seed", *kept) if kept else ()
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         seed_list(self.seeds)
@@ -181,8 +203,10 @@ class Claim:
                     raise ValueError(f"commands: {unknown('placeholder', name, ('seed', 'run', 'folder'))}")
         if self.read.tag is not None and self.read.tag not in self.curves:
             raise ValueError(f"curves lacks read.tag, '{self.read.tag}'; add it")
-        if (self.curves or self.read.tag) and self.commands[0].split()[0] != "train":
-            raise ValueError("curves are of a training, and no command is one")
+        if self.curves and self.read.rows:
+            raise ValueError("csv has room for curves or for rows of the report; leave one out")
+        if (self.curves or self.read.rows or self.read.tag) and self.commands[0].split()[0] != "train":
+            raise ValueError("curves and rows are of a training, and no command is one")
         return self
 
 
@@ -224,6 +248,18 @@ class Manifest:
             if claim.goal and claim.goal.above and claim.goal.above not in self.claims:
                 raise ValueError(f"claim '{name}', key 'goal.above': {unknown('claim', claim.goal.above, self.claims)}")
         return self
+
+    @functools.cached_property
+    def shared_trainings(self) -> dict[str, str]:
+        """Of each claim whose trainings are those of one above it: that one's name."""
+        first: dict[tuple[str, ...], str] = {}
+        found = {}
+        for name, claim in self.claims.items():
+            trainings = [command for command in claim.commands if command.startswith("train ")]
+            owner = first.setdefault((*trainings, repr(claim.budget)), name)
+            if trainings and owner != name:
+                found[name] = owner
+        return found
 
     def chosen(self, names: list[str]) -> dict[str, Claim]:
         """The claims called ``names``, or all; UserError for an unknown one."""
@@ -275,8 +311,7 @@ def _complaint(error: ValidationError) -> str:
     if first["type"] == "unexpected_keyword_argument":
         schema = _PARTS.get(keys[0], Claim) if len(keys) > 1 else _SECTIONS.get(section, Manifest)
         known = [field.name for field in dataclasses.fields(schema)]
-        near = nearest(keys[-1], known)
-        return f"{where}: unknown; " + (f"did you mean '{near}'?" if near else f"known keys: {', '.join(known)}")
+        return f"{where}: unknown; {did_you_mean(keys[-1], known, 'known keys')}"
     if first["type"] == "missing":
         return f"{where}: it is missing"
     if first["type"] == "value_error":

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
-import math
 import multiprocessing
 import os
 import shlex
@@ -25,7 +23,8 @@ from lightning_rl.lab.reproduce import store
 from lightning_rl.lab.reproduce.checkout import MANIFEST, PAGE, commit_of, require_clean
 from lightning_rl.lab.reproduce.claims import Claim, Manifest, load_claims, seed_list
 from lightning_rl.lab.reproduce.ledger import NONE, goal_text, ledger, measured_text, read_entries, verdict
-from lightning_rl.lab.reproduce.runs import Job, Main, Outcome, first_epochs, machine, run_job, versions
+from lightning_rl.lab.reproduce.runs import Job, Main, Outcome, run_job, steps_of
+from lightning_rl.lab.reproduce.verify import verify
 from lightning_rl.lab.tables import put_rows
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -46,7 +45,7 @@ def reproduce(arguments: Namespace, main: Main, root: Path = ROOT) -> int:
     elif arguments.verify is not None:
         verify(arguments.verify, manifest, root, main)
     elif arguments.smoke:
-        smoke(arguments, manifest, chosen, main)
+        smoke(arguments, manifest, chosen, root, main)
     elif arguments.ledger:
         build(manifest, root)
     elif arguments.figures:
@@ -55,6 +54,7 @@ def reproduce(arguments: Namespace, main: Main, root: Path = ROOT) -> int:
         jobs = missing(chosen, root, main)
         if jobs:
             require_clean(root)
+            announce(jobs, manifest)
         _run_all(jobs, arguments, root)
         build(manifest, root)
     return 0
@@ -71,20 +71,40 @@ def missing(chosen: dict[str, Claim], root: Path, main: Main) -> list[Job]:
     return jobs
 
 
-def smoke(arguments: Namespace, manifest: Manifest, chosen: dict[str, Claim], main: Main) -> None:
+def announce(jobs: Sequence[Job], manifest: Manifest) -> None:
+    """Says what is about to be run, and which trainings of other claims have to be run again for it."""
+    claims = {job.name: job.claim for job in jobs}
+    running = {(job.name, job.seed) for job in jobs}
+    hours = sum(job.claim.cpu_hours / len(seed_list(job.claim.seeds)) for job in jobs)
+    print(f"{len(jobs)} runs of {len(claims)} claims are missing: about {hours:.2g} CPU-hours")
+    again: dict[str, set[int]] = {}
+    for job in jobs:
+        owner = manifest.shared_trainings.get(job.name)
+        if owner is None or (owner, job.seed) in running:
+            continue
+        if not all(step.run.exists() for step in steps_of(job, job.claim.budget) if step.run is not None):
+            again.setdefault(owner, set()).add(job.seed)
+    for owner, seeds in again.items():
+        training = manifest.claims[owner]
+        hours = training.cpu_hours / len(seed_list(training.seeds)) * len(seeds)
+        which = f"seeds {', '.join(map(str, sorted(seeds)))}, about {hours:.2g} CPU-hours"
+        print(f"and the trainings of {owner} again, whose run directories are not here: {which}")
+
+
+def smoke(arguments: Namespace, manifest: Manifest, chosen: dict[str, Claim], root: Path, main: Main) -> None:
     """One seed of each claim with a tiny budget, and the ledger of it, in a folder of its own."""
     place = Path(tempfile.mkdtemp(prefix="lightning-rl-smoke-"))
     first = {name: seed_list(claim.seeds)[0] for name, claim in chosen.items()}
     jobs = [Job(name, claim, first[name], "smoke", place / "exp_dir", main, None, smoke=True) for name, claim in chosen.items()]
     _run_all(jobs, arguments, place)
-    write_text(place / PAGE, ledger(manifest, place, "smoke"))
+    write_text(place / PAGE, ledger(manifest, place, "smoke", root))
     shutil.rmtree(place / "exp_dir")
     print(f"tiny budgets, no evidence: {place / PAGE}")
 
 
 def build(manifest: Manifest, root: Path) -> None:
     """Writes the ledger."""
-    write_text(root / PAGE, ledger(manifest, root, commit_of(root)))
+    write_text(root / PAGE, ledger(manifest, root, commit_of(root), root))
     print(f"wrote {root / PAGE}")
 
 
@@ -98,34 +118,6 @@ def draw(manifest: Manifest, root: Path, main: Main) -> None:
             write_bytes(root / path, Path(folder, "figure.png").read_bytes())
 
 
-def verify(name: str, manifest: Manifest, root: Path, main: Main) -> None:
-    """Runs the first epochs of a claim's first seed again; UserError where its curve is another than the stored one.
-
-    On the same processor with the same versions every digit must be the same, elsewhere each value within the tolerance.
-    """
-    claim = manifest.chosen([name])[name]
-    rows = store.read_runs(root, claim)
-    if not rows or not claim.curves:
-        raise UserError(f"claim '{name}' has no stored curve to compare with; run lightning-rl reproduce {name}")
-    row = rows[0]
-    with tempfile.TemporaryDirectory() as folder:
-        job = Job(name, claim, int(row["seed"]), "verify", Path(folder), main, None)
-        again = {point["env_steps"]: point for point in first_epochs(job)}
-    stored = {int(point["env_steps"]): point for point in store.read_curves(root, claim) if point["seed"] == row["seed"]}
-    shared = sorted(again.keys() & stored.keys())
-    if not shared:
-        raise UserError(f"{job.about}: its first {claim.verify_epochs} epochs hold no stored point; raise verify_epochs")
-    same_place = (row["machine"], row["versions"]) == (machine(), versions())
-    tolerance = 0.0 if same_place else manifest.tolerance
-    how = "digit for digit" if same_place else f"within {tolerance:.0%}, on another machine or with other versions"
-    for step, tag in itertools.product(shared, claim.curves):
-        before, now = store.number(stored[step], tag, root / claim.csv), store.kept(again[step][tag])
-        if not (abs(now - before) <= tolerance * max(1.0, abs(before)) or (math.isnan(now) and math.isnan(before))):
-            difference = f"{tag} at step {step:,} is {now:.9g} now and {before:.9g} in '{claim.csv}'"
-            raise UserError(f"{job.about}: {difference}; they should be equal {how}")
-    print(f"{job.about}: {len(shared)} points up to step {shared[-1]:,} equal the stored curve {how}")
-
-
 def show_list(manifest: Manifest, chosen: dict[str, Claim], root: Path) -> None:
     """The claims, and how far each is."""
     entries = read_entries(manifest, root)
@@ -135,7 +127,9 @@ def show_list(manifest: Manifest, chosen: dict[str, Claim], root: Path) -> None:
         word = verdict(entry, entries)
         here = "" if word == NONE else measured_text(entry)
         seeds = f"{len(entry.values)} of {entry.asked}"
-        rows.append((name, goal_text(claim.goal), here, seeds, f"{claim.cpu_hours:g}", word))
+        owner = manifest.shared_trainings.get(name)
+        hours = f"{claim.cpu_hours:g}" if owner is None else f"{claim.cpu_hours:g} after {owner}"
+        rows.append((name, goal_text(claim.goal), here, seeds, hours, word))
     put_rows(rows)
 
 

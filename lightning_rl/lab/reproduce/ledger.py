@@ -6,7 +6,6 @@ import argparse
 import dataclasses
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -21,23 +20,39 @@ from lightning_rl.lab.tables import interval, markdown
 
 MET, NOT_MET, SOME, NONE, REPORTED = "met", "not met", "some seeds", "not run yet", "reported"
 _HOW = """\
-Every number here is on seeds from 100 on that no trial had seen, run once, none left out; settings are tuned on seeds 0 to 9
-(those of before this page on 1 to 3 and 25 to 29). The value of a run is that of its end; the mean over seeds has the 95 %
-interval of Student's t, which covers that much for normal and mildly skewed scores, and less for others
-([how much](evidence.md)). *Reported*: there is no goal. *Some seeds*: not all that are asked for are measured yet. `{run}` in a
-command is the run directory of the training before it, `{folder}` any folder. `lightning-rl reproduce --verify NAME` runs the
-first epochs of a row again and compares."""
+A claim is one number together with all that makes it again: commands, seeds, budget, and what is read from the runs.
+
+* **Seeds** are from 100 on. No setting was chosen on them, each is run once, and none is left out. Settings are tuned on seeds
+  0 to 9 ([older ones](#on-tuning-seeds) on 1 to 3 and 25 to 29).
+* **Here** is the mean over seeds with its 95 % interval, Student's t, which is too narrow for very skewed values
+  ([by how much](evidence.md#what-an-interval-covers)). A seed counts as it is at the end of its run; the best over time only
+  stands beside it.
+* **Published** is what a paper or another program reports; *here otherwise* says what our runs do in another way than those: a
+  smaller budget, another rule, another number of seeds.
+* **Verdict**: *met* or *not met*, once all seeds are there; *reported*, where there is no goal; *some seeds*, where some are
+  still to be run; *not run yet*.
+* **Settings tried** on tuning seeds before these were chosen; 1: those of the source alone; *not counted*: nobody kept count.
+* **Machine**: the processor, and which of its vector instructions were used.
+
+`lightning-rl reproduce CLAIM` makes a row; `lightning-rl reproduce --verify CLAIM` runs the first epochs of its first seed again
+and compares them with the stored curve. In commands, `N` is the seed, `{run}` the run directory of the training before,
+`{folder}` any folder."""
+_COLUMNS = (
+    "claim", "published", "here otherwise", "here, 95 % interval", "unit", "seeds", "goal", "verdict", "settings tried",
+    "machine",
+)  # fmt: skip
 _BUILT = re.compile(r"^Built at commit (\w+)\.$", re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A claim and the seeds that are measured: values, bests and commits in the order of the seeds."""
+    """A claim and the seeds that are measured: in their order values, bests, CPU-hours and commits; each machine once."""
 
     name: str
     claim: Claim
     values: Sequence[float]
     bests: Sequence[float]
+    hours: Sequence[float]
     commits: Sequence[str]
     machines: Sequence[str]
 
@@ -51,9 +66,9 @@ def read_entries(manifest: Manifest, root: Path) -> dict[str, Entry]:
     found = {}
     for name, claim in manifest.claims.items():
         rows, path = read_runs(root, claim), runs_path(root, claim)
-        values, bests = ([number(row, column, path) for row in rows] for column in ("value", "best"))
+        values, bests, hours = ([number(row, column, path) for row in rows] for column in ("value", "best", "cpu_hours"))
         machines = list(dict.fromkeys(row["machine"] for row in rows))
-        found[name] = Entry(name, claim, values, bests, [row["commit"] for row in rows], machines)
+        found[name] = Entry(name, claim, values, bests, hours, [row["commit"] for row in rows], machines)
     return found
 
 
@@ -112,31 +127,27 @@ def measured_text(entry: Entry) -> str:
     return interval(mean, low, high, ",.1f" if abs(mean) >= 10 else ".2f")
 
 
-def ledger(manifest: Manifest, root: Path, commit: str) -> str:
-    """The page. commit: of the checkout that it is built from; seeds of another one say so."""
+def ledger(manifest: Manifest, root: Path, commit: str, checkout: Path) -> str:
+    """The page of what is measured in ``root``. commit: of the checkout; seeds of another one say so."""
     entries = read_entries(manifest, root)
     verdicts = {name: verdict(entry, entries) for name, entry in entries.items()}
-    counts = Counter(verdicts.values())
-    rows: list[Sequence[str]] = [("claim", "published", "here, 95 % interval", "seeds", "goal", "", "settings tried", "again")]
-    rows += [_row(entry, verdicts[name]) for name, entry in entries.items()]
-    head = ("claims", MET, NOT_MET, REPORTED, SOME, NONE)
-    summary = [head, (str(len(entries)), *(str(counts[word]) for word in head[1:]))]
+    families: dict[str, list[Entry]] = {}
+    for entry in entries.values():
+        families.setdefault(entry.claim.family, []).append(entry)
     elsewhere = [("claim", "what", "goal", "where")]
     elsewhere += [(name, each.task, each.goal, each.see) for name, each in manifest.elsewhere.items()]
     tuned = [("claim", "on tuning seeds", "read from")]
     tuned += [
-        (f"`{name}`", tuning_text(claim.tuning, root), _link(claim.tuning.csv, ".."))
+        (f"`{name}`", tuning_text(claim.tuning, checkout), _link(claim.tuning.csv, ".."))
         for name, claim in manifest.claims.items() if claim.tuning
     ]  # fmt: skip
     parts = [
         "# Results",
         "Made by `lightning-rl reproduce --ledger` from `results/claims.yaml` and the CSVs that it names; not to be edited.",
         f"Built at commit {commit}.",
-        markdown(summary),
+        markdown(_counts(families, verdicts)),
         _HOW,
-        markdown(rows),
-        "## Where each comes from",
-        "\n".join(_source(entry, commit) for entry in entries.values()),
+        *(_family(name, its, verdicts, manifest, commit) for name, its in families.items()),
         "## Not measured by this command",
         markdown(elsewhere),
         "## On tuning seeds",
@@ -147,6 +158,24 @@ def ledger(manifest: Manifest, root: Path, commit: str) -> str:
         "\n".join(_earlier(path, each) for path, each in manifest.earlier.items()),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _counts(families: Mapping[str, Sequence[Entry]], verdicts: Mapping[str, str]) -> list[Sequence[str]]:
+    """The table at the top: how many claims have which verdict."""
+    words = (MET, NOT_MET, REPORTED, SOME, NONE)
+
+    def row(name: str, found: Sequence[str]) -> Sequence[str]:
+        return (name, str(len(found)), *(str(found.count(word)) for word in words))
+
+    rows = [row(name, [verdicts[entry.name] for entry in its]) for name, its in families.items()]
+    return [("", "claims", *words), *rows, row("**all**", list(verdicts.values()))]
+
+
+def _family(name: str, entries: Sequence[Entry], verdicts: Mapping[str, str], manifest: Manifest, commit: str) -> str:
+    """A table of what is claimed and measured, and below it where each comes from."""
+    rows = [_COLUMNS, *(_row(entry, verdicts[entry.name]) for entry in entries)]
+    sources = "\n".join(_source(entry, manifest, commit) for entry in entries)
+    return f"## {name}\n\n{markdown(rows)}\n\n{sources}"
 
 
 def show(given: argparse.Namespace) -> None:
@@ -202,11 +231,12 @@ def built_at(page: str) -> str:
 
 
 def _row(entry: Entry, word: str) -> tuple[str, ...]:
-    tried = "not counted" if entry.claim.tried is None else str(entry.claim.tried)
-    again = f"`lightning-rl reproduce {entry.name}`"
-    shown = f"**{word}**" if word in (MET, NOT_MET) else word
-    goal, seeds = goal_text(entry.claim.goal), _seeds(entry, word)
-    return f"`{entry.name}`", _published(entry.claim), measured_text(entry), seeds, goal, shown, tried, again
+    claim = entry.claim
+    return (
+        f"`{entry.name}`", _published(claim), claim.published.here if claim.published else "", measured_text(entry), claim.unit,
+        _seeds(entry, word), goal_text(claim.goal), f"**{word}**" if word in (MET, NOT_MET) else word,
+        "not counted" if claim.tried is None else str(claim.tried), "; ".join(entry.machines),
+    )  # fmt: skip
 
 
 def _published(claim: Claim) -> str:
@@ -228,24 +258,36 @@ def _earlier(path: str, each: Earlier) -> str:
     return "\n".join([*lines, *(f"  `lightning-rl {command}`" for command in each.commands)])
 
 
-def _source(entry: Entry, commit: str) -> str:
+def _source(entry: Entry, manifest: Manifest, commit: str) -> str:
     """What a claim is, in a few lines."""
     claim = entry.claim
     lines = [f"* **`{entry.name}`**: {claim.task}."]
     if claim.published is not None:
         lines.append(f"  Published: {claim.published.text} ({claim.published.source}).")
-    lines.append(f"  {len(seed_list(claim.seeds))} seeds, {claim.cpu_hours:g} CPU-hours expected: `{shown_command(claim)}`")
+    lines.append(f"  {len(seed_list(claim.seeds))} seeds, {hours_text(entry, manifest)}: `{shown_command(claim)}`")
     if entry.values:
         best = [value for value in entry.bests if math.isfinite(value)]
         beside = f" best over time {sum(best) / len(best):,.1f};" if best else ""
         values = ", ".join(f"{value:,.6g}" for value in entry.values)
-        lines.append(f"  Seeds one by one: {values};{beside} [{Path(claim.csv).name}](../{claim.csv}).")
-        lines.append(f"  {_commits(entry.commits, commit)}; {'; '.join(entry.machines)}.")
+        path = Path(claim.csv) if claim.columns else runs_path(Path(), claim)
+        lines.append(f"  Seeds one by one: {values};{beside} [{path.name}](../{path}).")
+        lines.append(f"  {_commits(entry.commits, commit)}.")
     return "\n".join(lines)
+
+
+def hours_text(entry: Entry, manifest: Manifest) -> str:
+    """What the seeds cost: expected, of which the training is another claim's, and as measured."""
+    text = f"{entry.claim.cpu_hours:g} CPU-hours expected"
+    if (owner := manifest.shared_trainings.get(entry.name)) is not None:
+        training = manifest.claims[owner]
+        again = training.cpu_hours / len(seed_list(training.seeds))
+        text += f" after the trainings of `{owner}` ({again:.2g} a seed more where their run directories are gone)"
+    measured = [hours for hours in entry.hours if math.isfinite(hours)]
+    return f"{text}, {sum(measured) / len(measured):.2g} a seed measured" if measured else text
 
 
 def _commits(commits: Sequence[str], commit: str) -> str:
     """Which commits the seeds are of."""
     distinct = list(dict.fromkeys(commits))
-    texts = [shorten(each, 12) if each == commit else f"**another commit, {each[:12]}**" for each in distinct]
-    return ("Commit " if len(distinct) == 1 else "Seeds of several commits: ") + ", ".join(texts)
+    texts = [shorten(each, 12) if each == commit else f"**{each[:12]}**, another one than this page's" for each in distinct]
+    return ("Made at commit " if len(distinct) == 1 else "Made at several commits: ") + "; ".join(texts)

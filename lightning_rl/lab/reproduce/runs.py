@@ -154,7 +154,7 @@ def run_job(job: Job) -> Outcome:
             require_commit(job.root, job.commit)
         runs = [step.run for step in steps if step.run is not None]
         value, best = read_value(job.claim.read, runs, job.folder)
-        curve = read_curve(job.claim.curves, runs[0]) if job.claim.curves else []
+        curve = read_curve(job.claim.curves, runs[0]) if job.claim.curves else read_rows(job.claim.read, runs[-1])
     except UserError as error:
         return Outcome(job, {}, [], f"{job.about}: {error}")
     hours = (time.process_time() - started) / 3600 if fresh else float("nan")
@@ -226,6 +226,23 @@ def _of_report(path: Path, key: str) -> float:
     return float(found)
 
 
+def read_rows(read: Read, run: Path) -> list[dict[str, Any]]:
+    """Rows of the claim's CSV: those of the report."""
+    if not read.rows:
+        return []
+    path = run / str(read.report)
+    rows = json.loads(read_text(path, "report")).get("rows")
+    if not rows or not set(read.rows) <= rows[0].keys():
+        raise UserError(f"'{path}' has no rows of {', '.join(read.rows)}; mend read.rows of the claim")
+    return [{**_identity(run), **{name: row[name] for name in read.rows}} for row in rows]
+
+
+def _identity(run: Path) -> dict[str, Any]:
+    """The first columns of the claim's CSV."""
+    about = read_yaml(run / "config.yaml")
+    return {name: about[name] for name in ("gamename", "implementation", "seed")}
+
+
 def _of_table(path: Path, read: Read) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """The mean over the rows that count, of a number or of a curve; x: environment steps, where the table says every how many."""
     with path.open(newline="") as file:
@@ -245,8 +262,7 @@ def read_curve(tags: Sequence[str], run: Path) -> list[dict[str, Any]]:
     steps = curves[0].env_steps.tolist()
     every = -(-len(steps) // POINTS)
     kept = sorted({*range(min(FIRST_POINTS, len(steps))), *range(every - 1, len(steps), every), len(steps) - 1})
-    about = read_yaml(run / "config.yaml")
-    same = {"gamename": about["gamename"], "implementation": about["implementation"], "seed": about["seed"]}
+    same = _identity(run)
     return [{**same, "env_steps": int(steps[i]), **_at(tags, others, steps[i])} for i in kept]
 
 

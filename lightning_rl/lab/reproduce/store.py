@@ -30,7 +30,7 @@ def runs_path(root: Path, claim: Claim) -> Path:
 def read_runs(root: Path, claim: Claim) -> list[Row]:
     """The seeds that are measured by the claim's commands as they are now, in order; seeds of other commands are no evidence."""
     rows = _read(runs_path(root, claim), RUN_COLUMNS)
-    stored = {row["seed"] for row in read_curves(root, claim)} if claim.curves else None
+    stored = {row["seed"] for row in read_curves(root, claim)} if claim.columns else None
     seeds = map(str, seed_list(claim.seeds))
     by_seed = {row["seed"]: row for row in rows if stored is None or row["seed"] in stored}
     found = [by_seed[seed] for seed in seeds if seed in by_seed]
@@ -41,7 +41,7 @@ def read_runs(root: Path, claim: Claim) -> list[Row]:
 
 def read_curves(root: Path, claim: Claim) -> list[Row]:
     """The rows of the claim's CSV."""
-    return _read(root / claim.csv, ("seed", "env_steps", *claim.curves))
+    return _read(root / claim.csv, claim.columns)
 
 
 def add(root: Path, outcome: Outcome) -> None:
@@ -50,9 +50,9 @@ def add(root: Path, outcome: Outcome) -> None:
     path = root / claim.csv
     make_folder(path.parent)
     with FileLock(path.parent / ".lock"):
-        if claim.curves:
-            columns = ("gamename", "implementation", "seed", "env_steps", *claim.curves)
-            _write(path, columns, [row for row in _read(path, columns) if row["seed"] != seed], outcome.curve)
+        if claim.columns:
+            kept = [row for row in _read(path, claim.columns) if row["seed"] != seed]
+            _write(path, claim.columns, kept, outcome.curve)
         runs = runs_path(root, claim)
         _write(runs, RUN_COLUMNS, [row for row in _read(runs, RUN_COLUMNS) if row["seed"] != seed], [outcome.about])
 

@@ -1,8 +1,10 @@
 """The manifest: what it may say, and that each of its commands can be run."""
 
+import csv
 import shlex
 import subprocess
 import sys
+from collections import defaultdict
 from fnmatch import fnmatch
 
 import pytest
@@ -11,6 +13,7 @@ from helpers import ROOT
 from lightning_rl.cli import run_options
 from lightning_rl.core.errors import UserError
 from lightning_rl.flags import parse
+from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.lab.figures.registry import FIGURES
 from lightning_rl.lab.protocols.registry import PROTOCOLS
 from lightning_rl.lab.reproduce.checkout import PAGE
@@ -27,7 +30,9 @@ _budget: &budget {budget: {max_env_steps: 100}}
 claims:
   first:
     <<: *budget
+    family: f
     task: t
+    unit: return
     published: {value: 3, text: p, source: s}
     goal: {mean: 2.5}
     commands: ["train --implementation RCP-A --gamename cartpole"]
@@ -60,7 +65,7 @@ def test_every_training_of_the_manifest_has_a_config_that_holds(name, tmp_path, 
 def test_the_ledger_is_that_of_the_manifest_and_the_csvs():
     """After a change: lightning-rl reproduce --ledger."""
     page = (ROOT / PAGE).read_text()
-    assert page == ledger(load_claims(MANIFEST), ROOT, built_at(page))
+    assert page == ledger(load_claims(MANIFEST), ROOT, built_at(page), ROOT)
 
 
 def test_every_file_of_results_is_accounted_for():
@@ -76,6 +81,26 @@ def test_every_file_of_results_is_accounted_for():
     sources = {word.partition(":")[0] for words in manifest.figures.values() for word in shlex.split(words)}
     assert {name for name in sources if name.startswith("results/")} <= files
     assert sum((ROOT / name).stat().st_size for name in files - known) < 4_000_000
+
+
+def test_intervals_in_results_are_those_of_student():
+    """And interquartile means are of ten seeds at least."""
+    checked = 0
+    for path in sorted((ROOT / "results").rglob("*.csv")):
+        with path.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        if not rows or not {"run", "value", "env_steps"} <= rows[0].keys():
+            continue
+        points = defaultdict(dict)
+        for row in rows:
+            points[row["gamename"], row["group"], row["env_steps"]][row["run"]] = float(row["value"] or "nan")
+        for point in points.values():
+            seeds = [value for run, value in point.items() if run.startswith("seed_")]
+            assert len(seeds) >= 10 or "iqm" not in point, path
+            if "low" in point:
+                assert (point["low"], point["high"]) == pytest.approx(mean_interval(seeds)[1:], rel=1e-3, abs=0.02), path
+                checked += 1
+    assert checked > 500
 
 
 @pytest.mark.parametrize("path", load_claims(MANIFEST).earlier)
@@ -110,6 +135,8 @@ def test_claims_are_on_fresh_seeds():
         ("train --", "trian --", "command 'trian' is unknown; did you mean 'train'?"),
         ("read: {tag: eval/return_mean}", "read: {tag: a, table: b}", "key 'read': give one of tag, table and report"),
         ("curves: [eval/return_mean]", "curves: []", "curves lacks read.tag, 'eval/return_mean'"),
+        ("read: {tag: eval/return_mean}", "read: {tag: a, rows: [b]}", "key 'read': rows are those of a report; give it as well"),
+        ("read: {tag: eval/return_mean}", "read: {report: a.json, key: b, rows: [c]}", "csv has room for curves or for rows"),
         ("goal: {mean: 2.5}", "goal: {above: second}", "claim 'first', key 'goal.above': claim 'second' is unknown"),
         ("  first:", "  First One:", "claim 'First One': a name has lower-case letters"),
         ("csv: results/claims", "csv: /etc", "key 'csv': String should match pattern"),

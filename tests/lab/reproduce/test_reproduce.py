@@ -1,10 +1,16 @@
 """``lightning-rl reproduce`` in a small repository: what is run, what is stored, what the ledger says of it."""
 
 import csv
+import dataclasses
+import json
+import random
+import shutil
 import subprocess
+import tempfile
 from argparse import Namespace
 from pathlib import Path
 
+import crash
 import numpy as np
 import pytest
 from helpers import die
@@ -28,14 +34,17 @@ from lightning_rl.lab.reproduce.ledger import (
     value_of_claim,
     verdict,
 )
-from lightning_rl.lab.reproduce.runs import statistic
+from lightning_rl.lab.reproduce.runs import Job, Outcome, read_rows, shown_command, statistic
+from lightning_rl.methods.agents import AgentMethod
 from lightning_rl.tools import use
 
 CLAIMS = """
 tolerance: 0.05
 _tiny: &tiny
+  family: Tiny runs
   task: a tiny run
-  published: {value: -12, text: a number, source: a paper}
+  unit: return
+  published: {value: -12, text: a number, source: a paper, here: a smaller cliff}
   seeds: 100-101
   cpu_hours: 0.01
   tried: 7
@@ -123,11 +132,11 @@ def test_what_is_missing_is_run_stored_and_written_down(checkout, capsys):
         assert float(row["value"]) == pytest.approx(np.mean(curve[-2:]))  # the last two values are the headline
         assert float(row["best"]) == max(curve)
     page = (checkout / PAGE).read_text()
-    assert "| claims | met | not met | reported | some seeds | not run yet |" in page
-    assert "| 2 | 1 | 1 | 0 | 0 | 0 |" in page
-    assert "| `table` | -12 |" in page
-    assert "| 7 | `lightning-rl reproduce table` |" in page
-    assert "another commit" not in page
+    assert "|  | claims | met | not met | reported | some seeds | not run yet |" in page
+    assert "| **all** | 2 | 1 | 1 | 0 | 0 | 0 |" in page
+    assert "| `table` | -12 | a smaller cliff |" in page
+    assert f"| return | 100-101 | mean ≥ -100000, every seed ≥ -100000 | **met** | 7 | {rows[0]['machine']} |" in page
+    assert "another one than this page's" not in page
     assert "results/speed.md" in page
 
     # nothing is missing, so nothing is run; what is deleted is made again from what its run has left, and nothing else
@@ -152,12 +161,13 @@ def test_what_is_missing_is_run_stored_and_written_down(checkout, capsys):
     later = commit(checkout)
     assert later != head
     assert again(checkout, ledger=True) == 0
-    assert f"**another commit, {head[:12]}**" in (checkout / PAGE).read_text()
+    assert f"Made at commit **{head[:12]}**, another one than this page's" in (checkout / PAGE).read_text()
 
     # the first epochs again: equal; an altered curve is found, on another machine within the tolerance
     capsys.readouterr()
     assert again(checkout, verify="table") == 0
-    assert "points up to step 120 equal the stored curve digit for digit" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "3 points up to step 120 equal the stored curve digit for digit\n9 of 9 values have the same digits\n" in said
     path = checkout / claim.csv
     content = path.read_text()
     first = next(csv.DictReader(content.splitlines()))["rollout/return_mean"]
@@ -167,7 +177,10 @@ def test_what_is_missing_is_run_stored_and_written_down(checkout, capsys):
     runs = store.runs_path(checkout, claim)
     runs.write_text(runs.read_text().replace("python 3", "python 2"))
     assert again(checkout, verify="table") == 0
-    assert "within 5%, on another machine or with other versions" in capsys.readouterr().out
+    assert "within 5%, or as another seed may be, on another machine or with other versions" in capsys.readouterr().out
+    path.write_text(content.replace(f",{first},", f",{float(first) * 1.2},", 1))
+    with pytest.raises(UserError, match=r"at step 40 is .* within 5%, or as another seed may be"):
+        again(checkout, verify="table")
 
     # with another budget it is another claim: its seeds are missing
     (checkout / MANIFEST).write_text(CLAIMS.replace("max_env_steps: 400", "max_env_steps: 440"))
@@ -182,6 +195,38 @@ def test_a_killed_reproduction_goes_on(checkout):
     calls.clear()
     assert again(checkout, "table", run=counting(calls)) == 0
     assert calls == [("train", "101")]
+
+
+def test_a_kill_at_any_moment_loses_at_most_one_checkpoint_interval(checkout, monkeypatch):
+    """At every so many of the calls that write: of runs, of their checkpoints, of the claim's CSVs."""
+    every, rounds = 2, 4
+    settings = "steps_per_epoch=40"
+    (checkout / MANIFEST).write_text(CLAIMS.replace(settings, f"{settings} --set checkpoint_interval={every}"))
+    commit(checkout)
+    claim, epochs, train_epoch = load_claims(checkout / MANIFEST).claims["table"], [], AgentMethod.train_epoch
+    monkeypatch.setattr(AgentMethod, "train_epoch", lambda method, batch: epochs.append(1) or train_epoch(method, batch))
+    monkeypatch.setitem(crash.FAMILIES, "reproduce", lambda folder: again(folder, "table"))
+
+    def results():
+        values = [(row["seed"], row["value"], row["best"], row["config_hash"]) for row in store.read_runs(checkout, claim)]
+        return values, (checkout / claim.csv).read_bytes()
+
+    def attempt(fault=None):
+        disk = crash.Disk(fault)
+        return crash.attempt("reproduce", checkout, disk, random.Random())[0], len(disk.calls)
+
+    with crash.quick():
+        code, calls = attempt()
+        expected, whole = results(), len(epochs)
+        assert (code, whole) == (0, 20)
+        for number in range(rounds):
+            shutil.rmtree(checkout / "results" / "claims")
+            shutil.rmtree(checkout / "exp_dir")
+            epochs.clear()
+            assert attempt(crash.Fault("kill", calls * number // rounds + 3))[0] is None
+            assert attempt()[0] == 0
+            assert results() == expected
+            assert len(epochs) <= whole + every
 
 
 def test_a_claim_that_is_not_run_says_what_was_measured_before_and_where(checkout, monkeypatch, capsys):
@@ -214,14 +259,49 @@ def test_a_claim_that_is_not_run_says_what_was_measured_before_and_where(checkou
     assert sorted(path.name for path in (checkout / "results").iterdir()) == ["before.csv", "before.png", "claims", "claims.yaml"]
 
 
-def test_claims_share_their_trainings_and_evaluations(checkout):
+def test_rows_of_a_report_are_kept_for_figures(tmp_path):
+    (tmp_path / "config.yaml").write_text("gamename: lunarlander\nimplementation: UDRL\nseed: 100\n")
+    rows = [{"commanded": -50.0, "obtained_mean": 0.1, "obtained_sd": 2.0}, {"commanded": 50.0, "obtained_mean": 44.0}]
+    (tmp_path / "sweep.json").write_text(json.dumps({"error": 28.05, "rows": rows}))
+    before, after = CLAIMS[CLAIMS.index("    read: {report") : CLAIMS.index("    csv: results/claims/report")], "    curves: []\n"
+    after += "    read: {report: sweep.json, key: error, rows: [commanded, obtained_mean]}\n"
+    (tmp_path / "claims.yaml").write_text(CLAIMS.replace(before, after))
+    claim = load_claims(tmp_path / "claims.yaml").claims["report"]
+    about = {**dict.fromkeys(store.RUN_COLUMNS, "x"), "seed": 100, "value": 28.05, "command": shown_command(claim, 100)}
+    job = Job("report", claim, 100, "c", tmp_path, main, None)
+    store.add(tmp_path, Outcome(job, about, read_rows(claim.read, tmp_path)))
+    head, *kept = (tmp_path / claim.csv).read_text().splitlines()
+    assert head == "gamename,implementation,seed,commanded,obtained_mean"
+    assert kept == ["lunarlander,UDRL,100,-50.0,0.1", "lunarlander,UDRL,100,50.0,44.0"]
+    assert [row["value"] for row in store.read_runs(tmp_path, claim)] == ["28.05"]
+    (tmp_path / claim.csv).unlink()  # a value whose picture cannot be drawn again is measured again
+    assert store.read_runs(tmp_path, claim) == []
+    with pytest.raises(UserError, match=r"has no rows of commanded, obtained_median; mend read.rows"):
+        read_rows(dataclasses.replace(claim.read, rows=["commanded", "obtained_median"]), tmp_path)
+
+
+def test_claims_share_their_trainings_and_evaluations(checkout, monkeypatch, capsys):
     text = CLAIMS[CLAIMS.index("  report:") : CLAIMS.index("elsewhere:")]
     other = text.replace("report:", "other:", 1).replace("report.csv", "other.csv").replace("sampled", "greedy")
     (checkout / MANIFEST).write_text(CLAIMS.replace("elsewhere:", f"{other}elsewhere:"))
     commit(checkout)
-    calls = []
+    calls, epochs, train_epoch = [], [], AgentMethod.train_epoch
+    monkeypatch.setattr(AgentMethod, "train_epoch", lambda method, batch: epochs.append(1) or train_epoch(method, batch))
     assert again(checkout, "report", "other", run=counting(calls)) == 0
     assert calls == [*[("train", "100"), ("eval", ""), ("train", "101"), ("eval", "")], ("train", "100"), ("train", "101")]
+    assert len(epochs) == 2 * 3  # of two seeds; the others find theirs done
+    text = capsys.readouterr().out
+    assert "4 runs of 2 claims are missing: about 0.02 CPU-hours\n" in text
+    assert "again" not in text
+    assert "0.01 CPU-hours expected after the trainings of `report` (0.005 a seed more" in (checkout / PAGE).read_text()
+
+    # where the run directories are gone, the training of a finished claim has to be made again, and this is said
+    shutil.rmtree(checkout / "exp_dir")
+    store.runs_path(checkout, load_claims(checkout / MANIFEST).claims["other"]).unlink()
+    assert again(checkout, "other") == 0
+    said = "and the trainings of report again, whose run directories are not here: seeds 100, 101, about 0.01 CPU-hours\n"
+    assert said in capsys.readouterr().out
+    assert len(epochs) == 2 * 2 * 3
 
 
 def test_evidence_is_of_a_commit(checkout, capsys):
@@ -245,11 +325,15 @@ def test_evidence_is_of_a_commit(checkout, capsys):
     assert store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["table"]) == []
 
 
-def test_smoke_measures_all_claims_and_touches_no_result(checkout, capsys):
-    (checkout / MANIFEST).write_text(CLAIMS + "\n")  # a dirty tree is no obstacle
+def test_smoke_measures_all_claims_and_touches_no_result(checkout, capsys, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(checkout / "exp_dir"))
+    (checkout / "exp_dir").mkdir()
+    tuning = "tuning: {text: seed 1, csv: results/before.csv, key: value}"
+    (checkout / "results" / "before.csv").write_text("run,value\nseed_1,3\n")
+    (checkout / MANIFEST).write_text(CLAIMS.replace("  table:\n", f"  table:\n    {tuning}\n"))  # a dirty tree is no obstacle
     assert again(checkout, smoke=True) == 0
     page = capsys.readouterr().out.splitlines()[-1].removeprefix("tiny budgets, no evidence: ")
-    assert "| 2 | 0 | 0 | 0 | 2 | 0 |" in Path(page).read_text()  # one seed of two
+    assert "| **all** | 2 | 0 | 0 | 0 | 2 | 0 |" in Path(page).read_text()  # one seed of two
     assert not (checkout / "results" / "claims").exists()
     assert not (checkout / PAGE).exists()
 
@@ -297,13 +381,14 @@ def test_mistakes(words, message, capsys):
 
 def claim_of(goal, seeds="100-102"):
     return Claim(
-        task="t", published=None, goal=goal, commands=["train"], budget={}, seeds=seeds, read=Read(tag="a", where={}),
+        family="f", task="t", unit="return", published=None, goal=goal, commands=["train"], budget={}, seeds=seeds,
+        read=Read(tag="a", where={}),
         curves=["a"], csv="results/a.csv", smoke={}, cpu_hours=1.0, tried=None,
     )  # fmt: skip
 
 
 def entry(goal, *values):
-    return Entry("a", claim_of(goal), values, [], ["c"] * len(values), ["m"])
+    return Entry("a", claim_of(goal), values, [], [], ["c"] * len(values), ["m"])
 
 
 @pytest.mark.parametrize(
@@ -341,7 +426,8 @@ def test_statistics_of_a_curve_by_hand():
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)  # under three minutes on two cores
-def test_every_claim_of_the_project_can_be_measured(capsys):
+def test_every_claim_of_the_project_can_be_measured(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert again(ROOT, smoke=True, jobs=2) == 0
     claims = load_claims(ROOT / MANIFEST).claims
     page = capsys.readouterr().out.splitlines()[-1].removeprefix("tiny budgets, no evidence: ")
@@ -364,4 +450,4 @@ def test_processes_and_a_cluster_give_what_one_process_gives(flags, checkout):
     commit(checkout)  # of another commit: nothing is left to be read
     assert again(checkout, "table", **flags) == 0
     assert (checkout / "results" / "claims" / "table.csv").read_bytes() == alone
-    assert ledger(load_claims(checkout / MANIFEST), checkout, "c").count("lightning-rl reproduce table") == 1
+    assert ledger(load_claims(checkout / MANIFEST), checkout, "c", checkout).count("| `table` |") == 1
