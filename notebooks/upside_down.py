@@ -16,7 +16,8 @@ from lightning_rl.lab.scalars import read_scalar
 # Advantages of a buffer, some of them much worse than the rest. Weights are $\min(e^{z/\beta}, w_{max})$ over their mean.
 
 # %%
-advantage = torch.cat([torch.randn(900), torch.randn(100) - 4])
+generator = torch.Generator().manual_seed(0)
+advantage = torch.cat([torch.randn(900, generator=generator), torch.randn(100, generator=generator) - 4])
 z = standardise(advantage, limit=5.0)
 figure, axes = plt.subplots(figsize=(6, 3))
 for temperature in (0.3, 0.5, 1.0):

@@ -39,6 +39,16 @@ def test_the_citation_is_of_this_version_and_names_the_papers_of_every_family():
     assert all(name in notes for name in ("UDRL", "RCP-A", "REINFORCE", "SE", "RN", "MBRL", "ER", "gaussian-latent"))
 
 
+def test_speeds_are_those_that_were_measured_last():
+    """After ``make bench``: write the medians of results/speed.md."""
+    measured = dict(re.findall(r"^\| (.+?) \| ([\d.]+) ", (ROOT / "results" / "speed.md").read_text(), re.M))
+    rows = re.findall(r"^\| (\w+) \| ([\d.]+) \| ([\d.]+) \((\d+)\) \| ([\d.]+) \|$", README, re.M)
+    assert [row[0] for row in rows] == ["DDQN", "TD3", "PPO"]
+    for agent, alone, stacked, count, other in rows:
+        named = (f"{agent}, alone", f"{agent}, {count} stacked", f"{agent}, Stable-Baselines3")
+        assert [measured[name] for name in named] == [alone, stacked, other]
+
+
 def test_links_and_pictures_exist():
     for target in re.findall(r"\]\((?!http)([^)]+)\)", README):
         assert (ROOT / target.split("#")[0]).exists(), target

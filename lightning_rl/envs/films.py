@@ -48,7 +48,7 @@ class Filmed(gymnasium.Wrapper[Any, Any, Any, Any]):
     @property
     def fps(self) -> float:
         """Frames in a second of the environment's time."""
-        return float(self.env.metadata.get("render_fps", 30))
+        return float(self.env.metadata.get("render_fps") or 30)
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
         outcome = self.env.reset(**kwargs)

@@ -1,23 +1,24 @@
-"""``lightning-rl film``: an agent asked for one thing or several, side by side in a GIF, or in a window."""
+"""``lightning-rl film``: an agent asked for one thing or several, in a GIF, as strips of frames in a PNG, or in a window."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from lightning_rl.core.console import put
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.outputs import File, Out
 from lightning_rl.core.types import Array, Episode, Request
-from lightning_rl.envs.films import shown_env
+from lightning_rl.envs.films import Filmed, shown_env
 from lightning_rl.envs.gym import can_film
 from lightning_rl.lab.evaluate import parse_command, told
 from lightning_rl.methods.base import Method
@@ -28,7 +29,9 @@ from lightning_rl.run.state import checkpoint_at
 
 _GIF_WIDTH, _GIF_FPS, _GIF_FRAMES, _COLOURS, _GAP = 900, 12.5, 260, 64, 8
 _STILL_S = 1.5  # how long the last frame stays
+_STRIP_WIDTH, _STRIP_FRAMES = 1800, 6
 _MARK = b"lightning_rl film"
+_INSTEAD = "leave it out, for a film in a file"
 
 
 def show(arguments: argparse.Namespace) -> None:
@@ -40,32 +43,39 @@ def show(arguments: argparse.Namespace) -> None:
         raise UserError(f"film: '{method.gamename}' gives no pictures; choose an agent of another environment")
     given = [parse_command(text, asked_names(method)) for text in arguments.commands or [None]]
     if arguments.window:
-        with Window() as window:
+        with contextlib.suppress(WindowClosedError), Window() as window:
             for each in given:
-                _report(each, _play(method, each, arguments.seed, window.show)[0])
+                with _stage(method, each, arguments.seed, window.show) as (request, env):
+                    window.fps = env.fps
+                    _report(each, play_filmed(method, request, env))
+                window.rest()
         return
     out = Out(arguments.out or results_folder(path) / "film.gif", force=arguments.force)
-    if out.path.suffix != ".gif":
-        raise UserError(f"--out '{out.path}': a film of several commands is a GIF; e.g. film.gif")
-    out.check(out.path, _owned)  # before the work
+    if (form := FORMS.get(out.path.suffix)) is None:
+        raise UserError(f"--out '{out.path}': films are written as GIF, or as strips of frames in a PNG; e.g. film.gif")
+    out.check(out.path, _owned)  # before the work, as commands are
+    for each in given:
+        full_command(method, each)
     reels, fps = [], 30.0
     for each in given:
         frames: list[Array] = []
-        episode, fps = _play(method, each, arguments.seed, frames.append)
-        _report(each, episode)
+        with _stage(method, each, arguments.seed, frames.append) as (request, env):
+            _report(each, play_filmed(method, request, env))
+            fps = env.fps
         reels.append(frames)
-    content = gif(reels, fps)
+    content = form(reels, fps)
     out.write(File(out.path, content, _owned))
     put(f"film: {out.path} ({len(content):,} bytes)")
 
 
-def _play(
+@contextlib.contextmanager
+def _stage(
     method: Method, given: Mapping[str, float], seed: int, sink: Callable[[Array], None]
-) -> tuple[Episode, float]:
-    """An episode, whose frames go to ``sink``, and the frames of a second."""
+) -> Iterator[tuple[Request, Filmed]]:
+    """A request for an episode, and the environment that gives ``sink`` its frames."""
     request = Request("a film", seed, "sampled", full_command(method, given))
     with shown_env(method.spec, story_of(method, request, told(given)), sink) as env:
-        return play_filmed(method, request, env), env.fps
+        yield request, env
 
 
 def _report(given: Mapping[str, float], episode: Episode) -> None:
@@ -91,7 +101,7 @@ def gif(reels: Sequence[Sequence[Array]], fps: float) -> bytes:
     """A small GIF: at most 900 pixels across, 260 frames, 12.5 of them a second, 64 colours."""
     every = max(1, round(fps / _GIF_FPS), -(-max(map(len, reels)) // _GIF_FRAMES))
     reels = [[*reel[:-1:every], reel[-1]] for reel in reels]
-    pictures = [_shrunk(frame) for frame in side_by_side(reels)]
+    pictures = [_shrunk(frame, _GIF_WIDTH) for frame in side_by_side(reels)]
     some = np.concatenate([np.asarray(picture) for picture in pictures[:: 1 + len(pictures) // 8]])
     palette = Image.fromarray(some).quantize(_COLOURS, dither=Image.Dither.NONE)
     frames = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
@@ -103,22 +113,57 @@ def gif(reels: Sequence[Sequence[Array]], fps: float) -> bytes:
     return file.getvalue()
 
 
-def _shrunk(frame: Array) -> Image.Image:
+def strips(reels: Sequence[Sequence[Array]], fps: float) -> bytes:
+    """A small PNG: a row of six frames of each film, from its first to its last, at most 1,800 pixels across, 64 colours."""
+    rows = [np.concatenate([_framed(reel[k]) for k in evenly(len(reel))], axis=1) for reel in reels]
+    picture = _shrunk(np.concatenate(rows)[:-_GAP, :-_GAP], _STRIP_WIDTH).quantize(_COLOURS, dither=Image.Dither.NONE)
+    said, file = PngInfo(), io.BytesIO()
+    said.add_text("Comment", _MARK.decode())
+    picture.save(file, "PNG", optimize=True, pnginfo=said)
+    return file.getvalue()
+
+
+def evenly(count: int) -> list[int]:
+    """Which of so many frames a strip shows."""
+    return [round(k * (count - 1) / (_STRIP_FRAMES - 1)) for k in range(_STRIP_FRAMES)]
+
+
+def _framed(frame: Array) -> Array:
+    return np.pad(frame, ((0, _GAP), (0, _GAP), (0, 0)), constant_values=255)
+
+
+FORMS: Mapping[str, Callable[[Sequence[Sequence[Array]], float], bytes]] = {".gif": gif, ".png": strips}
+"""How films are written, by the ending of their file."""
+
+
+def _shrunk(frame: Array, most: int) -> Image.Image:
     height, width = frame.shape[:2]
-    share = min(1.0, _GIF_WIDTH / width)
+    share = min(1.0, most / width)
     return Image.fromarray(frame).resize((round(width * share), round(height * share)), Image.Resampling.LANCZOS)
 
 
-class Window:
-    """Shows frames on the screen as they come, in the environment's time; UserError where there is no display."""
+class WindowClosedError(Exception):
+    """The user has closed the window."""
 
-    def __init__(self) -> None:
-        if sys.platform.startswith("linux") and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
-            raise UserError("--window: there is no display here (DISPLAY is not set); leave it out, for a film in a file")
-        self._screen: Any = None
-        self._clock: Any = None
+
+class Window:
+    """Shows frames on the screen as they come, ``fps`` of them a second; UserError where there is no display."""
+
+    fps = 30.0
 
     def __enter__(self) -> Window:
+        os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+        import pygame  # of the environments
+
+        if sys.platform.startswith("linux") and not {"DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"} & os.environ.keys():
+            raise UserError(f"--window: there is no display here (DISPLAY is not set); {_INSTEAD}")
+        try:
+            pygame.display.init()
+        except pygame.error as error:
+            raise UserError(f"--window: the display cannot be used ({error}); {_INSTEAD}") from error
+        if pygame.display.get_driver() == "offscreen" and "SDL_VIDEODRIVER" not in os.environ:  # SDL's way out
+            raise UserError(f"--window: the display cannot be used (DISPLAY={os.environ.get('DISPLAY')}); {_INSTEAD}")
+        self._clock = pygame.time.Clock()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -127,16 +172,23 @@ class Window:
         pygame.quit()
 
     def show(self, frame: Array) -> None:
-        """The next frame; KeyboardInterrupt where the user has closed the window."""
-        import pygame  # of the environments; it prints a greeting unless it is asked not to
+        """The next frame; WindowClosedError where the user has closed the window."""
+        import pygame
 
         size = frame.shape[1::-1]
-        if self._screen is None or self._screen.get_size() != size:
-            pygame.display.init()
-            self._screen, self._clock = pygame.display.set_mode(size), pygame.time.Clock()
+        screen = pygame.display.get_surface()
+        if screen is None or screen.get_size() != size:
+            pygame.display.init()  # some environments end it when they are closed
+            screen = pygame.display.set_mode(size)
             pygame.display.set_caption("lightning_rl")
         if any(event.type == pygame.QUIT for event in pygame.event.get()):
-            raise KeyboardInterrupt
-        self._screen.blit(pygame.surfarray.make_surface(frame.swapaxes(0, 1)), (0, 0))
+            raise WindowClosedError
+        screen.blit(pygame.surfarray.make_surface(frame.swapaxes(0, 1)), (0, 0))
         pygame.display.flip()
-        self._clock.tick(50)
+        self._clock.tick(self.fps)
+
+    def rest(self) -> None:
+        """Leaves the last frame for a moment."""
+        import pygame
+
+        pygame.time.wait(round(1000 * _STILL_S))

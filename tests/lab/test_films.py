@@ -13,7 +13,7 @@ from lightning_rl.envs import films
 from lightning_rl.envs.films import Story, captioned, shown_env
 from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.lab.films import gif
+from lightning_rl.lab.films import evenly, gif, strips
 
 
 @pytest.fixture
@@ -82,20 +82,80 @@ def test_a_gif_has_commands_side_by_side_and_a_last_picture_that_stays():
     assert picture.info["duration"] == 1500
 
 
-def test_an_agent_is_filmed_or_shown(tmp_path, monkeypatch, capsys):
+def test_a_strip_shows_each_film_from_its_first_to_its_last_frame():
+    assert evenly(11) == [0, 2, 4, 6, 8, 10]
+    assert evenly(1) == [0] * 6
+    reels = [[np.full((20, 40, 3), 10 * k, np.uint8) for k in range(count)] for count in (6, 11)]
+    picture = Image.open(io.BytesIO(strips(reels, 25.0)))
+    assert picture.size == (6 * 40 + 5 * 8, 2 * 20 + 8)
+    seen = np.asarray(picture.convert("L"))
+    assert seen[10, 20::48].tolist() == [0, 10, 20, 30, 40, 50]
+    assert seen[38, 20::48].tolist() == [0, 20, 40, 60, 80, 100]
+    assert seen[10, 44] == seen[24, 20] == 255
+    assert picture.text["Comment"] == "lightning_rl film"
+    wide = [[np.zeros((20, 400, 3), np.uint8)]]
+    assert Image.open(io.BytesIO(strips(wide, 25.0))).width == 1800
+
+
+def test_an_agent_is_filmed(tmp_path, monkeypatch, capsys):
     file = tmp_path / "film.gif"
     words = ["film", "DDQN-cartpole", "--out", str(file)]
     monkeypatch.setattr("lightning_rl.lab.films.Request", lambda *words: Request("short", *words[1:]))
     monkeypatch.setattr("lightning_rl.rollouts.player.Player.play", lambda self, requests, envs: [played(envs[0])])
     assert main(words, "lightning-rl") == 0
     assert Image.open(file).n_frames > 3
+    strip = tmp_path / "film.png"
+    for _ in range(2):  # its own file may be written over
+        assert main([*words[:-1], str(strip)], "lightning-rl") == 0
+    assert Image.open(strip).format == "PNG"
+    assert main([*words[:-1], str(tmp_path / "film.mp4")], "lightning-rl") == 2
+    assert "films are written as GIF, or as strips of frames in a PNG; e.g. film.gif" in capsys.readouterr().err
     file.write_bytes(b"mine")
     assert main(words, "lightning-rl") == 2
-    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
-        monkeypatch.delenv(name, raising=False)
-    assert main(["eval", "DDQN-cartpole", "--render", "human"], "lightning-rl") == 2
-    assert "there is no display here" in capsys.readouterr().err
+    capsys.readouterr()
     assert main(["film", "RCP-A-lunarlander", "retrun=1"], "lightning-rl") == 2
+    assert "did you mean 'return'?" in capsys.readouterr().err
+
+
+def test_a_window_opens_where_there_is_a_display(monkeypatch, capsys):
+    """SDL's display without a screen: what is shown can be read back."""
+    import pygame
+
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    monkeypatch.setattr("lightning_rl.lab.films._STILL_S", 0.0)
+    shown = []
+    monkeypatch.setattr(pygame.display, "flip", lambda: shown.append(pygame.surfarray.array3d(pygame.display.get_surface())))
+    monkeypatch.setattr("lightning_rl.rollouts.player.Player.play", lambda self, requests, envs: [played(envs[0])])
+    assert main(["eval", "DDQN-cartpole", "--render", "human"], "lightning-rl") == 0
+    assert len(shown) == 21
+    assert shown[0].shape[0] == 600
+    assert len({frame.tobytes() for frame in shown}) > 15  # the pole moves
+    assert "return 20.0 in 20 steps" in capsys.readouterr().out
+    assert pygame.display.get_init() is False
+
+
+def test_closing_the_window_ends_the_show(monkeypatch, capsys):
+    import pygame
+
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    monkeypatch.setattr(pygame.event, "get", lambda: [pygame.event.Event(pygame.QUIT)])
+    assert main(["film", "DDQN-cartpole", "--window"], "lightning-rl") == 0
+    assert "return" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("name", "value", "words"), [
+    ("SDL_VIDEODRIVER", None, "there is no display here (DISPLAY is not set); leave it out, for a film in a file"),
+    ("DISPLAY", ":987", "the display cannot be used ("),
+])  # fmt: skip
+def test_without_a_display_it_is_said_in_one_line(name, value, words, monkeypatch, capsys):
+    for each in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
+        monkeypatch.delenv(each, raising=False)
+    if value is not None:
+        monkeypatch.setenv(name, value)
+    assert main(["eval", "DDQN-cartpole", "--render", "human"], "lightning-rl") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: --window: ")
+    assert words in line
 
 
 def played(env):

@@ -90,7 +90,7 @@ def _curves(
         try:
             games, width = make_groups(labelled_runs(sources, tag, keys=group, skip=missing), "env_steps", None)
         except UserError as error:
-            skipped(Path(tag), str(error))
+            skipped(Path(tag), "; ".join([str(error), *list(missing.lines)[:1]]))
             continue
         skipped.lines |= missing.lines
         figure, numbers = curves_figure(games, width, Look(tag))

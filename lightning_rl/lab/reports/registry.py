@@ -47,11 +47,11 @@ REPORTS = {
         "the trained agents that come with the package: scores, commands, how they were made", f"{_REPORTS}.agents:show", ()
     ),
     "film": Tool(
-        "an agent asked for one thing or several, side by side in a GIF, or in a window", "lightning_rl.lab.films:show",
+        "an agent asked for one thing or several: a GIF, strips of frames in a PNG, or a window", "lightning_rl.lab.films:show",
         (
             argument("agent", "of the package, or a checkpoint, or a run directory"),
             argument("commands", "e.g. return=-100 return=250 (default: the agent's own)", nargs="*", metavar="NAME=VALUE,..."),
-            argument("-o --out", "(film.gif beside the checkpoint)", type=checked_path, metavar="FILE"),
+            argument("-o --out", "GIF or PNG by its ending (film.gif beside the checkpoint)", type=checked_path, metavar="FILE"),
             force("FILE"),
             argument("--seed", "of the environment and the actions (0)", type=whole(0, 2**31 - 1), default=0, metavar="N"),
             argument("--window", "show it on the screen instead", action="store_true"),
