@@ -41,7 +41,7 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-slow: $(STAMP) $(BOHB) $(NOTEBOOKS)
+slow: $(BASELINES) $(BOHB) $(NOTEBOOKS)
 	$(BIN)/python -m pytest -m slow $(ARGS)
 
 docs: $(STAMP)

@@ -6,6 +6,7 @@ Importing this package changes nothing in the process and loads nothing heavy: i
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0.dev0"
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from lightning_rl.methods.proxy_search import RN, SE
     from lightning_rl.methods.registry import register_method
     from lightning_rl.methods.supervised_model import MBRL
+    from lightning_rl.methods.synthetic_dataset import SD
     from lightning_rl.methods.upside_down import RCPA, RCPR, UDRL
     from lightning_rl.run.loading import LoadedAgent, load
     from lightning_rl.run.train import Run, train
@@ -52,7 +54,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+        # name and obj: so that Python names the nearest right one
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'", name=name, obj=sys.modules[__name__])
     value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
     globals()[name] = value
     return value

@@ -86,12 +86,12 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     )
 
     prepare_process()
-    command, episodes, force = arguments.eval_command, arguments.eval_episodes, arguments.force
+    command = "sweep" if arguments.calibrate and not arguments.eval_command else arguments.eval_command
+    episodes, force, swept = arguments.eval_episodes, arguments.force, parse_sweep(command) is not None
     if arguments.calibrate:
         low, high = calibrate_checkpoint(path, num_workers)
         print(f"returns of {low:.0f} .. {high:.0f} can be asked for; that is kept in '{path}'")
-        command = command or "sweep"
-    if parse_sweep(command) is not None:
+    if swept:
         print_sweep(sweep(path, episodes or flags.SWEEP_EPISODES, num_workers, command, force))
     else:
         print_report(evaluate_checkpoint(path, episodes or flags.FINAL_EVAL_EPISODES, command, num_workers, force))

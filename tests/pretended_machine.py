@@ -66,7 +66,8 @@ SHELL_COMMANDS = {
 esac""",
     "sbatch": """tasks=$(sed -n 's/^#SBATCH --array=//p' "$1" | tr - ' ')
 for task in $(seq $tasks); do SLURM_ARRAY_TASK_ID=$task bash "$1"; done""",
-    "srun": 'exec "$@"',
+    "srun": 'while [[ $1 == -* ]]; do shift; done; exec "$@"',
+    "scontrol": "printf '127.0.0.1\nanother\nthird\n'",
     "ssh": 'exec bash -c "$2"',
     "rsync": """while [[ $1 == -* ]]; do [[ $1 == --exclude ]] && shift; shift; done
 mkdir -p "${{2#*:}}" && cp -rn "${{1#*:}}." "${{2#*:}}" 2>/dev/null || true""",

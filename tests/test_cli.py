@@ -61,6 +61,11 @@ def refused(capsys, code: int) -> str:
         (["--eval_episodes", "-3"], ["--eval_episodes", "-3 is too small"]),
         (["--recording_epoch_interval", "0"], ["0 is not an interval", "-1 for never"]),
         (["--exp_name", "../up"], ["--exp_name '../up' is not a folder name"]),
+        (["--accelerator", "gup"], ["invalid choice: 'gup'; did you mean 'gpu'? See --help"]),
+        (["--gamename", "lunarlandr"], ["unknown gamename 'lunarlandr'; did you mean 'lunarlander'?"]),
+        (["--gamename", "cartpole-v9"], ["unknown gamename", "did you mean 'CartPole-v1'?"]),
+        (["--use_tune", "--tune", "trails=3"], ["--tune: unknown key 'trails'; did you mean 'trials'?"]),
+        (["--reload", "RCP-A-lunarlandr"], ["checkpoint 'RCP-A-lunarlandr' does not exist; did you mean 'RCP-A-lunarlander'?"]),
         (["--accelerator", "abacus"], ["--accelerator", "invalid choice: 'abacus'"]),
         (["--num_seeds", "3"], ["--num_seeds 3: UDRL trains one seed at a time"]),
         (["--implementation", "DDQN", "--gamename", "pendulum"], ["DDQN does not fit gamename 'pendulum'", "use TD3 or PPO"]),
@@ -69,7 +74,7 @@ def refused(capsys, code: int) -> str:
         (["--executor", "ray"], ["--executor ray: UDRL evaluates no population", "leave it out"]),
         (["--eval_command", "return=3"], ["--eval_command goes with --eval_agent"]),
         (["--implementation", "vpg", "--no_expo_weighting"], ["--no_expo_weighting: REINFORCE has no exponential weights"]),
-        (["--preset", "paper"], ["--preset 'paper' is not in upside_down.yaml, block 'UDRL'; it has: original"]),
+        (["--preset", "paper"], ["--preset 'paper' is not in upside_down.yaml, block 'UDRL'; it has: weighted, original"]),
         (["--implementation", "RCP-A", "--preset", "originl"], ["'originl' is not in", "'RCP-A'; did you mean 'original'?"]),
         (["--implementation", "RCP-A", "--set", "target=mean"], ["key 'target'", "'tilted', 'quantile' or 'max'"]),
         (["--implementation", "RCP-A", "--set", "gae_lambda=1.5"], ["key 'gae_lambda'", "less than or equal to 1"]),
@@ -129,6 +134,51 @@ def test_accelerator_that_is_not_there(capsys, tmp_path):
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
     assert "--accelerator gpu" in refused(capsys, run_cli(tmp_path, "--accelerator", "gpu"))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("trian --seed 3", "command 'trian' is unknown; did you mean 'train'?"),
+        ("figures curvs out a.csv", "figures 'curvs' is unknown; did you mean 'curves'?"),
+        ("figures curves ./out a.csv --x env_step", "invalid choice: 'env_step'; did you mean 'env_steps'?"),
+        ("figures phase ./out a.csv --baseline simple-modl", "method 'simple-modl' is unknown; did you mean 'simple-model'?"),
+        ("proxies transfr out.csv", "proxies 'transfr' is unknown; did you mean 'transfer'?"),
+        ("proxies transfer out.csv SE-CartPol-v0 --agents DDQN", "did you mean 'SE-CartPole-v0'?"),
+        ("proxies transfer out.csv SE-CartPole-v0 --agents DQNN", "did you mean 'DDQN'?"),
+        ("runs . --sort bset", "invalid choice: 'bset'; did you mean 'best'?"),
+        ("config RPC-A", "did you mean 'RCP-A'?"),
+        ("reproduce rcp-a-lunarlandr", "claim 'rcp-a-lunarlandr' is unknown; did you mean 'rcp-a-lunarlander'?"),
+        ("reproduce --verify rcp-a-lunarlandr", "did you mean 'rcp-a-lunarlander'?"),
+        ("eval DDQN-cartpol", "did you mean 'DDQN-cartpole'?"),
+        ("film DDQN-cartpol", "did you mean 'DDQN-cartpole'?"),
+        ("demo RCP-A-lunarlandr", "did you mean 'RCP-A-lunarlander'?"),
+        ("eval RCP-A-lunarlander --command retrun=150", "unknown name 'retrun'; did you mean 'return'?"),
+        ("eval RCP-A-lunarlander --episode 3", "unrecognized arguments: --episode 3; did you mean --episodes?"),
+    ],
+)
+def test_a_slip_is_answered_with_what_was_meant(words, says, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"panflute-3,{name},{seed},100,{seed}" for name in ("ER", "simple-model") for seed in (1, 2)]
+    (tmp_path / "a.csv").write_text("\n".join(["gamename,implementation,seed,env_steps,value", *rows]))
+    code = main(words.split(), "lightning-rl")
+    err = capsys.readouterr().err
+    assert code == 2
+    assert says in err.splitlines()[-1]
+
+
+def test_scalars_and_keys_of_runs_are_suggested(trained, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run = str(trained.parent)
+    assert main(["figures", "curves", "out", run, "--tag", "eval/retrun_mean"], "lightning-rl") == 2
+    assert "has no scalar 'eval/retrun_mean'; did you mean 'eval/return_mean'?" in capsys.readouterr().err
+    assert main(["figures", "curves", "out", run, "--group", "learning_rte"], "lightning-rl") == 2
+    assert "has no key 'learning_rte' in its config.yaml; did you mean 'learning_rate'?" in capsys.readouterr().err
+    assert main(["report", run, "--tag", "eval/retrun_mean"], "lightning-rl") == 0
+    assert "did you mean &#39;eval/return_mean&#39;?" in Path("figures/report.html").read_text()
+    monkeypatch.chdir(ROOT)
+    assert main(["claims", "rcp-a-lunarlandr"], "lightning-rl") == 2
+    assert "claim 'rcp-a-lunarlandr' is unknown; did you mean 'rcp-a-lunarlander'?" in capsys.readouterr().err
 
 
 def test_unwritable_logdir(capsys, tmp_path):

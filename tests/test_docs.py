@@ -32,6 +32,14 @@ def test_links_lead_somewhere(page):
         assert (page.parent / target).exists(), target
 
 
+def test_every_picture_is_shown_on_a_page():
+    shown = set()
+    for page in (*PAGES, *NOTES):
+        shown |= {(page.parent / target).resolve() for target in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page.read_text())}
+    pictures = {path for kind in ("*.png", "*.gif") for path in (ROOT / "results").rglob(kind)}
+    assert pictures == shown
+
+
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "reading").glob("*.md")), ids=lambda page: page.name)
 def test_readings_name_functions_that_are_there(page):
     links = re.findall(r"^\[`([\w.]+)`\]\(([^)#]+)#([\w.]+)\)$", page.read_text(), re.MULTILINE)

@@ -1,10 +1,13 @@
 """Every block of code in the pages is run, in its order, with tiny budgets."""
 
+import inspect
+import re
 import shutil
 
 import pytest
 from helpers import ROOT
 from pretended_machine import Machine, blocks
+from pytorch_lightning import loggers
 
 HOW_TOS = sorted((ROOT / "docs" / "how_to").glob("*.md"))
 HEAVY = {"tune"}  # Ray starts
@@ -37,6 +40,14 @@ def test_how_to(page, machine):
     machine.follow(page)
 
 
+def test_loggers_that_are_not_installed_here_take_what_the_page_gives_them():
+    page = (ROOT / "docs" / "how_to" / "loggers.md").read_text()
+    calls = re.findall(r"`logger=(\w+)\((?:(\w+)=)?\"(\w+)\"\)`", page)
+    assert [name for name, _, _ in calls] == ["WandbLogger", "MLFlowLogger"]
+    for name, key, value in calls:
+        inspect.signature(getattr(loggers, name)).bind(*([] if key else [value]), **({key: value} if key else {}))
+
+
 @pytest.mark.timeout(600)
 def test_a_rented_machine(machine):
     (script,) = blocks(ROOT / "docs" / "how_to" / "rented_machine.md")
@@ -46,10 +57,11 @@ def test_a_rented_machine(machine):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_ray_cluster_of_two_nodes(machine):
+@pytest.mark.parametrize("names", [("head.sh", "node.sh", "search.sh"), ("search.sbatch",)], ids=["by hand", "slurm"])
+def test_a_ray_cluster_of_two_nodes(machine, names):
     scripts = {block.title: block.text for block in blocks(ROOT / "docs" / "how_to" / "cluster.md")}
     try:
-        for name in ("head.sh", "node.sh", "search.sh"):
+        for name in names:
             machine.shell(scripts[name], timeout=300)
     finally:
         machine.shell("ray stop --force")

@@ -33,9 +33,9 @@ def last_frame(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).strip().splitlines()[-1].split("\r")[-1]
 
 
-def train(scalars, epochs=3, budget=1000, steps=123_456):
+def train(scalars, epochs=3, budget=1000, steps=123_456, episodes=None):
     module = SimpleNamespace(env_steps=0, scalars={})
-    callback = RunProgress("RCP-A lunarlander seed 25", budget, None)
+    callback = RunProgress("RCP-A lunarlander seed 25", budget, None, episodes)
     callback.on_train_start(SimpleNamespace(current_epoch=0), module)
     for epoch in range(epochs):
         module.env_steps, module.scalars = steps * (epoch + 1), scalars
@@ -60,6 +60,32 @@ def test_a_search_for_proxies_shows_its_fitness(shown):
     out = shown(80)
     train({"es/fitness_mean": 0.98}, epochs=1)
     assert "fitness 0.98 · " in last_frame(out.getvalue())
+
+
+def test_agents_that_end_after_so_many_episodes_are_as_far_as_these(shown, monkeypatch):
+    seconds = itertools.count(0, 30)
+    monkeypatch.setattr(console.time, "monotonic", lambda: next(seconds))
+    out = shown(80)
+    train(SCALARS | {"time/episodes": 250.0}, epochs=1, budget=100_000, episodes=1000)
+    assert " 25.0% 0:0" in last_frame(out.getvalue())
+
+
+def test_part_of_an_epoch_does_not_say_when_all_is_done(shown, monkeypatch):
+    """Agents end sooner than their budget allows: a share of it would promise days."""
+    clock = itertools.count(0, 40)
+    monkeypatch.setattr(console.time, "monotonic", lambda: next(clock))
+    out = shown(None)
+    bar = console.ProgressBar("SE", 0.0, epoch=0.01)
+    bar.show_part(0.01)
+    bar.show(0.5, [])
+    bar.epoch = 0.5
+    bar.show_part(0.9)
+    bar.close()
+    assert out.getvalue().splitlines() == [
+        "SE · 0.0% · 0:00:40 so far · 1% of this epoch",
+        "SE · 50.0% · 0:01:20 left",
+        "SE · 95.0% · 0:00:40 left · 90% of this epoch",
+    ]
 
 
 def test_before_the_first_epoch_the_time_so_far_is_shown(shown):

@@ -6,6 +6,7 @@ import signal
 
 import numpy as np
 import pytest
+import torch
 import yaml
 from helpers import run_cli, run_dir, tiny_flags
 
@@ -16,6 +17,7 @@ from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.evaluate import parse_command, parse_sweep
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.run import footprint
+from lightning_rl.run.loading import full_command
 from lightning_rl.run.state import read_state
 
 
@@ -134,18 +136,29 @@ def test_sizes_of_environments(gamename, words):
 
 
 @pytest.mark.parametrize(
-    "text", ["return=nan", "return=inf", "return=-inf", "return=1e400", "return=1e39", "return=1,return=2", "", ","]
+    "text", ["return=", "return=high", "=3", "return=1,return=2", "", ","]
 )
-def test_commands_that_no_network_can_take(text):
-    with pytest.raises(UserError, match="--eval_command"):
+def test_commands_that_cannot_be_read(text):
+    with pytest.raises(UserError, match=r"^command '"):
         parse_command(text, ("return", "horizon"))
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e400", "1e39"])
+def test_commands_that_no_network_can_take(value):
+    method = IMPLEMENTATIONS["UDRL"]("cartpole", seed=0)
+    method.target.numbers.copy_(torch.tensor([150.0, 20.0, 9.0, 200.0]))
+    given = parse_command(f"return={value}", method.command_names)
+    with pytest.raises(UserError, match=r"^command return=\S+: it is not within .*; training saw 9 \.\. 200$"):
+        full_command(method, given)
+    with pytest.raises(UserError, match=r"^command horizon=\S+: it is not within .*; e\.g\. horizon=100$"):
+        full_command(method, {"horizon": given["return"]})
 
 
 @pytest.mark.parametrize(
     "text", ["sweep=0:inf", "sweep=nan:1", "sweep=5:1", "sweep=1:1", "sweep=1:2:3", "sweep=", "sweep=-1e400:0"]
 )
 def test_sweeps_that_no_network_can_take(text):
-    with pytest.raises(UserError, match=f"--eval_command '{text}'"):
+    with pytest.raises(UserError, match=f"command '{text}'"):
         parse_sweep(text)
 
 

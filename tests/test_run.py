@@ -91,6 +91,7 @@ def test_scalars_over_env_steps_and_the_hparams_tab(tmp_path):
     tags = set(events.Tags()["scalars"])
     promised = {f"rollout/{k}" for k in ("return_mean", "return_std", "return_min", "return_max", "length_mean")}
     promised |= {"eval/return_mean", "eval_greedy/return_mean", "train/policy_loss", "train/entropy", "command/return"}
+    promised |= {"eval_low/return_mean", "eval_high/return_mean", "eval/command_sensitivity", "eval/rank_correlation"}
     promised |= {"command/horizon", "time/env_steps_per_second", "time/held_out_env_steps", "time/eval_env_steps"}
     assert promised | {"held_out/policy_loss", "train/gate_saturation"} <= tags
     last = weights(run_dir(tmp_path) / "last.ckpt")
@@ -355,15 +356,16 @@ def test_sweep_needs_a_policy_that_takes_a_command(tmp_path, capsys):
     assert "--eval_command sweep: the policy of" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("implementation", ["RCP-R", "RCP-A"])
-def test_what_rcp_logs(tmp_path, implementation):
-    assert run_cli(tmp_path, "--max_epochs", "4", implementation=implementation) == 0
+@pytest.mark.parametrize(("implementation", "preset"), [("RCP-R", []), ("RCP-R", ["--preset", "returns"]), ("RCP-A", [])])
+def test_what_rcp_logs(tmp_path, implementation, preset):
+    assert run_cli(tmp_path, "--max_epochs", "4", *preset, implementation=implementation) == 0
     tags = set(scalars(run_dir(tmp_path, implementation=implementation)).Tags()["scalars"])
-    promised = {"eval/return_mean", "eval_greedy/return_mean", "eval/command_sensitivity", "train/entropy", "train/label_sd"}
+    promised = {"eval/return_mean", "eval_greedy/return_mean", "eval/command_sensitivity", "eval/rank_correlation"}
+    promised |= {"eval/truncated_share", "rollout/truncated_share", "train/entropy", "train/label_sd"}
     promised |= {"train/effective_sample_share", "train/gate_saturation", "command/target_mean", "command/target_sd"}
     critic = {"train/explained_variance", "train/value_loss"}
     assert promised <= tags
-    assert (critic <= tags) is (implementation == "RCP-A")
+    assert (critic <= tags) is not bool(preset)  # the weights of `returns` need no critic
 
 
 def test_a_resumed_run_is_one_curve_and_one_trial(tmp_path):

@@ -25,6 +25,11 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message} See --help" if message.endswith("?") else f"{message}; see --help")
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and (near := nearest(str(value), map(str, action.choices))) not in (None, value):
+            raise argparse.ArgumentError(action, f"invalid choice: {shown(value)}; did you mean '{near}'?")
+        super()._check_value(action, value)
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         for word in args or ():
             if "\0" in word or any("\ud800" <= c <= "\udfff" for c in word):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lightning_rl.core.catalogue import Entry, entry
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import base_name
-from lightning_rl.core.limits import WHOLE, nearest, shorten, shown
+from lightning_rl.core.limits import WHOLE, did_you_mean, nearest, shorten, shown
 from lightning_rl.core.yaml_files import parse_yaml, read_yaml
 
 if TYPE_CHECKING:
@@ -157,9 +157,8 @@ def check_key(where: str, key: str, known: Sequence[str]) -> None:
     name = key.partition(".")[0]
     if name not in known:
         meant = [word for word in OTHER_WORDS.get(name.lower(), ()) if word in known]
-        near = meant[0] if meant else nearest(name, known)
-        hint = f"; did you mean '{near}'?" if near else f"; known keys: {', '.join(known)}"
-        raise UserError(f"{where}: unknown key '{shorten(key)}'{hint}")
+        remedy = did_you_mean(meant[0] if meant else name, known, "known keys")
+        raise UserError(f"{where}: unknown key '{shorten(key)}'; {remedy}")
 
 
 def _within(base: Any, path: list[str], value: Any) -> Any:

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn
@@ -17,7 +16,7 @@ _PIPED_WIDTH = 200  # for files and pipes, which would otherwise be cut to 80 co
 _LINE_EVERY_S = 30.0
 _PART_EVERY_S = 0.25
 _BAR = 12
-_AROUND = _BAR + len(" 100.0%  9:59:59 left ")
+_AROUND = _BAR + len(" 100.0%  99:59:59 left ")
 
 
 def put(*parts: RenderableType) -> None:
@@ -39,6 +38,7 @@ class ProgressBar:
         self.name, self._first, self.epoch = name, share, epoch
         self.share, self._facts, self._part, self._pid = share, list[str](), 0.0, os.getpid()
         self._started, self._next = time.monotonic(), 0.0
+        self._end: float | None = None  # when all will be done, as far as that is known
         self._printed = -math.inf  # so that the first line comes with the first news
         console = Console(file=sys.stderr)
         self._room = console.width - _AROUND
@@ -56,20 +56,23 @@ class ProgressBar:
     def show(self, share: float, facts: Sequence[str]) -> None:
         """Moves the bar. facts: what there is to say, the most important first; of these as many are shown as fit."""
         self.share, self._facts, self._part = share, list(facts), 0.0
-        self._draw(share, facts)
+        now, new = time.monotonic(), share - self._first
+        if new > 0:
+            self._end = now + (now - self._started) * (1 - share) / new
+        self._draw(share, facts, now)
 
     def show_part(self, part: float) -> None:
-        """Moves the bar within an epoch, never back; a process that was forked from this one draws nothing."""
+        """Moves the bar within an epoch, never back; a process that was forked from this one draws nothing.
+
+        How long an epoch takes is not known from a part of it: agents end sooner than their budget allows.
+        """
         now = time.monotonic()
         if self.epoch is not None and part > self._part and now > self._next and os.getpid() == self._pid:
             self._part, self._next = part, now + _PART_EVERY_S
-            self._draw(min(1.0, self.share + part * self.epoch), [f"{part:.0%} of this epoch", *self._facts])
+            self._draw(min(1.0, self.share + part * self.epoch), [f"{part:.0%} of this epoch", *self._facts], now)
 
-    def _draw(self, share: float, facts: Sequence[str]) -> None:
-        now = time.monotonic()
-        elapsed, new = now - self._started, share - self._first
-        seconds = elapsed * (1 - share) / new if new > 0 else None
-        left = f"{timedelta(seconds=round(elapsed))} so far" if seconds is None else f"{timedelta(seconds=round(seconds))} left"
+    def _draw(self, share: float, facts: Sequence[str], now: float) -> None:
+        left = f"{_clock(now - self._started)} so far" if self._end is None else f"{_clock(self._end - now)} left"
         if self._bar is not None:
             text = _fitting(facts, self._room)
             self._bar.update(self._task, completed=share, description=text, percent=f"{share:>6.1%}", left=left)
@@ -84,6 +87,12 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
+
+
+def _clock(seconds: float) -> str:
+    """Hours, minutes and seconds."""
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
 
 
 _open: ProgressBar | None = None

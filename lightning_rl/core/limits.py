@@ -63,11 +63,15 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return names[near[0]] if near else initials.get(word.lower())
 
 
+def did_you_mean(word: str, known: Iterable[str], otherwise: str = "choose one of") -> str:
+    """The remedy for a word that is none of ``known``: the nearest of them, or all."""
+    near = nearest(word, known := list(known))
+    return f"did you mean '{near}'?" if near else f"{otherwise}: {', '.join(known) or 'none'}"
+
+
 def unknown(what: str, word: str, known: Iterable[str]) -> str:
     """What an error message says of a word that is none of ``known``."""
-    near = nearest(word, known := list(known))
-    remedy = f"did you mean '{near}'?" if near else f"choose one of: {', '.join(known)}"
-    return f"{what} '{shorten(word)}' is unknown; {remedy}"
+    return f"{what} '{shorten(word)}' is unknown; {did_you_mean(word, known)}"
 
 
 def one_line(text: str) -> str:

@@ -58,6 +58,11 @@ class Episode:
     def length(self) -> int:
         return len(self.reward)
 
+    @property
+    def cut_off(self) -> bool:
+        """Whether a time limit ended it."""
+        return self.truncated and not self.terminated
+
     @cached_property
     def ret(self) -> float:
         """Undiscounted return, summed in double precision."""

@@ -23,7 +23,7 @@ from lightning_rl.core.contents import Count, Flag, ListOf, MismatchError, Numbe
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_plain, write_plain
 from lightning_rl.core.gamenames import same_game
-from lightning_rl.core.limits import LAYERS, NAME_BYTES, PROXY_BYTES, WIDTH
+from lightning_rl.core.limits import LAYERS, NAME_BYTES, PROXY_BYTES, WIDTH, did_you_mean
 from lightning_rl.envs.adapters import func_env
 from lightning_rl.envs.batch import EnvBatch, FuncBatch
 from lightning_rl.envs.func_env import FuncEnv
@@ -223,7 +223,7 @@ def save_proxy(path: Path, proxy: Proxy, params: Tensor, about: Mapping[str, Any
 
 def read_proxy(path: Path, gamename: str | None = None) -> tuple[Proxy, Tensor, dict[str, Any]]:
     """(proxy, params ``[D]``, about) of a file. UserError for a file that is damaged, foreign or not of ``gamename``."""
-    content = read_plain(path, "proxy file", f"shipped ones are: {', '.join(shipped())}", PROXY_BYTES)
+    content = read_plain(path, "proxy file", did_you_mean(str(path), shipped(), "shipped ones are"), PROXY_BYTES)
     try:
         check(content, {"format": FORMAT, "kind": OneOf(tuple(PROXIES)), "settings": Plain(mapping=True), "params": _PARAMS,
                         "about": Plain(mapping=True)})  # fmt: skip

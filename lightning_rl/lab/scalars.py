@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import EVENT_BYTES, WHOLE
+from lightning_rl.core.limits import EVENT_BYTES, WHOLE, did_you_mean
 
 Floats = npt.NDArray[np.float64]
 Skip = Callable[[Path, str], None]
@@ -65,7 +65,9 @@ def read_scalar(run_dir: Path, tag: str) -> Curve:
             points = {step: point for step, point in points.items() if step < min(new)} | new
         before += events.seconds
     if not points:
-        raise UserError(f"'{run_dir}' has no scalar '{tag}'; give a run directory with a logger/ folder in it")
+        known = sorted({name for path in event_files(run_dir) for name in read_events(path).scalars})
+        remedy = did_you_mean(tag, known, "it has") if known else "give a run directory with a logger/ folder in it"
+        raise UserError(f"'{run_dir}' has no scalar '{tag}'; {remedy}")
     steps = sorted(points)
     value, seconds = np.array([points[step] for step in steps]).T
     if not np.isfinite(value).any():

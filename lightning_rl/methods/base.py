@@ -133,10 +133,6 @@ class Method(LightningModule):
         """Further commands to evaluate during training, by the prefix of their metrics; actions sampled."""
         return {}
 
-    def evaluation_scalars(self, scalars: Mapping[str, float]) -> Mapping[str, float]:
-        """What a method makes of the evaluation's scalars."""
-        return {}
-
     def prepare_evaluation(self) -> None:
         """What a checkpoint's method has to do before its policy can be evaluated."""
 
@@ -255,7 +251,7 @@ class Method(LightningModule):
             scalars |= episode_scalars(prefix, episodes)
             value = scalars[f"{prefix}/return_mean"]
             self.log(f"{prefix}/return_mean", value, batch_size=len(episodes), logger=False)
-        self.log_scalars({**scalars, **self.evaluation_scalars(scalars)})
+        self.log_scalars(scalars)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Refuses what this method cannot use, before any of it is used; UserError names the first place that differs."""
@@ -263,16 +259,18 @@ class Method(LightningModule):
 
 
 def episode_scalars(prefix: str, episodes: Sequence[Episode]) -> dict[str, float]:
-    """``prefix/return_mean|std|min|max`` and ``prefix/length_mean``."""
-    return return_scalars(prefix, [episode.ret for episode in episodes], [episode.env_steps for episode in episodes])
+    """``return_scalars`` of episodes."""
+    returns, lengths, cut = zip(*[(episode.ret, episode.env_steps, episode.cut_off) for episode in episodes], strict=True)
+    return return_scalars(prefix, returns, lengths, cut)
 
 
-def return_scalars(prefix: str, returns: Sequence[float], lengths: Sequence[int]) -> dict[str, float]:
-    """``prefix/return_mean|std|min|max`` and ``prefix/length_mean`` of episodes."""
+def return_scalars(prefix: str, returns: Sequence[float], lengths: Sequence[int], cut: Sequence[bool] = ()) -> dict[str, float]:
+    """``prefix/return_mean|std|min|max``, ``prefix/length_mean`` and, where it is known, ``prefix/truncated_share``."""
     return {
         f"{prefix}/return_mean": float(np.mean(returns)),
         f"{prefix}/return_std": float(np.std(returns)),
         f"{prefix}/return_min": float(min(returns)),
         f"{prefix}/return_max": float(max(returns)),
         f"{prefix}/length_mean": float(np.mean(lengths)),
+        **({f"{prefix}/truncated_share": float(np.mean(cut))} if cut else {}),
     }

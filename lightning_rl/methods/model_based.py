@@ -120,8 +120,8 @@ class StepTraining:
 
 
 @torch.no_grad()
-def play(agent: ModelBasedDQN, seeds: Sequence[int], episodes: int, horizon: int, greedy: bool) -> tuple[Tensor, Tensor]:
-    """Returns and lengths ``[N, K]`` of ``episodes`` = K fresh episodes of each member, cut at ``horizon`` steps.
+def play(agent: ModelBasedDQN, seeds: Sequence[int], episodes: int, horizon: int, greedy: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns and lengths ``[N, K]`` of ``episodes`` = K fresh episodes of each member, and which were cut at ``horizon`` steps.
 
     seeds: one for each member, from which all that happens follows.
     """
@@ -147,7 +147,7 @@ def play(agent: ModelBasedDQN, seeds: Sequence[int], episodes: int, horizon: int
         over |= terminated
         if env.episodic and over.all():
             break
-    return total, length
+    return total, length, ~over
 
 
 class ModelBasedRollouts(StackedRollouts):
@@ -166,9 +166,9 @@ class ModelBasedRollouts(StackedRollouts):
         seeds = [derive_seed(seed, "evaluation", epoch) for seed in method.seeds]
         members: list[dict[str, Any]] = [{} for _ in seeds]
         for prefix, greedy in (("eval", False), ("eval_greedy", True)):
-            returns, lengths = play(method.agent, seeds, method.cfg.eval_episodes, method.spec.horizon, greedy)
-            for scores, own, steps in zip(members, returns.tolist(), lengths.tolist(), strict=True):
-                scores[prefix] = (own, steps)
+            played = play(method.agent, seeds, method.cfg.eval_episodes, method.spec.horizon, greedy)
+            for scores, *own in zip(members, *(each.tolist() for each in played), strict=True):
+                scores[prefix] = own
         return members
 
     def layout(self, done: int) -> dict[str, Any]:

@@ -122,7 +122,7 @@ def step_batch(episodes: list[Episode], scalars: Mapping[str, float]) -> StepBat
         reward=torch.from_numpy(np.concatenate([episode.reward for episode in episodes])),
         last=last,
         final_obs=torch.from_numpy(np.stack([episode.obs[-1] for episode in episodes])),
-        truncated=torch.tensor([episode.truncated and not episode.terminated for episode in episodes]),
+        truncated=torch.tensor([episode.cut_off for episode in episodes]),
         scalars=scalars,
     )
 

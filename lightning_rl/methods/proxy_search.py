@@ -27,7 +27,7 @@ from lightning_rl.agents.registry import AGENTS
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.contents import ListOf, Number
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import EPISODES, WIDTH
+from lightning_rl.core.limits import EPISODES, WIDTH, unknown
 from lightning_rl.core.schema import STRICT, Agents, Episodes, Layers, MethodConfig
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.proxies import Proxy, RewardProxy, SyntheticProxy, proxy_path, read_proxy, save_proxy
@@ -167,7 +167,7 @@ def agent_configs(
     settings = asked if isinstance(asked, Mapping) else {}
     for name in names:
         if name not in AGENTS:
-            raise UserError(f"agent '{name}' is unknown; choose one of: {', '.join(AGENTS)}")
+            raise UserError(unknown("agent", name, AGENTS))
     fitting = [name for name in names if AGENTS[name].misfit(spec) is None]
     if not fitting:
         raise UserError(f"agent {names[0]} does not fit gamename '{gamename}': {AGENTS[names[0]].misfit(spec)}")

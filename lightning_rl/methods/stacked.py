@@ -16,8 +16,8 @@ from lightning_rl.rollouts.data_module import Rollouts
 COUNTERS = ("env_steps", "num_updates", "eval_env_steps", "episodes")
 """Columns of ``member_counters``; the plain counters are their maximum over the members."""
 
-Scores = Mapping[str, tuple[Sequence[float], Sequence[int]]]
-"""(returns, lengths) of evaluation episodes by the prefix of their metrics."""
+Scores = Mapping[str, tuple[Sequence[float], Sequence[int], Sequence[bool]]]
+"""(returns, lengths, which of them a time limit ended) of evaluation episodes by the prefix of their metrics."""
 
 
 class StackedMethod(Method):
@@ -81,12 +81,12 @@ class StackedMethod(Method):
         """Logs each member's own evaluation; the best checkpoint is chosen by the mean over the members."""
         logged = []
         for n, scores in enumerate(members):
-            self.member_counters[n, 2] += sum(sum(lengths) for _, lengths in scores.values())
+            self.member_counters[n, 2] += sum(sum(lengths) for _, lengths, _ in scores.values())
             scalars = {"time/eval_env_steps": float(self.member_counters[n, 2])}
-            for prefix, (returns, lengths) in scores.items():
-                scalars |= return_scalars(prefix, returns, lengths)
+            for prefix, played in scores.items():
+                scalars |= return_scalars(prefix, *played)
             logged.append(scalars)
-        for prefix, (returns, _) in members[0].items():
+        for prefix, (returns, *_) in members[0].items():
             name = f"{prefix}/return_mean"
             mean = sum(scalars[name] for scalars in logged) / len(logged)
             self.log(name, mean, batch_size=len(returns) * len(members), logger=False)
@@ -114,6 +114,6 @@ class StackedRollouts(Rollouts):
         self.training.restore(state_dict)
 
 
-def scores_of(episodes: Sequence[Episode]) -> tuple[list[float], list[int]]:
-    """(returns, lengths) of episodes."""
-    return [episode.ret for episode in episodes], [episode.env_steps for episode in episodes]
+def scores_of(episodes: Sequence[Episode]) -> tuple[list[float], list[int], list[bool]]:
+    """See ``Scores``."""
+    return [e.ret for e in episodes], [e.env_steps for e in episodes], [e.cut_off for e in episodes]

@@ -139,23 +139,24 @@ class StopAtReturn(Callback):
 
 
 class RunProgress(Callback):
-    """Steps per second, last returns and the time left, by whichever budget ends first."""
+    """Steps per second, last returns and the time left, by whichever budget ends first; max_episodes: of each seed."""
 
-    def __init__(self, name: str, max_epochs: int, max_env_steps: int | None):
-        self.name, self.max_epochs, self.max_env_steps = name, max_epochs, max_env_steps
+    def __init__(self, name: str, max_epochs: int, max_env_steps: int | None, max_episodes: int | None = None):
+        self.name, self.max_epochs, self.max_env_steps, self.max_episodes = name, max_epochs, max_env_steps, max_episodes
         self._bar: ProgressBar | None = None
         self._started = time.monotonic()
         self._steps_at_start = 0
 
-    def share(self, epochs: int, env_steps: int) -> float:
+    def share(self, epochs: int, env_steps: int, episodes: float = 0.0) -> float:
         """Share of the budget that is used, 0 .. 1."""
         by_steps = env_steps / self.max_env_steps if self.max_env_steps else 0.0
-        return min(1.0, max(epochs / self.max_epochs, by_steps))
+        by_episodes = episodes / self.max_episodes if self.max_episodes else 0.0
+        return min(1.0, max(epochs / self.max_epochs, by_steps, by_episodes))
 
     def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
         self._started = time.monotonic()
         self._steps_at_start = int(pl_module.env_steps)
-        epoch = 1 / self.max_epochs if self.max_env_steps is None else 0.0
+        epoch = 1 / self.max_epochs if self.max_env_steps is None and self.max_episodes is None else 0.0
         self._bar = ProgressBar(self.name, self.share(trainer.current_epoch, self._steps_at_start), epoch)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: Any) -> None:
@@ -164,8 +165,9 @@ class RunProgress(Callback):
         rate = (steps - self._steps_at_start) / max(time.monotonic() - self._started, 1e-9)
         returns = last_returns(pl_module.scalars)
         counts = (f"epoch {epoch}/{self.max_epochs}", f"{steps / 1e6:.2f}M steps")
-        self._bar.epoch = self.share(epoch, steps) - self._bar.share
-        self._bar.show(self.share(epoch, steps), [*returns[:1], f"{rate:,.0f} steps/s", *returns[1:], *counts])
+        share = self.share(epoch, steps, pl_module.scalars.get("time/episodes", 0.0))
+        self._bar.epoch = max(0.0, share - self._bar.share)
+        self._bar.show(share, [*returns[:1], f"{rate:,.0f} steps/s", *returns[1:], *counts])
 
     def _close(self) -> None:
         if self._bar is not None:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import WHOLE, shorten
+from lightning_rl.core.limits import WHOLE, did_you_mean, shorten
 from lightning_rl.core.types import Array, FloatArray, Request
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.layouts import require_stored, require_weights
@@ -70,13 +70,11 @@ def full_command(method: Method, given: Mapping[str, float]) -> Command:
     """
     values = dict(zip(method.command_names, method.first_command() or (), strict=True))
     calibration, known_names = method.calibrated(), asked_names(method)
-    for name, value in given.items():
+    for name in given:
         if name not in known_names:
-            known = ", ".join(known_names) or "none, its policy takes no command"
+            remedy = did_you_mean(name, known_names, "this checkpoint knows") if known_names else "its policy takes no command"
             hint = "; it can be asked for returns after eval CKPT --calibrate" if name == "return" and values else ""
-            raise UserError(f"command: unknown name '{shorten(name)}'; this checkpoint knows: {known}{hint}")
-        if not abs(value) <= WHOLE:
-            raise UserError(f"command {name}={value}: it is not within {-WHOLE:,} .. {WHOLE:,}; e.g. {name}=250")
+            raise UserError(f"command: unknown name '{shorten(name)}'; {remedy}{hint}")
     if calibration is not None and calibration.limits is not None and given.keys() == {"return"}:
         low, high = calibration.limits
         if not low <= given["return"] <= high:
@@ -84,6 +82,11 @@ def full_command(method: Method, given: Mapping[str, float]) -> Command:
             raise UserError(f"{asked}: this policy obtains {low:.0f} .. {high:.0f} on average; ask for one of these")
         first, guidance = calibration.command(given["return"])
         return (first, *list(values.values())[1:], guidance)
+    for name, value in given.items():
+        if not abs(value) <= WHOLE:
+            seen = method.command_limits() if name == method.command_names[0] else None
+            remedy = f"e.g. {name}=100" if seen is None else f"training saw {seen[0]:.3g} .. {seen[1]:.3g}"
+            raise UserError(f"command {name}={value:g}: it is not within {-WHOLE:,} .. {WHOLE:,}; {remedy}")
     if unasked := given.keys() - values.keys():
         raise UserError(f"command: {min(unasked)} goes without {', '.join(values)}; leave one out")
     return tuple({**values, **given}.values()) or None

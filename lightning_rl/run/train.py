@@ -290,7 +290,7 @@ def _trainer(
     if options.checkpoint:
         every += [BestCheckpoint([run.run_dir for run in options.seeds()])]
         every += [LastCheckpoint(options.run_dir, config.checkpoint_interval)]
-    every.append(RunProgress(name, config.epoch_budget, config.max_env_steps))
+    every.append(RunProgress(name, config.epoch_budget, config.max_env_steps, getattr(config, "train_episodes", None)))
     return Trainer(
         accelerator=options.accelerator,
         default_root_dir=options.run_dir,

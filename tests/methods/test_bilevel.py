@@ -87,7 +87,7 @@ def last_of(folder):
         ("SE", {"population": 1, "strategy": "snes"}, "population 1: strategy snes compares candidates"),
         ("SE", {"agent": "TD3"}, "agent TD3 does not fit gamename 'cartpole': it is for continuous actions; use TD3-discrete"),
         ("SE", {"agent": "QL"}, "agent QL does not fit gamename 'cartpole': tables need one-hot"),
-        ("SE", {"agent": "DQN"}, "agent 'DQN' is unknown; choose one of: "),
+        ("SE", {"agent": "DQN"}, "agent 'DQN' is unknown; did you mean 'DDQN'"),
         ("SE", {"agent": "{DDQN: {gama: 0.9}}"}, "key 'agent', DDQN: unknown key 'gama'; did you mean 'gamma'"),
         ("SE", {"agent": []}, "key 'agent' is empty"),
         ("SE", {"strategy": "adam"}, "strategy 'adam' is unknown; choose one of: published"),

@@ -219,12 +219,12 @@ def test_each_member_of_a_stack_logs_its_own_evaluation(monkeypatch):
     monkeypatch.setattr(StackedMethod, "loggers", loggers)
     method.log = lambda name, value, **rest: monitored.update({name: (value, rest["batch_size"])})
     method.member_counters[:] = torch.tensor([[100, 10, 0, 5], [80, 12, 0, 4]])
-    episodes = [SimpleNamespace(ret=float(value), env_steps=value) for value in (1, 3, 10, 20)]
+    episodes = [SimpleNamespace(ret=float(value), env_steps=value, cut_off=value == 20) for value in (1, 3, 10, 20)]
     method.validation_step([{"eval": scores_of(episodes[:2])}, {"eval": scores_of(episodes[2:])}], 0)
     assert monitored == {"eval/return_mean": (8.5, 4)}
     (first, ours), (second, theirs) = (line for logger in loggers for line in logger.lines)
     assert (first, second) == (100, 80)
-    names = ("eval/return_mean", "time/eval_env_steps", "time/num_updates", "time/episodes")
-    assert [ours[name] for name in names] == [2, 4, 10, 5]
-    assert [theirs[name] for name in names] == [15, 30, 12, 4]
+    names = ("eval/return_mean", "eval/truncated_share", "time/eval_env_steps", "time/num_updates", "time/episodes")
+    assert [ours[name] for name in names] == [2, 0, 4, 10, 5]
+    assert [theirs[name] for name in names] == [15, 0.5, 30, 12, 4]
     assert [int(c) for c in (method.env_steps, method.num_updates, method.eval_env_steps, method.episodes)] == [100, 12, 30, 5]

@@ -86,7 +86,7 @@ def test_bad_input_is_one_line(tmp_path, capsys):
         (["transfer", proxy, other], "'pole' is of gamename 'acrobot', 'se' of 'cartpole-v0'; choose with --gamename"),
         (["transfer", proxy, "--gamename", "acrobot"], "use a proxy of the same task"),
         (["transfer", proxy, "--agents", "TD3"], "it is for continuous actions; use TD3-discrete, DDQN or PPO"),
-        (["transfer", proxy, "--agents", "DQN"], "agent 'DQN' is unknown; choose one of"),
+        (["transfer", proxy, "--agents", "DQN"], "agent 'DQN' is unknown; did you mean 'DDQN'?"),
         (["transfer", proxy, "--set", "colour=red"], "--set colour: none of DDQN, DuelingDDQN, TD3-discrete has such a key"),
         (["transfer", proxy, proxy], "two proxies are called 'se'"),
         (["transfer"], "no proxy and no --gamename"),
