@@ -1,6 +1,8 @@
 """Shared by the tests: tiny budgets, a toy policy, a toy environment."""
 
+import ctypes
 import dataclasses
+import gc
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -60,6 +62,13 @@ TINY: dict[str, dict[str, Any]] = {
     **dict.fromkeys(aliases().values(), _POLICY_GRADIENT),
 }
 """Settings by implementation that make a run take a second."""
+
+
+def resident_bytes() -> int:
+    """This process's memory, less what earlier tests have left to be freed: a difference of two is what lies between."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def tiny_flags(implementation: str = "UDRL", **extra: Any) -> list[str]:

@@ -1,10 +1,8 @@
 """The five agents' core: stacking, schedule, experience."""
 
-import os
-from pathlib import Path
-
 import pytest
 import torch
+from helpers import resident_bytes
 from model_based_helpers import KINDS, config
 
 from lightning_rl.agents.model_based import ModelBasedDQN, RecordedPass, in_order
@@ -184,9 +182,8 @@ def test_memory_of_a_hundred_thousand_steps_is_small():
 )
 def test_thirty_seeds_begin_within_the_memory_that_is_stated(name, megabytes):
     """Beside some 400 MB of libraries; docs/model_based.md. Measured: what the process grows by with the first updates."""
-    resident = lambda: int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20  # noqa: E731
-    cls, before = implementation(name), resident()
+    cls, before = implementation(name), resident_bytes()
     cfg = build_config(cls.Config, [*merged_values(name, "procmaze"), ("test", {"learning_starts": 11})])
     method = cls("procmaze", implementation=name, seed=0, num_seeds=30, config=vars(cfg))
     StepTraining(method.agent).run(13)
-    assert resident() - before < megabytes
+    assert resident_bytes() - before < megabytes * 2**20
