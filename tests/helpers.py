@@ -105,6 +105,16 @@ def run_cli(logdir: Path, *flags: str, gamename: str = "cartpole", implementatio
     return main([*what, *tiny_flags(implementation, **settings), *flags])
 
 
+def refused(capsys: pytest.CaptureFixture[str], code: int) -> str:
+    """The one line of an error."""
+    captured = capsys.readouterr()
+    assert code == 2, captured
+    lines = captured.err.strip().splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("error: ")
+    return str(lines[0])
+
+
 def run_dir(logdir: Path, gamename: str = "cartpole", seed: int = 25, implementation: str = "UDRL") -> Path:
     return logdir / gamename / "default" / implementation / f"seed_{seed}"
 

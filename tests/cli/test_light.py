@@ -1,0 +1,110 @@
+"""What is imported when: help and errors load nothing heavy, a run loads what it needs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers import ROOT, tiny_flags
+
+import lightning_rl
+from lightning_rl.core.arguments import Group
+from lightning_rl.flags import COMMANDS
+from lightning_rl.tools import TOOLS
+
+HEAVY = ("torch", "pytorch_lightning", "ray", "pandas", "matplotlib", "gymnasium", "scipy", "moviepy", "mujoco", "pydantic")
+LIGHT = [
+    ["--help"], ["--version"], ["trian"], ["figures", "curvs"], ["proxies", "transfr"], ["figures", "marks", "out", "a.csv"],
+    ["train", "--seed", "x"], ["train", "--implementation", "UDLR"], ["train", "--gamename", "lunarlandr"],
+    ["train", "--preset", "papr"], ["train", "--set", "learning_rat=1"], ["train", "--config", "nowhere.yaml"],
+    ["train", "--reload", "nowhere.ckpt"], ["eval", "nowhere.ckpt"], ["runs", "a", "--sort", "speed"],
+]  # fmt: skip
+
+
+def run_python(program: str, folder: Path) -> str:
+    """Runs Python code in a process of its own; what it prints."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_help_and_usage_errors_are_light(tmp_path):
+    """Of every command: a quarter of a second of processor time for the first, then next to nothing."""
+    groups = {name: tool.tools for name, tool in TOOLS.items() if isinstance(tool, Group)}
+    commands = [[name] for name in (*COMMANDS, *TOOLS)] + [[group, name] for group, tools in groups.items() for name in tools]
+    asked = [*LIGHT, *([*words, *rest] for words in commands for rest in (["--help"], ["--hlep"]))]
+    program = f"""
+import contextlib, io, sys, time
+from lightning_rl.cli import main
+for words in {asked}:
+    before = time.process_time()
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            code = main(words, program="lightning-rl")
+        except SystemExit as leaving:
+            code = leaving.code
+    assert code == (0 if {{"--help", "--version"}} & set(words) else 2), words
+    assert not (heavy := set(sys.modules) & set({HEAVY})), (words, heavy)
+    assert time.process_time() - before < 0.25, words
+"""
+    assert len(asked) > 60
+    run_python(program, tmp_path)
+
+
+def test_the_package_is_light_until_it_is_used(tmp_path):
+    program = f"""
+import resource, sys
+import lightning_rl
+assert not (heavy := set(sys.modules) & {{"numpy", *{HEAVY}}}), heavy
+assert set(lightning_rl.__all__) <= set(dir(lightning_rl))
+used = resource.getrusage(resource.RUSAGE_SELF)
+assert used.ru_utime + used.ru_stime < 0.2, used
+"""
+    run_python(program, tmp_path)
+
+
+def test_a_run_starts_at_once_and_loads_what_it_needs(tmp_path):
+    """Its first line comes before the imports, its first progress soon after. (Lightning itself loads matplotlib and scipy.)"""
+    words = ["--gamename", "cartpole", "--logdir", str(tmp_path), "--num_workers", "0", "--max_epochs", "1", *tiny_flags()]
+    program = f"""
+import contextlib, gc, io, sys, time
+from lightning_rl import cli
+out, imported = io.StringIO(), []
+
+def load():
+    assert out.getvalue().startswith("UDRL on cartpole, seed 25"), out.getvalue()
+    assert not {{"torch", "numpy"}} & set(sys.modules)
+    original()
+    imported.append(time.process_time())
+
+class Watch(io.StringIO):
+    def write(self, text):
+        if "epoch 1/1" in text:
+            assert time.process_time() < 1.3 * imported[0], (time.process_time(), imported)
+            imported.append("progress")
+        return super().write(text)
+
+original, cli.import_lightning = cli.import_lightning, load
+with contextlib.redirect_stdout(out), contextlib.redirect_stderr(Watch()):
+    assert cli.main({words}) == 0
+assert imported[1:] == ["progress"], imported
+assert gc.isenabled() and gc.get_freeze_count() > 100_000
+names = set(sys.modules)
+assert not (heavy := names & {{"ray", "mujoco", "pandas", "moviepy", "cmaes", "Box2D", "pygame", "optuna"}}), heavy
+lab = {{name for name in names if name.startswith("lightning_rl.lab.")}}
+rooms = ("figures", "protocols", "reports")
+lab -= {{f"lightning_rl.lab.{{room}}{{module}}" for room in rooms for module in ("", ".registry")}}
+assert not lab, lab
+import lightning_rl.lab.evaluate  # neither plots nor tables are loaded for it
+assert not (heavy := set(sys.modules) & {{"pandas", "ray", "jinja2.environment", "lightning_rl.lab.figures.style"}}), heavy
+"""
+    run_python(program, tmp_path)
+
+
+def test_every_public_name_is_there():
+    assert all(getattr(lightning_rl, name) is not None for name in lightning_rl.__all__)
+    assert set(lightning_rl.__all__) == {"__version__", *lightning_rl._MODULES}
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = lightning_rl.nothing
