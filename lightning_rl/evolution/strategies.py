@@ -91,7 +91,8 @@ class StrategyConfig:
 class Item(NamedTuple):
     """One evaluation: of the candidate ``mean + sign * noise(member)``, with the random numbers ``agent`` of the generation.
 
-    sign 0: of the mean itself. turn: where several kinds of agents take turns, whose it is; both signs of a member get the same.
+    sign 0: of the mean itself. turn: where several kinds of agents take turns, whose it is; both signs of a member get the same,
+    and with ``shared_agents`` all members: there the kinds take turns from generation to generation.
     """
 
     member: int
@@ -168,13 +169,13 @@ class Strategy(nn.Module, ABC):
 
     def ask(self, generation: int) -> tuple[Proposal, list[Item]]:
         """What is to be evaluated: agents on the mean first, then every candidate, sign by sign."""
-        cfg = self.cfg
-        items = [Item(member=-1, sign=0, agent=n, turn=n) for n in range(cfg.center_agents)]
+        cfg, first = self.cfg, generation if self.cfg.shared_agents else 0
+        items = [Item(member=-1, sign=0, agent=n, turn=first + n) for n in range(cfg.center_agents)]
         for sign in cfg.signs:
             for member in range(cfg.population):
                 for k in range(cfg.num_grad_evals):
                     agent = cfg.center_agents + k if cfg.shared_agents else len(items)
-                    items.append(Item(member, sign, agent, turn=member + k))
+                    items.append(Item(member, sign, agent, turn=k + (first if cfg.shared_agents else member)))
         return self.propose(generation), items
 
     @torch.no_grad()

@@ -164,6 +164,15 @@ def test_turns_and_shared_agents():
     assert {item.turn % 2 for item in candidates if item.member == 0} == {0, 1}
 
 
+def test_all_candidates_of_a_generation_meet_the_same_kinds_of_shared_agents():
+    strategy = make("snes", num_grad_evals=1, shared_agents=True)
+    for generation in range(4):
+        _, items = strategy.ask(generation)
+        assert {item.turn % 2 for item in items if item.sign} == {generation % 2}  # of two kinds, one after the other
+    alone = [item for item in make("snes", num_grad_evals=1).ask(1)[1] if item.sign]
+    assert {item.turn % 2 for item in alone} == {0, 1}
+
+
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_rows_do_not_depend_on_the_shard(name):
     proposal, items = make(name).ask(4)
