@@ -91,8 +91,7 @@ class StrategyConfig:
 class Item(NamedTuple):
     """One evaluation: of the candidate ``mean + sign * noise(member)``, with the random numbers ``agent`` of the generation.
 
-    sign 0: of the mean itself. turn: where several kinds of agents take turns, whose it is; both signs of a member get the same,
-    and with ``shared_agents`` all members: there the kinds take turns from generation to generation.
+    sign 0: of the mean itself. turn: which of several kinds of agents; the same for both signs, with ``shared_agents`` for all.
     """
 
     member: int

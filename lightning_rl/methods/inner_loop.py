@@ -164,8 +164,10 @@ class InnerLoop:
 
     def train(self, number: int, params: Tensor, seeds: Sequence[int]) -> Trained:
         """Trains and tests agents of kind ``number``, one for each proxy ``[N, D]`` and seed."""
-        spec = self.task(number)
-        agent, results = self.learn(number, params, seeds)
+        return self.tested(*self.learn(number, params, seeds), self.task(number), seeds)
+
+    def tested(self, agent: Actors, results: Results, spec: EnvSpec, seeds: Sequence[int]) -> Trained:
+        """With ``test_episodes`` real episodes of each member."""
         tests = make_envs(spec, [derive_seed(seed, "test", k) for seed in seeds for k in range(self.test_episodes)])
         returns, lengths = evaluate_agents(agent, tests, self.test_episodes)
         return Trained(agent, results, returns, lengths.sum(1) + results.judge_steps)

@@ -27,7 +27,7 @@ from lightning_rl.agents.registry import AGENTS
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.contents import ListOf, Number
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import EPISODES, WIDTH, unknown
+from lightning_rl.core.limits import EPISODES, GENERATIONS, WIDTH, unknown
 from lightning_rl.core.schema import STRICT, Agents, Episodes, Layers, MethodConfig
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.proxies import Proxy, RewardProxy, SyntheticProxy, proxy_path, read_proxy, save_proxy
@@ -107,17 +107,24 @@ class SEConfig(AgentSearchConfig):
     """Keys of SE."""
 
     stop_when_solved: bool  # type: ignore[misc]  # a key of this one alone
+    perfect_generations: Annotated[int, Field(ge=0, le=GENERATIONS)]
     proxy_horizon: PositiveInt | None
     cap_ends: bool
     latent_size: Annotated[int, Field(ge=0, le=WIDTH)]
     reencode: bool
 
+    def loop(self, spec: EnvSpec) -> InnerLoop:
+        loop = super().loop(spec)
+        if self.perfect_generations:
+            from lightning_rl.methods.perfect_learners import perfect_first  # which other searches do not need
+            loop = perfect_first(loop, self.perfect_generations)
+        return loop
+
     def proxy(self, gamename: str) -> SyntheticProxy:
         return SyntheticProxy(
             gamename=gamename, hidden=tuple(self.hidden), activation=self.activation,
             horizon=env_spec(gamename).horizon if self.proxy_horizon is None else self.proxy_horizon,
-            latent_size=self.latent_size, cap_ends=self.cap_ends, reencode=self.reencode,
-        )  # fmt: skip
+            latent_size=self.latent_size, cap_ends=self.cap_ends, reencode=self.reencode)  # fmt: skip
 
 
 def _reward_name(value: Any) -> Any:
@@ -187,8 +194,7 @@ class Generation:
 
     Attributes:
         number: 0, 1, ..
-        items: what was evaluated.
-        outcomes: what each evaluation gave, in the order of the items.
+        items, outcomes: what was evaluated, and what each evaluation gave.
         fitness: mean fitness of the unperturbed mean's agents.
         is_best: whether the mean is now the strategy's ``best``.
     """
@@ -245,10 +251,8 @@ class ProxyMethod(Method):
 
     def save_proxy(self, path: Path, curve: Sequence[float]) -> None:
         """Writes the proxy and how it was made. curve: the scores of all epochs."""
-        about = {
-            "gamename": self.spec.gamename, "seed": self.seed, "score": self.score, "curve": list(curve),
-            "config": dict(self.hparams["config"]),
-        }  # fmt: skip
+        about = {"gamename": self.spec.gamename, "seed": self.seed, "score": self.score, "curve": list(curve),
+                 "config": dict(self.hparams["config"])}  # fmt: skip
         save_proxy(path, self.inner_loop.proxy, self.proxy_params(), about)
 
     def validation_step(self, evaluated: Mapping[str, list[Any]], batch_idx: int) -> None:

@@ -5,8 +5,11 @@ import torch
 
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.core.config import build_config, merged_values
+from lightning_rl.core.errors import UserError
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
+from lightning_rl.evolution.strategies import GaussianProposal, Item
 from lightning_rl.methods.inner_loop import OBJECTIVES, Facts, InnerLoop, area_under_curve, steps_to_threshold
+from lightning_rl.methods.perfect_learners import PerfectLearners, perfect_first
 
 GAME = "cartpole-v0"
 SMALL = {
@@ -52,6 +55,38 @@ def test_a_varied_agent_alone_is_what_it_is_in_a_stack(name):
 def test_a_fixed_agent_alone_is_what_it_is_in_a_stack():
     together, alone = LOOP.evaluate(rows(3), [5, 6, 7], [0, 0, 0]), LOOP.evaluate(rows(3)[1:2], [6], [0])
     assert alone == together[1:2]
+
+
+def paying(gamename, weight):
+    """A proxy of one linear layer after tanh units: the reward is a function of action and state alone, member by member."""
+    proxy = SyntheticProxy(gamename=gamename, hidden=(1,), activation="tanh", horizon=1, latent_size=1)
+    params = torch.zeros(1, proxy.net.size)
+    head, block = proxy.net.heads[1], proxy.net.split(params)[1]
+    block[:, head.columns("weight")] = torch.tensor([weight])
+    return proxy, params
+
+
+def test_perfect_learners_take_the_action_that_is_paid_best():
+    # reward = tanh(w . [action one-hot, obs]): action 1 pays more with a positive weight, whatever the state
+    for weight, best in ((1.0, 1), (-1.0, 0)):
+        proxy, params = paying(GAME, [0.0, weight, 0.1, 0, 0, 0, 1.0])
+        learners = PerfectLearners(proxy.env(params), [3])
+        assert learners.greedy(torch.randn(1, 5, 4)).tolist() == [[best] * 5]
+    proxy, params = paying("pendulum", [1.0, 0, 0, 0, -1.0])  # the smallest of continuous actions
+    assert PerfectLearners(proxy.env(params), [3]).greedy(torch.randn(1, 2, 3)).tolist() == [[[-1.0], [-1.0]]]
+
+
+def test_the_first_generations_are_judged_by_perfect_learners():
+    proxy, params = paying(GAME, [0.0, 1.0, 0, 0, 0, 0, 1.0])  # always to the right: 8 to 11 steps until the pole has fallen
+    loop = perfect_first(dataclasses.replace(LOOP, proxy=proxy), 2)
+    item = Item(member=-1, sign=0, agent=0, turn=0)
+    proposals = [GaussianProposal(1, n, params[0].numpy(), torch.zeros(params.shape[1]).numpy()) for n in range(3)]
+    (perfect,), (trained,) = (loop(proposals[n], [item]) for n in (1, 2))
+    assert perfect.train_steps == perfect.num_updates == perfect.episodes == 0
+    assert trained.train_steps > 0
+    assert 8 <= perfect.test_return <= 11
+    assert perfect.test_return * 2 == perfect.test_steps
+    assert perfect.fitness == perfect.test_return
 
 
 def test_agents_take_turns():
@@ -112,3 +147,8 @@ def test_objectives_by_hand():
     assert area_under_curve(facts).tolist() == [190, 800]
     assert OBJECTIVES["final_return"](facts).tolist() == [150, 200]
     assert steps_to_threshold(dataclasses.replace(facts, solved_return=None)).tolist() == [150, 200]
+
+
+def test_perfect_learners_are_for_episodes_of_one_step():
+    with pytest.raises(UserError, match=r"perfect_generations 3: .*use that, or perfect_generations=0"):
+        perfect_first(LOOP, 3)
