@@ -126,7 +126,7 @@ def test_seeds_differ(tmp_path):
 
 @pytest.mark.parametrize(
     ("implementation", "settings"),
-    [("UDRL", {"overlap": "true", "buffer": "both", "recent_episodes": 3}), ("UDRL", {"overlap": "false"})]
+    [("UDRL", {"overlap": "true", "buffer": "both", "recent_episodes": 3, "noise_hold": 0.5}), ("UDRL", {"overlap": "false"})]
     + [(name, {"overlap": overlap}) for name in ("RCP-R", "RCP-A") for overlap in ("true", "false")],
 )
 def test_resuming_equals_not_having_stopped(tmp_path, implementation, settings):

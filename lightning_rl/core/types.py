@@ -27,12 +27,14 @@ class Request:
     seed: seeds the environment and the action noise.
     mode: ``sampled`` and ``greedy`` ask the policy, ``uniform`` ignores it.
     command: the first command ``[C]`` for command-conditioned policies.
+    noise_hold: share of the steps whose action noise is that of the step before.
     """
 
     name: str
     seed: int
     mode: ActionMode = "sampled"
     command: tuple[float, ...] | None = None
+    noise_hold: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,7 @@ class PolicyGradientConfig(MethodConfig):
     running_mean_len: Episodes
     num_episodes_per_iter: Episodes
     stale_rollouts: bool
+    noise_hold: Share
     gamma: Share
     baseline: Literal["none", "batch", "time_step", "critic"]
     normalise_weights: bool
@@ -142,7 +143,11 @@ class OnPolicyRollouts(CollectedRollouts):
         self.past: deque[tuple[dict[str, Tensor], int]] = deque(maxlen=STALE_UPDATES if cfg.stale_rollouts else 0)
 
     def requests(self, epoch: int) -> list[Request]:
-        return training_requests(self.run_seed, epoch, [None] * self.num_episodes)
+        return training_requests(self.run_seed, epoch, [None] * self.num_episodes, self.noise_hold())
+
+    def noise_hold(self) -> float:
+        """It falls to 0 with the budget: what is learned at the end is what plays without it."""
+        return self.method.cfg.noise_hold * max(0.0, 1 - self.method.budget_share())
 
     def behaviour(self, version: int) -> tuple[dict[str, Tensor], int]:
         newest, _ = super().behaviour(version)

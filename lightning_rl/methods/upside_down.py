@@ -143,7 +143,11 @@ class UpsideDownRollouts(CollectedRollouts):
             return warm_up_requests(self.run_seed, cfg.learning_starts)
         count = cfg.num_episodes_per_iter or math.ceil((cfg.steps_per_iter or 0) / self.buffer.mean_length(_NEWEST))
         count += cfg.num_held_out_episodes_per_iter
-        return training_requests(self.run_seed, epoch, self.target.draw(generator(self.run_seed, "command", epoch), count))
+        commands = self.target.draw(generator(self.run_seed, "command", epoch), count)
+        return training_requests(self.run_seed, epoch, commands, self.noise_hold())
+
+    def noise_hold(self) -> float:
+        return self.cfg.noise_hold
 
     def _split(self, epoch: int, episodes: list[Episode]) -> tuple[list[Episode], list[Episode]]:
         """Episodes to train on, and those held out."""

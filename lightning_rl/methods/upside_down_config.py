@@ -28,6 +28,7 @@ class UpsideDownConfig(MethodConfig):
     sample_by: Literal["episode", "transition"]
     segments: Literal["trailing", "any"]
     overlap: bool
+    noise_hold: Share
     gamma: Share
     label_max: float | None
     bootstrap_truncated: bool

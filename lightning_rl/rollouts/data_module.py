@@ -134,6 +134,10 @@ class CollectedRollouts(Rollouts):
         """The episodes to play for ``epoch``; called when their collection starts."""
         raise NotImplementedError
 
+    def noise_hold(self) -> float:
+        """Share of the steps of training episodes that keep the action noise of the step before."""
+        return 0.0
+
     def behaviour(self, version: int) -> tuple[dict[str, Tensor], int]:
         """The parameters that a collection is played with, and their version; called when it starts. version: the newest."""
         return self.method.policy.state_dict(), version
@@ -172,7 +176,7 @@ class CollectedRollouts(Rollouts):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.epoch = state_dict["epoch"]
         if self.overlap:
-            self._under_way = training_requests(self.run_seed, self.epoch, state_dict["commands"])
+            self._under_way = training_requests(self.run_seed, self.epoch, state_dict["commands"], self.noise_hold())
             self.collector.start(self._under_way, state_dict["behaviour"], max(self.epoch - 1, 0))
 
     def layout(self, done: int) -> dict[str, Any]:
@@ -193,10 +197,12 @@ def warm_up_requests(run_seed: int, count: int) -> list[Request]:
     return [Request(f"warm-up, episode {i}", seed, "uniform") for i, seed in enumerate(seeds)]
 
 
-def training_requests(run_seed: int, epoch: int, commands: Sequence[tuple[float, ...] | None]) -> list[Request]:
+def training_requests(
+    run_seed: int, epoch: int, commands: Sequence[tuple[float, ...] | None], noise_hold: float = 0.0
+) -> list[Request]:
     """One training episode per first command, None for policies that take none."""
     return [
-        Request(f"epoch {epoch}, episode {i}", derive_seed(run_seed, "rollout", epoch, i), "sampled", command)
+        Request(f"epoch {epoch}, episode {i}", derive_seed(run_seed, "rollout", epoch, i), "sampled", command, noise_hold)
         for i, command in enumerate(commands)
     ]
 

@@ -45,6 +45,16 @@ class UniformActions(Actor):
         return 2 * noise - 1 if self.continuous else noise.argmax(-1)
 
 
+def held(noise: FloatArray, keep: Array, before: FloatArray) -> FloatArray:
+    """Noise ``[T, A]`` of which the steps in keep ``[T]`` repeat that of the step before; before ``[A]``: that of the first.
+
+    Each step's noise has the distribution that it had, so actions are still samples of the policy at every step, but they are
+    alike for some steps: exploration that lasts (as with the coloured noise of Eberhard et al. 2023, here for any policy).
+    """
+    source = np.maximum.accumulate(np.where(keep, -1, np.arange(len(noise))))
+    return np.where(source[:, None] < 0, before, noise[source])
+
+
 class ActionNoise:
     """The noise that turns distributions into actions, one independent stream per request."""
 
@@ -52,6 +62,7 @@ class ActionNoise:
         self._rngs = [np.random.Generator(np.random.Philox(request.seed)) for request in requests]
         self._draw, self._shape = actor.draw_noise, (_NOISE_BLOCK, actor.noise_size)
         self._block = np.zeros((len(requests), *self._shape), dtype=np.float32)
+        self._hold = [request.noise_hold for request in requests]
         self._live = [row for row, request in enumerate(requests) if request.mode != "greedy"]
 
     def at(self, step: int, rows: Array) -> FloatArray:
@@ -59,7 +70,12 @@ class ActionNoise:
         position = step % _NOISE_BLOCK
         if position == 0:
             for row in self._live:
-                self._block[row] = self._draw(self._rngs[row], self._shape)
+                block = self._draw(rng := self._rngs[row], self._shape)
+                if hold := self._hold[row]:
+                    keep = rng.random(_NOISE_BLOCK) < hold
+                    keep[0] &= step > 0
+                    block = held(block, keep, self._block[row, -1])
+                self._block[row] = block
         return self._block[rows, position]
 
 

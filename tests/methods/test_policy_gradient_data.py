@@ -82,6 +82,16 @@ def test_staleness_is_zero_or_what_was_asked_for(stale, num_workers):
     experience.collector.close()
 
 
+def test_held_noise_is_less_and_less_and_none_beyond_the_budget():
+    method, experience = build("REINFORCE", noise_hold=0.8, max_episodes=40)
+    for episodes, hold in ((0, 0.8), (10, 0.6), (20, 0.4), (40, 0.0), (44, 0.0)):
+        method.episodes.fill_(episodes)
+        assert [request.noise_hold for request in experience.requests(1)] == pytest.approx([hold] * method.cfg.num_episodes_per_iter)
+    method, experience = build("REINFORCE", noise_hold=0.8, max_episodes=None, target_return=9.0)
+    method.episodes.fill_(400)
+    assert experience.noise_hold() == 0.8
+
+
 @pytest.mark.parametrize("stale", [False, True])
 def test_snapshot_resumes_the_running_mean_and_the_age(stale):
     method, experience = build("REINFORCE", stale_rollouts=stale)

@@ -24,7 +24,7 @@ run_aac = functools.partial(run_cli, implementation="AAC")
 @pytest.mark.parametrize("name", METHODS)
 def test_runs_are_equal_over_workers_and_when_resumed(tmp_path, name):
     stale = "true" if name == "REINFORCE" else "false"
-    play = functools.partial(run_cli, implementation=name, stale_rollouts=stale)
+    play = functools.partial(run_cli, implementation=name, stale_rollouts=stale, noise_hold=0.5, max_episodes=20)
     for workers in (0, 1, 2):
         assert play(tmp_path / str(workers), "--max_epochs=5", f"--num_workers={workers}") == 0
     for epochs in (2, 3, 5):

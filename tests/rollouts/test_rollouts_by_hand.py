@@ -1,6 +1,7 @@
 """Roll-outs in scripted environments under a policy that writes down what it is asked: every entry of the episodes by hand."""
 
 import functools
+import dataclasses
 import types
 
 import numpy as np
@@ -19,7 +20,7 @@ from lightning_rl.rollouts.data_module import (
     training_requests,
     warm_up_requests,
 )
-from lightning_rl.rollouts.player import ActionNoise, Player, UniformActions
+from lightning_rl.rollouts.player import ActionNoise, Player, UniformActions, held
 
 SPEC = EnvSpec("toy", "Toy-v0", 1, 2, False, 150, 100.0, None)
 
@@ -114,6 +115,27 @@ def test_action_noise_is_fresh_at_every_step_and_for_every_episode():
         assert torch.equal(here[-1], there[0])
 
 
+def test_held_noise_by_hand():
+    fresh, before = np.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0], [4.0, 40.0]], dtype=np.float32), np.array([9.0, 90.0])
+    assert held(fresh, np.array([False, True, True, False]), before)[:, 0].tolist() == [1, 1, 1, 4]
+    assert held(fresh, np.array([True, True, False, True]), before)[:, 1].tolist() == [90, 90, 30, 30]
+
+
+@pytest.mark.parametrize("hold", [0.0, 0.75, 1.0])
+def test_noise_is_held_for_the_share_of_steps_that_was_asked_for(hold):
+    """Over blocks of 64 steps; an episode alone meets what it meets in company, and its first step has noise of its own."""
+    requests = [dataclasses.replace(request, noise_hold=hold) for request in asked(9)]
+    _, together = play([Script(k, [0.0] * 140) for k in range(9)], requests)
+    noise = torch.stack([noise for _, _, noise in together.asked])  # [T, 9, 2]
+    kept = (noise[1:] == noise[:-1]).all(-1).float()
+    assert kept.mean().item() == pytest.approx(hold, abs=0.06)
+    assert (kept[63::64].mean() > 0) == (hold > 0)  # from one block to the next
+    assert (noise[0] != 0).all()
+    assert len(noise[0].unique()) == 18
+    _, alone = play([Script(8, [0.0] * 140)], requests[8:])
+    assert torch.equal(torch.stack([noise[0] for _, _, noise in alone.asked]), noise[:, 8])
+
+
 def test_greedy_episodes_meet_no_noise_also_beside_sampled_ones():
     greedy, sampled = asked(1, "greedy")[0], asked(2)[1]
     _, witness = play([Script(0, [0.0] * 3), Script(1, [0.0] * 3)], [greedy, sampled])
@@ -148,16 +170,17 @@ def test_noise_of_requests_with_other_seeds_differs_and_of_equal_ones_does_not()
 
 def test_requests_have_seeds_by_purpose_epoch_and_number():
     commands = [(1.0,), (2.0,)]
-    training = training_requests(9, 4, commands)
+    training = training_requests(9, 4, commands, 0.5)
     assert [(r.name, r.mode, r.command) for r in training] == [
         ("epoch 4, episode 0", "sampled", (1.0,)), ("epoch 4, episode 1", "sampled", (2.0,)),
     ]  # fmt: skip
+    assert [r.noise_hold for r in training] == [0.5, 0.5]
     assert [r.seed for r in training] == [derive_seed(9, "rollout", 4, k) for k in range(2)]
     warm_up = warm_up_requests(9, 2)
     assert [(r.seed, r.mode, r.command) for r in warm_up] == [(derive_seed(9, "warm-up", k), "uniform", None) for k in range(2)]
     evaluation = [evaluation_requests(9, "evaluation", epoch, 2, (3.0,), "greedy") for epoch in (4, 5)]
     assert [r.seed for r in evaluation[0]] == [derive_seed(9, "evaluation", 4, k) for k in range(2)]
-    assert [(r.mode, r.command) for r in evaluation[0]] == [("greedy", (3.0,))] * 2
+    assert [(r.mode, r.command, r.noise_hold) for r in evaluation[0]] == [("greedy", (3.0,), 0.0)] * 2
     sampled = evaluation_requests(9, "evaluation", 4, 2, None, "sampled")
     assert [r.seed for r in sampled] == [r.seed for r in evaluation[0]]  # both modes meet the same environments
     others = [*training_requests(9, 5, commands), *training_requests(8, 4, commands), *evaluation[0], *evaluation[1]]
