@@ -86,7 +86,8 @@ def test_held_noise_is_less_and_less_and_none_beyond_the_budget():
     method, experience = build("REINFORCE", noise_hold=0.8, max_episodes=40)
     for episodes, hold in ((0, 0.8), (10, 0.6), (20, 0.4), (40, 0.0), (44, 0.0)):
         method.episodes.fill_(episodes)
-        assert [request.noise_hold for request in experience.requests(1)] == pytest.approx([hold] * method.cfg.num_episodes_per_iter)
+        requests = experience.requests(1)
+        assert [request.noise_hold for request in requests] == pytest.approx([hold] * len(requests))
     method, experience = build("REINFORCE", noise_hold=0.8, max_episodes=None, target_return=9.0)
     method.episodes.fill_(400)
     assert experience.noise_hold() == 0.8

@@ -1,7 +1,7 @@
 """Roll-outs in scripted environments under a policy that writes down what it is asked: every entry of the episodes by hand."""
 
-import functools
 import dataclasses
+import functools
 import types
 
 import numpy as np
