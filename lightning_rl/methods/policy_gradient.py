@@ -147,7 +147,7 @@ class OnPolicyRollouts(CollectedRollouts):
 
     def noise_hold(self) -> float:
         """It falls to 0 with the budget: what is learned at the end is what plays without it."""
-        return self.method.cfg.noise_hold * max(0.0, 1 - self.method.budget_share())
+        return super().noise_hold() * max(0.0, 1 - self.method.budget_share())
 
     def behaviour(self, version: int) -> tuple[dict[str, Tensor], int]:
         newest, _ = super().behaviour(version)

@@ -142,12 +142,8 @@ class UpsideDownRollouts(CollectedRollouts):
         if epoch == 0:
             return warm_up_requests(self.run_seed, cfg.learning_starts)
         count = cfg.num_episodes_per_iter or math.ceil((cfg.steps_per_iter or 0) / self.buffer.mean_length(_NEWEST))
-        count += cfg.num_held_out_episodes_per_iter
-        commands = self.target.draw(generator(self.run_seed, "command", epoch), count)
+        commands = self.target.draw(generator(self.run_seed, "command", epoch), count + cfg.num_held_out_episodes_per_iter)
         return training_requests(self.run_seed, epoch, commands, self.noise_hold())
-
-    def noise_hold(self) -> float:
-        return self.cfg.noise_hold
 
     def _split(self, epoch: int, episodes: list[Episode]) -> tuple[list[Episode], list[Episode]]:
         """Episodes to train on, and those held out."""

@@ -135,8 +135,8 @@ class CollectedRollouts(Rollouts):
         raise NotImplementedError
 
     def noise_hold(self) -> float:
-        """Share of the steps of training episodes that keep the action noise of the step before."""
-        return 0.0
+        """Share of the steps of training episodes that keep the action noise of the step before; of methods with such a key."""
+        return getattr(self.method.cfg, "noise_hold", 0.0)
 
     def behaviour(self, version: int) -> tuple[dict[str, Tensor], int]:
         """The parameters that a collection is played with, and their version; called when it starts. version: the newest."""

@@ -211,7 +211,7 @@ class Asking(CollectedRollouts):
     """One request a epoch, named by it; writes down what is done in which order."""
 
     def __init__(self, policy, overlap):
-        super().__init__(types.SimpleNamespace(policy=policy, seed=0, collector=lambda num_workers: Echo()), 0, overlap)
+        super().__init__(types.SimpleNamespace(policy=policy, seed=0, cfg=None, collector=lambda num_workers: Echo()), 0, overlap)
         self.order = []
 
     def requests(self, epoch):
