@@ -163,8 +163,8 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         ),
         _flag(
             "--accelerator", RUN,
-            "where networks train (default cpu, the fastest for small ones); auto: a GPU if there is one and the method can use "
-            "it (UDRL, RCP, policy gradients and, not yet tried on one, the model-based agents); all others train on the CPU",
+            "where networks train (default cpu, the fastest for small ones); auto: a GPU, if there is one, for UDRL, RCP and "
+            "policy gradients; gpu: any method, of which the others have not been tried on one yet",
             choices=("cpu", "gpu", "auto"), default="cpu",
         ),
         _flag(

@@ -156,8 +156,8 @@ class SeededMembers(MemberModule):
 
     def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Self:
         super()._apply(fn, recurse)
-        for noise in self._noises:
-            noise.to(self.device)
+        for follower in (*self._noises, *self.optimizers()):
+            follower.to(self.device)
         if (memory := self.memory()) is not None:
             memory.to(self.device)
         return self

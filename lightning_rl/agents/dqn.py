@@ -45,6 +45,9 @@ class DDQNConfig(EpsilonGreedyConfig, OffPolicyConfig):
             raise ValueError(f"kernels numba: needs curiosity none and activation {', '.join(_COMPILED)}; use kernels=torch")
         return self
 
+    def cpu_only(self) -> str | None:
+        return "kernels numba: compiled for the CPU; use kernels=torch" if self.kernels == "numba" else None
+
     def net(self, spec: EnvSpec, hidden: tuple[int, ...]) -> MemberNet:
         """The architecture of the Q values."""
         return MemberMLP(spec.obs_size, hidden, spec.action_size, self.activation)

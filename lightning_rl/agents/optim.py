@@ -129,6 +129,11 @@ class MemberAdam(LeanStep):
             weight_decay=group["weight_decay"] / group["lr"], eps=group["eps"], amsgrad=False, maximize=False,
         )  # fmt: skip
 
+    def to(self, device: torch.device) -> None:
+        """Goes on where its block has been moved: learning rates of members, and moments that are there already."""
+        for values in (self.param_groups[0], *self.state.values()):
+            values |= {name: value.to(device) for name, value in values.items() if isinstance(value, Tensor)}
+
     def rows(self) -> dict[str, Tensor]:
         """All that has a row for each member, by name."""
         rate = self.param_groups[0]["lr"]

@@ -106,7 +106,7 @@ class MemberTraining:
         self, agent: Agent, envs: EnvBatch, max_episodes: int, gamma: float, learning_starts: int = 0,
         stop: StopRule | None = None, score: Score | None = None, time_limits_end: bool = False,
     ):  # fmt: skip
-        self.agent, self.envs, self.stop, self.score = agent, envs, stop, score
+        self.agent, self.stop, self.score = agent, stop, score
         self.max_episodes, self.learning_starts, self.gamma = max_episodes, learning_starts, gamma
         self.time_limits_end = time_limits_end
         n, self._seeds = agent.num_members, list(agent.seeds)
@@ -118,11 +118,21 @@ class MemberTraining:
             torch.zeros(n, max_episodes), torch.zeros(n, max_episodes), torch.zeros(n, max_episodes, dtype=torch.int64),
             zeros.clone(), zeros.clone(), torch.zeros(n, dtype=torch.bool), zeros.clone(),
         )  # fmt: skip
-        self.obs = envs.reset(torch.zeros(n, dtype=torch.bool, device=agent.device))
+        self.envs = envs.to(agent.device)
+        self.obs = self.envs.reset(torch.zeros(n, dtype=torch.bool, device=agent.device))
         self._episode = torch.zeros(n, dtype=torch.int64, device=agent.device)
         self._return = torch.zeros(n, device=agent.device)
         self._length = torch.zeros(n, dtype=torch.int64, device=agent.device)
         self._active = self._learners()
+
+    def to(self, device: torch.device) -> MemberTraining:
+        """Goes on where the agent has been moved; Lightning asks for it at each epoch, as for any batch."""
+        if device != self.obs.device:
+            self.envs = self.envs.to(device)
+            for name in _LOOP:
+                setattr(self, name, getattr(self, name).to(device))
+            self._active = None if self._active is None else self._active.to(device)
+        return self
 
     @property
     def done(self) -> bool:
@@ -288,7 +298,7 @@ def evaluate_agents(agent: Actors, envs: EnvBatch, episodes: int) -> tuple[Tenso
 
     envs: ``N * K`` environments, member by member.
     """
-    members = agent.num_members
+    members, envs = agent.num_members, envs.to(agent.device)
     over = torch.zeros(members * episodes, dtype=torch.bool, device=agent.device)
     obs = envs.reset(over)
     total, length = torch.zeros(len(over), device=obs.device), torch.zeros(len(over), dtype=torch.int64, device=obs.device)

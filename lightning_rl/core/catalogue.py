@@ -8,6 +8,8 @@ blocks of gamenames, ``presets`` and ``tune``.
 from __future__ import annotations
 
 import functools
+import importlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,9 @@ from lightning_rl.core.yaml_files import parse_yaml, read_yaml
 
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 """In a checkout the package's ``configs`` is a link to the top-level folder."""
+
+MODULES = "LIGHTNING_RL_MODULES"
+"""The environment variable with a user's modules, by commas, that register methods: so every command and process knows these."""
 
 FAMILIES = ("upside_down", "policy_gradient", "agents", "proxy_search", "supervised_model", "model_based")
 SHARED = "shared"
@@ -103,7 +108,19 @@ def _entries(document: Any, path: Path | None, family: str = "") -> dict[str, En
 
 def entries() -> dict[str, Entry]:
     """All implementations by name."""
+    _import_modules(os.environ.get(MODULES, ""))
     return {**_shipped(), **_added}
+
+
+@functools.cache
+def _import_modules(names: str) -> None:
+    for name in filter(None, (name.strip() for name in names.split(","))):
+        try:
+            importlib.import_module(name)
+        except (Exception, SystemExit) as error:
+            reason = shorten(f"{type(error).__name__}: {error}", 300)
+            remedy = "mend it, add its folder to PYTHONPATH, or unset the variable"
+            raise UserError(f"{MODULES}={shorten(names)}: importing {shorten(name)}: {reason}; {remedy}") from error
 
 
 def aliases() -> dict[str, str]:
@@ -125,7 +142,8 @@ def entry(name: str) -> Entry:
         return known[full]
     near = nearest(name, [*aliases(), *known])
     hint = f"did you mean '{near}'? Choose" if near else "choose"
-    raise UserError(f"implementation '{shorten(name)}' is unknown; {hint} one of: {', '.join(known)}")
+    own = "" if near else f"; for a method of yours, export {MODULES}=its_module"
+    raise UserError(f"implementation '{shorten(name)}' is unknown; {hint} one of: {', '.join(known)}{own}")
 
 
 def add(source: Path | Mapping[str, Any]) -> list[str]:

@@ -68,6 +68,12 @@ class EnvBatch(ABC):
         """What ``snapshot`` may look like. members: how many, or the name of that dimension."""
         return rows_like(self.snapshot(), members)
 
+    def to(self, device: torch.device) -> EnvBatch:
+        """The environments for agents on ``device``; those that only the CPU can play stay there."""
+        from lightning_rl.envs.copied_batch import CopiedBatch  # not needed on the CPU
+
+        return self if device.type == "cpu" else CopiedBatch(self, device)
+
 
 class FuncBatch(EnvBatch):
     """A ``FuncEnv`` with a time limit of ``horizon`` steps.
@@ -76,12 +82,12 @@ class FuncBatch(EnvBatch):
     continuation are those of the last step that was taken.
     """
 
-    def __init__(self, env: FuncEnv, horizon: int, seeds: Sequence[int], repeat: int = 1, device: str = "cpu"):
+    def __init__(self, env: FuncEnv, horizon: int, seeds: Sequence[int], repeat: int = 1):
         self.env, self.horizon, self.repeat = env, horizon, repeat
-        self._reset_noise = MemberNoise(seeds, "reset", (env.reset_noise_size,), "uniform", device)
-        self._step_noise = MemberNoise(seeds, "step", (env.step_noise_size,), "uniform", device)
+        self._reset_noise = MemberNoise(seeds, "reset", (env.reset_noise_size,), "uniform")
+        self._step_noise = MemberNoise(seeds, "step", (env.step_noise_size,), "uniform")
         self._clock = 0  # steps taken in lock-step; counts the noise
-        self.length = torch.zeros(len(seeds), dtype=torch.int64, device=device)
+        self.length = torch.zeros(len(seeds), dtype=torch.int64)
         self.state = env.reset(self._reset_noise.at(0))
         self.obs = env.observe(self.state)
 
@@ -127,11 +133,12 @@ class FuncBatch(EnvBatch):
         self._reset_noise.keep(rows)
         self._step_noise.keep(rows)
 
-    def to(self, device: torch.device) -> None:
-        """Goes on on this device."""
+    def to(self, device: torch.device) -> FuncBatch:
+        self.env = self.env.to(device)
         self.state, self.obs, self.length = (value.to(device) for value in (self.state, self.obs, self.length))
         self._reset_noise.to(device)
         self._step_noise.to(device)
+        return self
 
     def snapshot(self) -> dict[str, Tensor]:
         clock = torch.full_like(self.length, self._clock)
@@ -157,13 +164,14 @@ class PooledBatch(FuncBatch):
     The states are those that a ``FuncBatch`` would make one by one.
     """
 
-    def __init__(self, env: FuncEnv, seeds: Sequence[int], device: str = "cpu"):
+    def __init__(self, env: FuncEnv, seeds: Sequence[int]):
         self._number, self._pool = -1, torch.empty(0)
-        super().__init__(env, sys.maxsize, seeds, device=device)
+        super().__init__(env, sys.maxsize, seeds)
 
-    def to(self, device: torch.device) -> None:
+    def to(self, device: torch.device) -> PooledBatch:
         super().to(device)
         self._pool = self._pool.to(device)
+        return self
 
     def _fresh(self) -> Tensor:
         number, place = divmod(self._clock, self._reset_noise.block)

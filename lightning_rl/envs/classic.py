@@ -11,6 +11,7 @@ import math
 import torch
 from torch import Tensor
 
+from lightning_rl.core.constant import Constant
 from lightning_rl.envs.func_env import FuncEnv, State, Step, uniform_between
 
 _INF = math.inf
@@ -146,9 +147,10 @@ class Pendulum(FuncEnv):
     reset_noise_size = 2
 
     DT, GRAVITY, MAX_TORQUE = 0.05, 10.0, 2.0
+    _WIDTH = Constant(torch.tensor([math.pi, 1.0]))  # of the first states
 
     def reset(self, noise: Tensor) -> State:
-        return uniform_between(noise, -1, 1) * noise.new_tensor([math.pi, 1.0])
+        return uniform_between(noise, -1, 1) * self._WIDTH.on(noise.device)
 
     def observe(self, state: State) -> Tensor:
         angle, spin = state.unbind(-1)

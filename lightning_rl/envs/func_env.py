@@ -89,6 +89,11 @@ class FuncEnv(ABC):
         del rows
         return self
 
+    def to(self, device: torch.device) -> FuncEnv:
+        """The environment for states on ``device``; those with parameters take them there."""
+        del device
+        return self
+
 
 def uniform_between(noise: Tensor, low: float | Tensor, high: float | Tensor) -> Tensor:
     """Uniform noise in [0, 1) stretched to [low, high)."""

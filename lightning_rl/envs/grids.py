@@ -115,10 +115,11 @@ class Bandit(FuncEnv):
     def __init__(self, arms: int = 20):
         self.action_size = arms
         self.means = torch.from_numpy(np.random.default_rng(0).permutation(arms) / arms).float()
+        self._means = Constant(self.means)
 
     def reset(self, noise: Tensor) -> State:
         return torch.ones((*noise.shape[:-1], 1), device=noise.device)
 
     def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
-        reward = self.means.to(state.device)[action] + standard_normal(noise[..., 0])
+        reward = self._means.on(state.device)[action] + standard_normal(noise[..., 0])
         return Step(state, state, reward, torch.zeros_like(reward, dtype=torch.bool))

@@ -217,7 +217,7 @@ def _start_task(gamename: str) -> FuncEnv:
 def save_proxy(path: Path, proxy: Proxy, params: Tensor, about: Mapping[str, Any]) -> None:
     """Writes a proxy with params ``[D]``; about: plain data on how it was made."""
     settings = {key: list(v) if isinstance(v, tuple) else v for key, v in dataclasses.asdict(proxy).items()}
-    values = {"params": params.detach().clone(), "about": dict(about)}
+    values = {"params": params.detach().cpu().clone(), "about": dict(about)}
     write_plain(path, {"format": FORMAT, "kind": proxy.kind, "settings": settings, **values})
 
 

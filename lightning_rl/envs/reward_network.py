@@ -101,6 +101,9 @@ class RewardEnv(FuncEnv):
     def keep(self, rows: Tensor) -> RewardEnv:
         return RewardEnv(self.net, self.params[rows], self.real.keep(rows), self.gamma)
 
+    def to(self, device: torch.device) -> RewardEnv:
+        return RewardEnv(self.net, self.params.to(device), self.real.to(device), self.gamma)
+
 
 class RecordedRepeat(gymnasium.Wrapper[Any, Any, Any, Any]):
     """As ``RepeatAction``, with a record of every step, as a learned reward needs it.

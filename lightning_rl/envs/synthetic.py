@@ -75,6 +75,9 @@ class StartStates(FuncEnv):
     def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
         raise NotImplementedError("only the start states of this task are known")
 
+    def to(self, device: torch.device) -> StartStates:
+        return StartStates(self.starts.to(device), self.action_size, self.continuous)
+
 
 DoneKind = Literal["raw", "classifier"]
 
@@ -125,4 +128,10 @@ class SyntheticEnv(FuncEnv):
         return Step(after, self.observe(after), reward, done > 0.5, 1 - done)
 
     def keep(self, rows: Tensor) -> SyntheticEnv:
-        return SyntheticEnv(self.net, self.params[rows], self.real, self.one_hot, self.reencode, self.done)
+        return self._with(self.params[rows], self.real)
+
+    def to(self, device: torch.device) -> SyntheticEnv:
+        return self._with(self.params.to(device), self.real.to(device))
+
+    def _with(self, params: Tensor, real: FuncEnv) -> SyntheticEnv:
+        return SyntheticEnv(self.net, params, real, self.one_hot, self.reencode, self.done)

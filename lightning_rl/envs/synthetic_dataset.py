@@ -43,7 +43,7 @@ class Pairs:
         obs = params[:, :size].reshape(count, self.num_pairs, self.obs_size)
         if self.continuous:
             return obs, params[:, size:].reshape(count, self.num_pairs, self.action_size).clamp(-1, 1)
-        return obs, (torch.arange(self.num_pairs) % self.action_size).expand(count, -1)
+        return obs, (torch.arange(self.num_pairs, device=params.device) % self.action_size).expand(count, -1)
 
 
 class DatasetEnv(FuncEnv):
@@ -64,7 +64,7 @@ class DatasetEnv(FuncEnv):
 
     def reset(self, noise: Tensor) -> State:
         which = (noise[..., 0] * self.pairs.num_pairs).long()
-        member = torch.arange(len(self.params)).unsqueeze(1)
+        member = torch.arange(len(self.params), device=self.params.device).unsqueeze(1)
         return self._states[member, which.reshape(len(self.params), -1)].reshape(*which.shape, -1)
 
     def observe(self, state: State) -> Tensor:
@@ -80,3 +80,6 @@ class DatasetEnv(FuncEnv):
 
     def keep(self, rows: Tensor) -> DatasetEnv:
         return DatasetEnv(self.pairs, self.params[rows])
+
+    def to(self, device: torch.device) -> DatasetEnv:
+        return DatasetEnv(self.pairs, self.params.to(device))

@@ -135,7 +135,7 @@ STRATEGIES: dict[str, type[Strategy]] = {}
 
 
 class Strategy(nn.Module, ABC):
-    """Search around ``mean``; scores are to be maximised.
+    """Search around ``mean``; scores are to be maximised. Candidates, noise and scores are on the CPU, wherever the mean is.
 
     Attributes:
         mean: where the search is ``[D]``, a parameter.
@@ -196,9 +196,9 @@ class Strategy(nn.Module, ABC):
         return self.cfg.noise_std * self.cfg.noise_decay**generation
 
     def noise(self, generation: int) -> Tensor:
-        """Standard normal ``[P, D]``, 0 where nothing evolves."""
+        """Standard normal ``[P, D]`` of the CPU, 0 where nothing evolves."""
         members = range(self.cfg.population)
-        return es.standard_noise(self.run_seed, generation, members, len(self.mean)) * self.evolved
+        return es.standard_noise(self.run_seed, generation, members, len(self.mean)) * self.evolved.cpu()
 
     def propose(self, generation: int) -> Proposal:
         """The candidates of a generation."""
@@ -248,7 +248,7 @@ class Published(Strategy, name="published"):
         if len(candidates) == 2:
             scores, sign = es.best_of_pair(candidates[0], candidates[1])
             signed = signed * sign.to(signed.dtype).unsqueeze(1)
-        self.mean.grad = -es.weighted_noise(self.weights(scores, baseline), signed)
+        self.mean.grad = -es.weighted_noise(self.weights(scores, baseline), signed).to(self.mean.device)
 
     def optimizer(self) -> torch.optim.Optimizer:
         cfg = self.cfg
@@ -258,4 +258,4 @@ class Published(Strategy, name="published"):
 
 def vector(values: Tensor) -> Vector:
     """As a proposal has it."""
-    return values.detach().numpy().astype(np.float32, copy=True)
+    return values.detach().cpu().numpy().astype(np.float32, copy=True)

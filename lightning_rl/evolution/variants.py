@@ -26,7 +26,8 @@ class OpenAIES(Strategy, name="openai"):
 
     def estimate(self, generation: int, candidates: Tensor, baseline: float) -> None:
         plus, minus = self.weights(candidates.flatten(), baseline).unflatten(0, (2, -1))
-        self.mean.grad = -es.antithetic_gradient(plus, minus, self.noise(generation), self.noise_std(generation))
+        gradient = es.antithetic_gradient(plus, minus, self.noise(generation), self.noise_std(generation))
+        self.mean.grad = -gradient.to(self.mean.device)
 
     def optimizer(self) -> torch.optim.Optimizer:
         return self.decaying(torch.optim.Adam([self.mean], lr=self.cfg.step_size), by_step_size=True)
@@ -49,7 +50,8 @@ class SNES(Strategy, name="snes"):
         drawn = self.noise(generation)
         noise = torch.cat([sign * drawn for sign in self.cfg.signs])
         utilities = es.nes_utilities(candidates.flatten())
-        mean, log_std = es.snes_directions(utilities, noise, self.log_std.exp())
+        directions = es.snes_directions(utilities, noise, self.log_std.detach().exp().cpu())
+        mean, log_std = (direction.to(self.mean.device) for direction in directions)
         self.mean.grad, self.log_std.grad = -mean, -log_std * self.evolved
 
     def optimizer(self) -> torch.optim.Optimizer:
@@ -90,8 +92,8 @@ class CMAES(Strategy, name="cmaes"):
         return [self.search.ask() for _ in range(self.cfg.population)]
 
     def propose(self, generation: int) -> Proposal:
-        samples = self.mean.detach().repeat(self.cfg.population, 1)
-        samples[:, self.evolved] = torch.from_numpy(np.stack(self._samples(generation))).float()
+        samples = self.mean.detach().cpu().repeat(self.cfg.population, 1)
+        samples[:, self.evolved.cpu()] = torch.from_numpy(np.stack(self._samples(generation))).float()
         return SampledProposal(self.run_seed, generation, vector(self.mean), samples.numpy())
 
     def estimate(self, generation: int, candidates: Tensor, baseline: float) -> None:
@@ -99,7 +101,7 @@ class CMAES(Strategy, name="cmaes"):
         self.search.tell([(x, -score) for x, score in zip(samples, candidates[0].tolist(), strict=True)])
         self.set_extra_state(self.get_extra_state())  # the library rounds what it saves: go on from that, as a resumed run would
         self.mean.grad = torch.zeros_like(self.mean)
-        self.mean.grad[self.evolved] = self.mean[self.evolved] - torch.from_numpy(self.search.mean).float()
+        self.mean.grad[self.evolved] = self.mean[self.evolved] - torch.from_numpy(self.search.mean).float().to(self.mean.device)
 
     def optimizer(self) -> torch.optim.Optimizer:
         return torch.optim.SGD([self.mean], lr=1.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -18,7 +17,8 @@ def inverse_loss(prediction: Tensor, action: Tensor) -> Tensor:
     """
     if action.ndim == prediction.ndim:
         return (prediction - action).square().mean(-1)
-    return F.cross_entropy(prediction.transpose(1, 2), action, reduction="none")
+    # As F.cross_entropy, which has no deterministic form on a GPU for logits of three dimensions.
+    return -prediction.transpose(1, 2).log_softmax(1).gather(1, action.unsqueeze(1)).squeeze(1)
 
 
 def forward_error(prediction: Tensor, features: Tensor) -> Tensor:

@@ -70,9 +70,16 @@ def softmax_pullback(probability: Tensor, grad: Tensor) -> Tensor:
 
 def categorical_sample(logits: Tensor, noise: Tensor) -> Tensor:
     """Class indices ``[...]`` by inversion, for uniform noise ``[...]`` in [0, 1) and logits ``[..., K]``."""
-    cumulative = (logits - logits.amax(-1, keepdim=True)).exp().cumsum(-1)
+    weights = (logits - logits.amax(-1, keepdim=True)).exp()
+    cumulative = weights.cumsum(-1) if weights.device.type == "cpu" else sums_by_product(weights)
     threshold = noise.unsqueeze(-1) * cumulative[..., -1:]
     return torch.searchsorted(cumulative, threshold, right=True).squeeze(-1).clamp(max=logits.shape[-1] - 1)
+
+
+def sums_by_product(x: Tensor) -> Tensor:
+    """``x.cumsum(-1)`` by a product with a triangle of ones: on a GPU the sum itself has no deterministic form."""
+    size = x.shape[-1]
+    return x @ torch.ones(size, size, dtype=x.dtype, device=x.device).triu_()
 
 
 def bits_sample(logits: Tensor, noise: Tensor) -> Tensor:

@@ -57,7 +57,7 @@ class Method(LightningModule):
     stackable = False  # whether --num_seeds can train several seeds at once
     has_population = False  # whether --executor says where it is evaluated
     policy_name = "policy"  # of the policy that --reload takes, in a checkpoint's weights
-    cpu_only = False  # whether --accelerator has no choice
+    auto_gpu = True  # whether --accelerator auto takes a GPU
     reloadable = True  # whether --reload can start from its policy's weights
     policy: Actor
     env_steps: Tensor

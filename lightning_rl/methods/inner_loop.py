@@ -1,7 +1,7 @@
 """The inner loop of bi-level learning: fresh agents train on a proxy each, then are tested on the real task.
 
-All agents of one kind are one stack. An agent's outcome is a function of its proxy and its seed: the other agents of the stack
-and the place where it is trained change nothing, up to rounding.
+All agents of one kind are one stack, which is where the parameters of their proxies are. An agent's outcome is a function of its
+proxy and its seed: the other agents of the stack and the place where it is trained change nothing, up to rounding.
 """
 
 from __future__ import annotations
@@ -131,10 +131,10 @@ class InnerLoop:
     unsolved_penalty: float = 0.0
     judge_episodes: int = 0
 
-    def __call__(self, proposal: Proposal, items: Sequence[Item]) -> list[Outcome]:
-        """The outcome of every item of a generation."""
+    def __call__(self, proposal: Proposal, items: Sequence[Item], device: str = "cpu") -> list[Outcome]:
+        """The outcome of every item of a generation, whose agents train on ``device``."""
         turns = [item.turn for item in items]
-        return self.evaluate(proposal.rows(items), [proposal.seed(item) for item in items], turns)
+        return self.evaluate(proposal.rows(items).to(device), [proposal.seed(item) for item in items], turns)
 
     def evaluate(self, params: Tensor, seeds: Sequence[int], turns: Sequence[int]) -> list[Outcome]:
         """Outcomes of fresh agents on the proxies ``params`` ``[P, D]``."""
@@ -170,7 +170,7 @@ class InnerLoop:
         """With ``test_episodes`` real episodes of each member."""
         tests = make_envs(spec, [derive_seed(seed, "test", k) for seed in seeds for k in range(self.test_episodes)])
         returns, lengths = evaluate_agents(agent, tests, self.test_episodes)
-        return Trained(agent, results, returns, lengths.sum(1) + results.judge_steps)
+        return Trained(agent, results, returns.cpu(), lengths.sum(1).cpu() + results.judge_steps)
 
     def task(self, number: int) -> EnvSpec:
         """The real task as agents of kind ``number`` play it."""
@@ -179,20 +179,24 @@ class InnerLoop:
 
     def learn(self, number: int, params: Tensor, seeds: Sequence[int]) -> tuple[Actors, Results]:
         """Agents of kind ``number`` that have learned on the proxies, and what happened to them there."""
+        training = self.training(number, params, seeds)
+        training.run(-(-self.max_train_steps // self.agents[number][1].action_repeat))
+        training.finish()
+        return training.agent, training.results
+
+    def training(self, number: int, params: Tensor, seeds: Sequence[int]) -> MemberTraining:
+        """Fresh agents of kind ``number`` about to learn on the proxies."""
         (name, cfg), spec = self.agents[number], self.task(number)
-        agent = AGENTS[name].build(cfg, spec, seeds, vary_agents(cfg, seeds) if self.vary else None)
-        envs = self.proxy.batch(params, [derive_seed(seed, "proxy") for seed in seeds], cfg.gamma, cfg.action_repeat)
+        agent = AGENTS[name].build(cfg, spec, seeds, vary_agents(cfg, seeds) if self.vary else None).to(params.device)
+        envs = self.proxy.batch(params.cpu(), [derive_seed(seed, "proxy") for seed in seeds], cfg.gamma, cfg.action_repeat)
         init = getattr(cfg, "learning_starts", 0)
         judged = self.judge_episodes > 0 and (self.proxy.real_dynamics or self.stop_rule == "solved")
         limit_terminates = self.proxy.limit_terminates
-        training = MemberTraining(
+        return MemberTraining(
             agent, envs, cfg.train_episodes, cfg.gamma, init, stop=stop_rule(cfg, self.stop_rule, self.solved_return),
             score=mean_test_return(functools.partial(make_envs, spec), self.judge_episodes) if judged else None,
             time_limits_end=cfg.faithful if limit_terminates is None else limit_terminates,
         )  # fmt: skip
-        training.run(-(-self.max_train_steps // cfg.action_repeat))
-        training.finish()
-        return agent, training.results
 
     def outcomes(self, trained: Trained) -> list[Outcome]:
         """The outcome of each member."""
@@ -216,5 +220,5 @@ def _not_finite(trained: Trained) -> Tensor:
     """Members ``[N]`` whose parameters or training returns are not finite."""
     r, failed = trained.results, torch.zeros(len(trained.results.episodes), dtype=torch.bool)
     for value in (r.returns, *trained.agent.state_dict().values()):
-        failed |= ~value.isfinite().flatten(1).all(1) if value.ndim > 1 else ~value.isfinite()
+        failed |= (~value.isfinite().flatten(1).all(1) if value.ndim > 1 else ~value.isfinite()).cpu()
     return failed

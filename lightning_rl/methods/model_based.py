@@ -223,7 +223,7 @@ class WorldPolicy(Actor):
 class ModelBased(StackedMethod):
     """A stack of one of the five agents and its training."""
 
-    Config, cpu_only = ModelBasedConfig, False
+    Config = ModelBasedConfig
     agent: ModelBasedDQN
 
     @classmethod

@@ -60,10 +60,10 @@ class PerfectFirst(InnerLoop):
 
     perfect_generations: int
 
-    def __call__(self, proposal: Proposal, items: Sequence[Item]) -> list[Outcome]:
-        """The outcome of every item of a generation."""
+    def __call__(self, proposal: Proposal, items: Sequence[Item], device: str = "cpu") -> list[Outcome]:
+        """The outcome of every item of a generation; perfect learners, who do not train, are on the CPU."""
         if proposal.generation >= self.perfect_generations:
-            return super().__call__(proposal, items)
+            return super().__call__(proposal, items, device)
         assert isinstance(self.proxy, SyntheticProxy)
         params, seeds = proposal.rows(items), [proposal.seed(item) for item in items]
         none = torch.zeros(len(seeds), dtype=torch.int64)

@@ -10,11 +10,12 @@ agents are tested without exploration noise; equal scores share their weights; e
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 import torch
 from pydantic import BeforeValidator, Field, NonNegativeFloat, PositiveInt, model_validator
@@ -236,7 +237,7 @@ class ProxyMethod(Method):
     ``policy`` is that of an agent trained on the proxy, once ``prepare_evaluation`` was called.
     """
 
-    reloadable, cpu_only = False, True
+    reloadable, auto_gpu = False, False
     inner_loop: InnerLoop
     score: float  # of the newest proxy, higher is better
     improved: bool  # whether the last training step gave a proxy to be kept
@@ -295,7 +296,10 @@ class Evolution(Callback):
         """Asks, evaluates and tells; fills in the generation."""
         strategy, number = self.strategy, generation.number
         proposal, generation.items = strategy.ask(number)
-        generation.outcomes = self.executor.map(self.evaluate, proposal, generation.items)
+        device, evaluate = self.strategy.mean.device, self.evaluate
+        if device.type != "cpu":
+            evaluate = functools.partial(cast(Any, evaluate), device=str(device))
+        generation.outcomes = self.executor.map(evaluate, proposal, generation.items)
         fitness = torch.tensor([outcome.fitness for outcome in generation.outcomes], dtype=torch.float64)
         generation.fitness = strategy.tell(number, fitness)
         generation.is_best = float(strategy.best_score) == generation.fitness

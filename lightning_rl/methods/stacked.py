@@ -27,7 +27,7 @@ class StackedMethod(Method):
     """
 
     stackable, reloadable, policy_name = True, False, "policies.0"
-    cpu_only = True
+    auto_gpu = False  # nobody has measured on one yet whether it pays
     member_counters: Tensor
 
     def __init__(self, gamename: str, *, num_seeds: int = 1, **options: Any):
@@ -105,6 +105,9 @@ class StackedRollouts(Rollouts):
 
     def next_batch(self) -> Any:
         return self.training
+
+    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
+        return batch.to(device) if batch is self.training else batch
 
     def state_dict(self) -> dict[str, Any]:
         state: dict[str, Any] = self.training.snapshot()

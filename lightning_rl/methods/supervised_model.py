@@ -73,12 +73,12 @@ class Data(NamedTuple):
         return Data(*(column[index] for column in self))
 
 
-def collect(cfg: MBRLConfig, spec: EnvSpec, run_seed: int) -> Data:
+def collect(cfg: MBRLConfig, spec: EnvSpec, run_seed: int, device: torch.device) -> Data:
     """``data_steps`` transitions of each of ``data_agents`` agents that learn the real task, from random play on."""
     name, agent_cfg = agent_configs(cfg.agent, spec.gamename)[0]
     agent_cfg = dataclasses.replace(agent_cfg, replay_size=cfg.data_steps)
     seeds = [derive_seed(run_seed, "data", n) for n in range(cfg.data_agents)]
-    agent = AGENTS[name].build(agent_cfg, spec, seeds, None)
+    agent = AGENTS[name].build(agent_cfg, spec, seeds, None).to(device)
     training = MemberTraining(agent, make_envs(spec, seeds), cfg.data_steps, agent_cfg.gamma, agent_cfg.learning_starts)
     training.run(cfg.data_steps)
     memory = agent.memory()
@@ -114,7 +114,7 @@ class Transitions(ProxyRollouts):
     def next_batch(self) -> Data:
         if self.data is None:
             with torch.enable_grad():
-                self.data = collect(self.method.cfg, self.method.spec, self.method.seed)
+                self.data = collect(self.method.cfg, self.method.spec, self.method.seed, self.method.device)
         return self.data
 
 
@@ -168,11 +168,12 @@ class MBRL(ProxyMethod):
         """One pass over the training data in shuffled minibatches."""
         held_out = torch.arange(len(data.reward)) % _HELD_OUT == 0
         train = (~held_out).nonzero().squeeze(1)
-        shuffled = train[torch.from_numpy(generator(self.seed, "shuffle", self.current_epoch).permutation(len(train)))]
+        order = torch.from_numpy(generator(self.seed, "shuffle", self.current_epoch).permutation(len(train)))
+        shuffled = train[order].to(self.device)
 
         def update(index: Tensor) -> Tensor:
             losses = self.losses(data.rows(index))
-            return self.descend(0, sum((losses[name] for name in self.learned), torch.zeros(())), None)
+            return self.descend(0, sum((losses[name] for name in self.learned), torch.zeros((), device=self.device)), None)
 
         self.fit("the model's loss", update, ((index,) for index in shuffled.split(self.cfg.batch_size)))
         with torch.no_grad():

@@ -65,12 +65,12 @@ class CloningLoop(InnerLoop):
         """Clones of the datasets ``[N, D]``. What happened: one episode of all updates, which returned less the last loss."""
         assert isinstance(self.proxy, DatasetProxy)
         _, cfg = self.agents[number]
-        clones = Clones(cfg, self.proxy.spec, seeds, vary_agents(cfg, seeds) if self.vary else None)
+        clones = Clones(cfg, self.proxy.spec, seeds, vary_agents(cfg, seeds) if self.vary else None).to(params.device)
         obs, action = self.proxy.net.split(params)
         for _ in range(cfg.num_updates):
             loss = clones.update(obs, action)
-        one, updates = torch.ones(len(seeds), dtype=torch.int64), clones.num_updates.clone()
-        lengths, returns = updates.unsqueeze(1), -loss.unsqueeze(1)
+        one, updates = torch.ones(len(seeds), dtype=torch.int64), clones.num_updates.cpu().clone()
+        lengths, returns = updates.unsqueeze(1), -loss.unsqueeze(1).cpu()
         return clones, Results(returns, returns, lengths, one, updates, torch.zeros_like(one, dtype=torch.bool), 0 * one)
 
 

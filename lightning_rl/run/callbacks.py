@@ -164,7 +164,8 @@ class RunProgress(Callback):
         steps, epoch = int(pl_module.env_steps), trainer.current_epoch + 1
         rate = (steps - self._steps_at_start) / max(time.monotonic() - self._started, 1e-9)
         returns = last_returns(pl_module.scalars)
-        counts = (f"epoch {epoch}/{self.max_epochs}", f"{steps / 1e6:.2f}M steps")
+        done = f"{steps:,}" if steps < 100_000 else f"{steps / 1e6:.2f}M"
+        counts = (f"epoch {epoch}/{self.max_epochs}", f"{done} steps")
         share = self.share(epoch, steps, pl_module.scalars.get("time/episodes", 0.0))
         self._bar.epoch = max(0.0, share - self._bar.share)
         self._bar.show(share, [*returns[:1], f"{rate:,.0f} steps/s", *returns[1:], *counts])

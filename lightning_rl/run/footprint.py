@@ -33,11 +33,15 @@ def footprint(config: MethodConfig, spec: EnvSpec) -> dict[str, int]:
         width += 2 * sum(layers)
     needed["batch_size"] = _NUMBER * batch * width
     needed["num_updates_per_iter"] = _NUMBER * batch * row * of("num_updates_per_iter", 1)
-    agents = [implementation(name).Config(**keys) for name, keys in of("agent", {}).items()]
-    inner = sum(sum(footprint(each, spec).values()) for each in agents)
+    inner = sum(sum(footprint(each, spec).values()) for each in inner_configs(config))
     many = max(("population", "center_agents", "eval_agents"), key=lambda key: of(key, 0))
     needed[many] = of(many, 0) * (inner + needed["hidden"])
     return needed
+
+
+def inner_configs(config: MethodConfig) -> list[MethodConfig]:
+    """Of the agents that judge the proxies of a search; none for other methods."""
+    return [implementation(name).Config(**keys) for name, keys in (getattr(config, "agent", None) or {}).items()]
 
 
 def memory() -> int:

@@ -38,7 +38,11 @@ def load_method(path: Path, networks: Mapping[str, nn.Module] | None = None) -> 
     hparams = dict(checkpoint["hyper_parameters"])
     require_stored(hparams["config"], path)
     try:
-        method = implementation(hparams["implementation"])(**hparams, networks=networks)
+        cls = implementation(hparams["implementation"])
+    except UserError as error:
+        raise UserError(f"checkpoint '{path}': {error}") from error
+    try:
+        method = cls(**hparams, networks=networks)
     except (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, UserError, ValueError) as error:
         reason = shorten(str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}", 200)
         raise UserError(f"checkpoint '{path}' does not fit this version's {hparams['implementation']}: {reason}") from error

@@ -13,7 +13,8 @@ from lightning_rl.core.config import load_config
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import folder_name
 from lightning_rl.core.schema import MethodConfig
-from lightning_rl.methods.registry import IMPLEMENTATIONS, implementation
+from lightning_rl.methods.registry import implementation
+from lightning_rl.run.footprint import inner_configs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,18 +79,28 @@ def run_config(options: RunOptions, where: str = "--set") -> MethodConfig:
     return load_config(schema, o.implementation, o.gamename, o.preset, o.config, o.settings, where)
 
 
-def check_accelerator(options: RunOptions) -> None:
-    """UserError where the method cannot train on what ``--accelerator`` asks for, whatever the machine has."""
-    if options.accelerator == "gpu" and implementation(options.implementation).cpu_only:
-        able = ", ".join(name for name, entry in IMPLEMENTATIONS.items() if not entry.cpu_only)
-        raise UserError(f"--accelerator gpu: {options.implementation} trains on the CPU only, use cpu or auto; on a GPU: {able}")
+def check_accelerator(options: RunOptions, config: MethodConfig) -> None:
+    """UserError where what is asked for cannot run on what ``--accelerator`` says, whatever the machine has."""
+    if options.accelerator != "gpu":
+        return
+    for each in (config, *inner_configs(config)):
+        if (reason := each.cpu_only()) is not None:
+            raise UserError(f"--accelerator gpu: {reason}, or --accelerator cpu")
+    if not implementation(options.implementation).has_population:
+        return
+    if options.executor != "serial":
+        raise UserError(f"--accelerator gpu: --executor {options.executor} evaluates on CPUs; use serial, or --accelerator cpu")
+    if options.num_workers > 1:
+        raise UserError(
+            f"--accelerator gpu: --num_workers {options.num_workers} would evaluate in processes that cannot share it; use 1, or "
+            "--accelerator cpu"
+        )
 
 
-def accelerator_of(options: RunOptions) -> str:
-    """``cpu`` or ``gpu``: what ``--accelerator`` means for the method on this machine; UserError where it cannot be had."""
-    check_accelerator(options)
-    there = torch.cuda.is_available()
+def accelerator_of(options: RunOptions, config: MethodConfig) -> str:
+    """``cpu`` or ``gpu``: what ``--accelerator`` means for the run on this machine; UserError where it cannot be had."""
+    check_accelerator(options, config)
+    there, auto = torch.cuda.is_available(), implementation(options.implementation).auto_gpu
     if options.accelerator == "gpu" and not there:
         raise UserError("--accelerator gpu: no GPU that torch can use was found; use --accelerator cpu")
-    may = options.accelerator != "cpu" and not implementation(options.implementation).cpu_only
-    return "gpu" if there and may else "cpu"
+    return "gpu" if options.accelerator == "gpu" or (options.accelerator == "auto" and auto and there) else "cpu"

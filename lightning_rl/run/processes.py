@@ -14,7 +14,7 @@ from types import FrameType
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.workers import finish_epoch, leave_with_parent
-from lightning_rl.run.options import RunOptions, accelerator_of
+from lightning_rl.run.options import RunOptions, accelerator_of, run_config
 from lightning_rl.run.train import train_and_report
 
 
@@ -36,7 +36,7 @@ def train_groups(options: RunOptions, count: int) -> int:
     A seed's run is a function of its seed, so the groups change nothing but the time. Where this process is killed, each
     group finishes its epoch and leaves.
     """
-    accelerator = accelerator_of(options)  # said once, not by every process
+    accelerator = accelerator_of(options, run_config(options))  # said once, not by every process
     # A forked process has torch and Lightning at once, but could not use a GPU; on macOS forks are not safe.
     forks = sys.platform == "linux" and accelerator == "cpu"
     context = multiprocessing.get_context("fork") if forks else multiprocessing.get_context("spawn")

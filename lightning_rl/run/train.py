@@ -135,7 +135,7 @@ def run_training(
 ) -> Run:  # fmt: skip
     """``train`` with its options in one object: trains until the budget is spent or a signal arrives."""
     config = run_config(options)
-    options = dataclasses.replace(options, accelerator=accelerator_of(options))
+    options = dataclasses.replace(options, accelerator=accelerator_of(options, config))
     _check_feasible(options, config)
     resume_from = _resume_from(options, config)
     method = _build_method(options, config, networks)

@@ -1,9 +1,10 @@
 """Learners work where they are: on ``meta`` a tensor of another device among the others raises, and so does looking at a number.
 
-There is no GPU in these tests. What a step copies between devices, and how often it waits for one, is counted as torch's
-operations are dispatched.
+There is no GPU in these tests. What a step copies between devices, how often it waits for one, and what it asks for that a GPU
+has no deterministic form of, is counted as torch's operations are dispatched.
 """
 
+import dataclasses
 from collections import Counter
 
 import pytest
@@ -14,20 +15,32 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from lightning_rl.agents import dqn, td3
 from lightning_rl.agents.base import Transition
+from lightning_rl.agents.cloning import CloneConfig, Clones
 from lightning_rl.agents.model_based import ModelBasedDQN
+from lightning_rl.agents.registry import AGENTS as KINDS_OF_AGENTS
+from lightning_rl.core.config import build_config, merged_values
+from lightning_rl.envs.adapters import FUNC_ENVS, make_envs
 from lightning_rl.envs.buttongrid import ButtonGrid
+from lightning_rl.envs.copied_batch import CopiedBatch, copied
 from lightning_rl.envs.panflute import PanFlute
 from lightning_rl.envs.procmaze import ProcMaze
+from lightning_rl.envs.proxies import DatasetProxy, RewardProxy, SyntheticProxy
+from lightning_rl.envs.spec import env_spec
+from lightning_rl.functional.world_model import sums_by_product
+from lightning_rl.methods import registry
+from lightning_rl.methods.inner_loop import InnerLoop
 from lightning_rl.methods.model_based import StepTraining, play
 from lightning_rl.nets.world_models import RealSteps
 
 META = torch.device("meta")
 WAITS = ("_local_scalar_dense", "nonzero", "masked_select", "equal")
 """Operations whose result is a number or a size that the program goes on with: a GPU finishes all that it was given before."""
+REFUSED = ("cumsum", "nll_loss2d_forward", "put_", "histc", "kthvalue", "median")
+"""What raises on a GPU under ``torch.use_deterministic_algorithms``, as the command line has it; whole numbers are no trouble."""
 
 
 class Traffic(TorchDispatchMode):
-    """Counts copies from one device to another, and waits for one."""
+    """Counts copies from one device to another, waits for one, and what a GPU would refuse."""
 
     def __init__(self):
         super().__init__()
@@ -40,6 +53,7 @@ class Traffic(TorchDispatchMode):
         self.count["copies"] += moves or (name == "copy_" and tensors[0].device != tensors[1].device)
         masks = [index for value in args if isinstance(value, list | tuple) for index in value if isinstance(index, torch.Tensor)]
         self.count["waits"] += name in WAITS or any(mask.dtype == torch.bool for mask in masks if name.startswith("index"))
+        self.count["refused"] += name in REFUSED and tensors[0].is_floating_point()
         return func(*args, **kwargs)
 
 
@@ -79,8 +93,131 @@ def test_acting_storing_and_updating_happen_where_the_agent_is(name, monkeypatch
             agent.learn(Transition(obs, action, outcome.reward, discount, outcome.obs), over, step, None)
         state, obs = outcome.state, outcome.obs
     assert not traffic.count["waits"]
+    assert not traffic.count["refused"]
     assert not traffic.count["copies"] or steps == 64  # PPO draws the noise of its shuffles here
     assert {value.device.type for value in agent.rows().values()} == {"meta"}
+
+
+def steps_on_meta(training, monkeypatch):
+    """Two steps of a training that was made on the CPU; what the second one copied, waited for and asked for."""
+    for module in (dqn, td3):
+        monkeypatch.setattr(module, "anything_follows", lambda discount: True)
+    on_meta(training.agent)
+    assert training.to(META) is training
+    with Blind():
+        training._step()
+        with Traffic() as traffic:
+            training._step()
+    tensors = [*training.snapshot()["loop"].values(), *training.envs.snapshot().values(), training.envs.obs]
+    assert {tensor.device.type for tensor in (*tensors, *training.agent.rows().values())} == {"meta"}
+    return traffic.count
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_a_step_of_training_happens_where_the_agents_have_been_moved(name, monkeypatch):
+    _, training = train(name, [0, 1], learning_starts=0)
+    count = steps_on_meta(training, monkeypatch)
+    assert count == Counter(waits=count["waits"])
+    assert count["waits"] <= 2
+
+
+SMALL = {"hidden": [4], "batch_size": 4}
+INNER = {
+    "DDQN": ("cartpole", SMALL), "DuelingDDQN": ("cartpole", SMALL), "TD3": ("pendulum", SMALL),
+    "TD3-discrete": ("acrobot", SMALL), "PPO": ("cartpole", {**SMALL, "rollout_steps": 8}), "QL": ("cliff", {}),
+    "SARSA": ("emptyroom22", {}),
+}  # fmt: skip
+
+
+def inner_loop(name, proxy_of, vary):
+    """Agents that learn from the first step on. Blind, a training would find none that learns among some that may."""
+    game, changes = INNER[name]
+    if "PPO" not in name:
+        changes = {**changes, "learning_starts": 0}
+    cfg = build_config(KINDS_OF_AGENTS[name].config, [*merged_values(name, game), ("test", changes)])
+    return InnerLoop(proxy=proxy_of(game), agents=((name, cfg),), test_episodes=1, max_train_steps=10, vary=vary)
+
+
+@pytest.mark.parametrize("vary", [False, True], ids=["fixed", "varied"])
+@pytest.mark.parametrize("name", INNER)
+@pytest.mark.parametrize(
+    "proxy_of",
+    [
+        lambda game: SyntheticProxy(gamename=game, hidden=(4,), activation="tanh", horizon=20, latent_size=2),
+        lambda game: RewardProxy(gamename=game, hidden=(4,), activation="prelu", form="additive_potential", gamma=0.9),
+        lambda game: DatasetProxy(gamename=game, num_pairs=4),
+    ],
+    ids=["SE", "RN", "SD"],
+)
+def test_the_inner_agents_of_searches_learn_where_their_proxies_are(proxy_of, name, vary, monkeypatch):
+    loop = inner_loop(name, proxy_of, vary)
+    params = loop.proxy.net.init([torch.Generator().manual_seed(n) for n in range(2)])
+    count = steps_on_meta(loop.training(0, params, [4, 4]), monkeypatch)  # of one depth, as a stack is
+    assert count == Counter(waits=count["waits"])
+    assert count["waits"] <= 2
+
+
+def test_clones_learn_where_their_pairs_are():
+    proxy = DatasetProxy(gamename="cartpole", num_pairs=4)
+    cfg = CloneConfig(hidden=[4], activation="tanh", learning_rate=0.01, num_updates=2)
+    clones = on_meta(Clones(cfg, proxy.spec, [0, 1]))
+    obs, action = proxy.net.split(torch.zeros(2, proxy.net.size, device=META))
+    with Traffic() as traffic:
+        clones.update(obs, action)
+    assert traffic.count == Counter(copies=0, waits=0, refused=0)
+
+
+@pytest.mark.parametrize("implementation", ["DDQN", "simple-model"])
+def test_the_data_module_brings_the_training_where_lightning_says(implementation):
+    """And leaves evaluations, which are plain numbers, alone."""
+    method = registry.implementation(implementation)("cliff", implementation=implementation, seed=0)
+    data = method.rollouts()
+    on_meta(method.agent)
+    assert data.transfer_batch_to_device(data.next_batch(), META, 0) is data.training
+    assert data.training.obs.device == data.training.envs.obs.device == META
+    evaluated = [{"eval": ([1.0], [2], [False])}]
+    assert data.transfer_batch_to_device(evaluated, META, 0) is evaluated
+
+
+@pytest.mark.parametrize("game", FUNC_ENVS)
+def test_environments_as_functions_happen_where_their_states_are(game):
+    env = FUNC_ENVS[game]()
+    for _ in range(2):  # tables are copied once
+        with Traffic() as traffic:
+            state = env.reset(torch.zeros(2, env.reset_noise_size, device=META))
+            action = torch.zeros(2, env.action_size, device=META) if env.continuous else state.new_zeros(2, dtype=torch.int64)
+            after = env.step(state, action, torch.zeros(2, env.step_noise_size, device=META))
+    assert {value.device.type for value in (env.observe(state), *after) if value is not None} == {"meta"}
+    assert traffic.count == Counter(copies=0, waits=0, refused=0)
+
+
+def test_environments_of_the_cpu_are_reached_by_one_copy_each_way():
+    """Of the device that they are copied to, the CPU again, the numbers are the same, and the kinds of numbers."""
+    spec = dataclasses.replace(env_spec("LunarLander-v3"), repeat=2)
+    plain, there = make_envs(spec, [0, 1]), CopiedBatch(make_envs(spec, [0, 1]), torch.device("cpu"))
+    for action in ([0, 1], [2, 3], [3, 1]):
+        one, other = plain.step(torch.tensor(action)), there.step(torch.tensor(action))
+        for name, value in one._asdict().items():
+            same = getattr(other, name)
+            assert (same is None) == (value is None)
+            assert value is None or (torch.equal(same, value) and same.dtype == value.dtype), name
+    where = torch.tensor([False, True])
+    assert torch.equal(plain.reset(where), there.reset(where))
+    assert torch.equal(plain.obs, there.obs)
+    for envs in (plain, there):
+        envs.keep(torch.tensor([1]))
+    assert there.obs.tolist() == plain.obs.tolist()
+    there = plain.to(META)
+    assert there.obs.device == META
+    assert there.to(torch.device("cpu")) is plain
+    with Traffic() as traffic:
+        copied(one, META)
+    assert traffic.count["copies"] == 1
+
+
+def test_sums_so_far_by_a_product_are_those_of_cumsum():
+    x = torch.rand(3, 5, 7, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(sums_by_product(x), x.cumsum(-1))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -97,7 +234,7 @@ def test_model_based_steps_and_updates_happen_where_the_agent_is(kind, env):
             agent.source.remember(state, RealSteps(obs, action, after.reward, (~after.terminated).float(), after.obs))
             agent.learn(step, agent.optimizers())
     assert {losses.device.type for losses in agent.take_losses().values()} == {"meta"}
-    assert traffic.count == Counter(copies=0, waits=0)  # tables and noise are there after the first
+    assert traffic.count == Counter(copies=0, waits=0, refused=0)  # tables and noise are there after the first
 
 
 @pytest.mark.parametrize("kind", KINDS)

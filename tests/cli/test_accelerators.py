@@ -4,27 +4,43 @@ import pytest
 import torch
 from helpers import refused, run_cli
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.methods.registry import IMPLEMENTATIONS
-from lightning_rl.run.options import RunOptions, accelerator_of
+from lightning_rl.run.options import RunOptions, accelerator_of, run_config
 
-CPU_ONLY = ("SE", "RN", "SD", "MBRL", "QL", "SARSA", "DDQN", "DuelingDDQN", "TD3", "TD3-discrete", "PPO")
+AUTO_GPU = ("UDRL", "RCP-R", "RCP-A", "REINFORCE", "REINFORCE-baseline", "REINFORCE-entropy", "REINFORCE-combined", "AAC")
 
 
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)
-def test_auto_takes_a_gpu_where_there_is_one_and_the_method_can_use_it(name, monkeypatch):
+def test_auto_takes_a_gpu_where_there_is_one_and_the_method_is_known_to_run_there(name, monkeypatch):
+    asked = [RunOptions(name, "cartpole", accelerator=accelerator) for accelerator in ("cpu", "auto", "gpu")]
+    config = run_config(asked[0]) if name not in ("QL", "SARSA") else run_config(RunOptions(name, "cliff"))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    means = {asked: accelerator_of(RunOptions(name, "cliff", accelerator=asked)) for asked in ("cpu", "auto")}
-    assert means == {"cpu": "cpu", "auto": "cpu" if name in CPU_ONLY else "gpu"}
+    assert [accelerator_of(each, config) for each in asked] == ["cpu", "gpu" if name in AUTO_GPU else "cpu", "gpu"]
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert accelerator_of(RunOptions(name, "cliff", accelerator="auto")) == "cpu"
+    assert accelerator_of(asked[1], config) == "cpu"
 
 
-def test_a_gpu_for_a_method_that_cannot_use_it_is_refused_before_anything_is_written(capsys, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "flags", "says"),
+    [
+        ("DDQN", ("--set", "kernels=numba"), "kernels numba: compiled for the CPU; use kernels=torch, or --accelerator cpu"),
+        ("RN", ("--num_workers", "2"), "--num_workers 2 would evaluate in processes that cannot share it; use 1, or"),
+        ("SD", ("--executor", "ray"), "--executor ray evaluates on CPUs; use serial, or --accelerator cpu"),
+    ],
+)
+def test_a_gpu_for_what_cannot_use_it_is_refused_before_anything_is_written(name, flags, says, capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    for name, game in (("SE", "cartpole"), ("RN", "cartpole"), ("MBRL", "cartpole"), ("DDQN", "cartpole"), ("QL", "cliff")):
-        error = refused(capsys, run_cli(tmp_path, "--accelerator", "gpu", implementation=name, gamename=game))
-        assert f"--accelerator gpu: {name} trains on the CPU only, use cpu or auto; on a GPU: UDRL, RCP-R, RCP-A," in error
+    error = refused(capsys, run_cli(tmp_path, "--accelerator", "gpu", *flags, implementation=name, gamename="cartpole"))
+    assert f"--accelerator gpu: {says}" in error
     assert not list(tmp_path.iterdir())
+
+
+def test_a_gpu_is_refused_to_inner_agents_that_cannot_use_it():
+    agents = {"TD3-discrete": {}, "DDQN": {"kernels": "numba"}}
+    options = RunOptions("SE", "cartpole", settings={"agent": agents}, accelerator="gpu")
+    with pytest.raises(UserError, match="--accelerator gpu: kernels numba: compiled for the CPU; use kernels=torch, or"):
+        accelerator_of(options, run_config(options))
 
 
 def test_accelerator_that_is_not_there(capsys, tmp_path):

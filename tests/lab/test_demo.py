@@ -39,7 +39,7 @@ def test_the_page_is_one_small_file_that_may_load_nothing(tmp_path, capsys):
     file.write_text("mine")
     assert main(["demo", "--out", str(file)], "lightning-rl") == 2
     assert main(["demo", "DDQN-cartpole", "--out", str(tmp_path / "other.html")], "lightning-rl") == 2
-    assert "the page plays no DDQN" in capsys.readouterr().err
+    assert "the page plays RCP with network=layers, not the DDQN of" in capsys.readouterr().err
 
 
 class Recorded:

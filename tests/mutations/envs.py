@@ -78,7 +78,7 @@ MUTATIONS = [
     *area(
         "envs/synthetic_dataset.py", "methods/test_synthetic_dataset.py",
         ("self.action_size).clamp(-1, 1)", "self.action_size)"),
-        ("(torch.arange(self.num_pairs) % self.action_size)", "torch.zeros(self.num_pairs, dtype=torch.int64)"),
+        ("(torch.arange(self.num_pairs, device=params.device) % self.action_size)", "torch.zeros(self.num_pairs, dtype=torch.int64)"),
         ("(noise[..., 0] * self.pairs.num_pairs).long()", "(noise[..., 0] * 0).long()"),
         ("taught).square().mean(-1)", "taught).square().sum(-1)"),
     ),
@@ -103,7 +103,7 @@ MUTATIONS = [
         ("self._head(0, x), self._head(1, x).squeeze(-1), self._head(2, x).squeeze(-1)", "self._head(0, x), self._head(2, x).squeeze(-1), self._head(1, x).squeeze(-1)"),
         ("self.observe(state) if self.reencode else state", "state"),
         ("action.clamp(-1, 1) if self.continuous", "action if self.continuous"),
-        ("SyntheticEnv(self.net, self.params[rows],", "SyntheticEnv(self.net, self.params[: len(rows)],"),
+        ("self._with(self.params[rows], self.real)", "self._with(self.params[: len(rows)], self.real)"),
     ),
     *area(
         "envs/model_env.py", "envs/test_model_env.py",

@@ -160,7 +160,7 @@ MUTATIONS = [
         ("-facts.train_steps - facts.unsolved_penalty", "facts.train_steps - facts.unsolved_penalty"),
         ("self.stop_rule, self.solved_return)", "self.stop_rule, 0.0)"),
         ("trained.test_returns.double().mean(1)", "trained.test_returns.double().amax(1)"),
-        ("training.run(-(-self.max_train_steps // cfg.action_repeat))", "training.run(self.max_train_steps)"),
+        ("training.run(-(-self.max_train_steps // self.agents[number][1].action_repeat))", "training.run(self.max_train_steps)"),
     ),
     *area(
         "methods/agents.py", "functional/test_distributions.py",

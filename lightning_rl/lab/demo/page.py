@@ -90,7 +90,8 @@ def exported(method: Method, name: str) -> dict[str, Any]:
     policy, calibration = method.policy, method.calibrated()
     net = policy.net.net if isinstance(policy.net, ScaledCommand) else None
     if not (type(policy) is CommandPolicy and isinstance(net, GatedLayersNet)) or method.command_rule() is not None:
-        raise UserError(f"demo: the page plays no {method.implementation} like '{name}', but RCP with network=layers")
+        other = f"the {method.implementation} of '{name}'"
+        raise UserError(f"demo: the page plays RCP with network=layers, not {other}; try RCP-A-lunarlander")
     if method.spec.family != "lunarlander":
         raise UserError(f"demo: '{name}' is of {method.gamename}, the page has LunarLander; train RCP-A --gamename lunarlander")
     if calibration is None:

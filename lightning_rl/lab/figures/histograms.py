@@ -28,7 +28,7 @@ def draw_histogram(axes: Axes, table: pd.DataFrame, colour: str, label: str) -> 
     gap = np.flatnonzero(low[1:] - (low + width)[:-1] > 0.5 * width[:-1]) + 1
     for piece in np.split(np.arange(len(low)), gap):
         edges = np.append(low[piece], low[piece[-1]] + width[piece[-1]])
-        axes.stairs(share[piece], edges, color=colour, fill=True, alpha=0.25, baseline=1e-12)
+        axes.stairs(share[piece], edges, color=colour, fill=True, alpha=0.12, baseline=1e-12)
         axes.stairs(share[piece], edges, color=colour, linewidth=1.2, baseline=1e-12, label=label if piece[0] == 0 else None)
 
 

@@ -21,6 +21,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.envs.spec import solved_return
 from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.lab.figures import style
+from lightning_rl.lab.figures.curves import TOGETHER
 from lightning_rl.lab.figures.protocol_csv import numbers, ordered, read_protocol
 from lightning_rl.lab.scalars import Floats
 from lightning_rl.lab.tables import markdown
@@ -31,6 +32,7 @@ _LINES = {"real": "--", "real, curious agents": ":"}
 GRID_COLUMNS = (
     "gamename", "trained_on", "proxy", "agent", "agents", "quantity", "row", "column", "cell", "action", "value",
 )  # fmt: skip
+_BAND = "band: 95 % interval over proxies, over agents where there is one. "
 _CORNERS = {"right": ((1, 0), (1, 1)), "left": ((0, 0), (0, 1)), "down": ((0, 1), (1, 1)), "up": ((0, 0), (1, 0))}
 """The side of a cell, (column, row) of its two corners, that is the base of an action's triangle; its tip is the middle."""
 _MOVES = {"right": (0, 1), "left": (0, -1), "down": (1, 0), "up": (-1, 0)}
@@ -53,12 +55,12 @@ def curve_table(agents: pd.DataFrame) -> tuple[Floats, Floats, Floats]:
     return steps, curves, units if len(units) > 1 else curves
 
 
-def draw_curve(axes: Axes, agents: pd.DataFrame, colour: str, label: str) -> pd.DataFrame:
-    """The mean over agents and its interval; the rows of the CSV."""
+def draw_curve(axes: Axes, agents: pd.DataFrame, colour: str, label: str, banded: bool = True) -> pd.DataFrame:
+    """The mean over agents and its interval, which is drawn if ``banded``; the rows of the CSV."""
     steps, curves, units = curve_table(agents)
     (_, low, high), mean = mean_interval(units), curves.mean(axis=0)
     line = _LINES.get(str(agents["trained_on"].iloc[0]), "-")
-    style.banded_line(axes, steps, mean, low, high, colour, linewidth=1.8, linestyle=line, label=label)
+    style.banded_line(axes, steps, mean, low, high, colour, 0.15 if banded else 0.0, linewidth=1.8, linestyle=line, label=label)
     return pd.DataFrame({"env_steps": steps, "mean": mean, "low": low, "high": high})
 
 
@@ -110,7 +112,7 @@ def draw_curves(given: argparse.Namespace) -> None:
         for index, reward in enumerate(rewards):
             agents = part[part["trained_on"] == reward]
             if len(agents):
-                lines = draw_curve(axes, agents, style.colour(index), reward)
+                lines = draw_curve(axes, agents, style.colour(index), reward, len(rewards) <= TOGETHER)
                 rows.append(lines.assign(agent=agent, protocol=protocol, reward=reward))
         if limit is not None:
             axes.axhline(limit, color="grey", linewidth=1, linestyle="-.", label=f"solved: {limit:g}")
@@ -120,7 +122,7 @@ def draw_curves(given: argparse.Namespace) -> None:
     style.shared_legend(figure, panels, loc="outside right upper", title="reward")
     style.describe(
         figure, given.title or f"Agents with learned rewards on {game}",
-        f"Mean over agents; band: 95 % interval over proxies, over agents where there is one. "
+        f"Mean over agents; {_BAND if len(rewards) <= TOGETHER else ''}"
         f"{lines_text(table, rewards)}.",
     )  # fmt: skip
     style.save(figure, given.out, pd.concat(rows, ignore_index=True).assign(gamename=game))

@@ -75,12 +75,14 @@ def is_run(path: Path) -> bool:
 
 
 def find_runs(sources: Iterable[Path], skip: Skip = print_skipped) -> list[Run]:
-    """All runs at or below the folders, in the order of their names."""
+    """All runs at or below the folders, in the order of their names; UserError for a folder that is not there."""
     found = []
     for source in sources:
+        if not source.exists():
+            raise UserError(f"'{source}' does not exist; give a run directory, or a folder above some")
         paths = list(_run_folders(source))
         if not paths:
-            skip(source, "there is no run at or below it" if source.is_dir() else "it does not exist")
+            skip(source, "there is no run at or below it")
         for path in paths:
             found += attempt(path, open_run, path, skip=skip)
     return found

@@ -91,8 +91,15 @@ def describe(figure: Figure, title: str, caption: str) -> None:
     """The title of the whole figure, and what its lines mean below the panels, in as many lines as they take."""
     width = figure.get_figwidth()
     if title:
-        figure.suptitle(textwrap.fill(title, int(width * 9.5)), fontsize=12)
-    figure.supxlabel(textwrap.fill(caption, int(width * 17)), fontsize=8, color="#444444")
+        figure.suptitle(even_lines(title, int(width * 9.5)), fontsize=12)
+    figure.supxlabel(even_lines(caption, int(width * 17)), fontsize=8, color="#444444")
+
+
+def even_lines(text: str, width: int) -> str:
+    """As few lines as ``width`` allows, none much shorter than the others."""
+    count = len(textwrap.wrap(text, width))
+    widths = range(max(len(text) // max(count, 1), 1), width + 1)
+    return textwrap.fill(text, next(each for each in widths if len(textwrap.wrap(text, each)) <= count))
 
 
 def counted(counts: Iterable[int], what: str = "seed") -> str:

@@ -19,6 +19,7 @@ from scipy import stats
 from lightning_rl.core.errors import UserError
 from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.lab.figures import style
+from lightning_rl.lab.figures.csv_files import read_csv
 from lightning_rl.lab.figures.protocol_csv import counts_text, numbers, ordered, read_protocol
 from lightning_rl.lab.figures.runs import Run, find_runs
 from lightning_rl.lab.scalars import attempt, read_scalar
@@ -165,14 +166,24 @@ def draw(given: argparse.Namespace) -> None:
 
 
 def read_losses(folders: Sequence[Path]) -> pd.DataFrame:
-    """run, loss, epoch (passes over the data, from 1), value of the held-out losses of MBRL runs."""
-    parts = []
-    for run in find_runs(folders):
+    """run, loss, epoch (passes over the data, from 1), value of the held-out losses of MBRL runs, or of figures of theirs."""
+    parts = [_drawn_losses(path) for path in folders if not path.is_dir()]
+    for run in find_runs([path for path in folders if path.is_dir()]):
         for name in LOSSES:
             parts += attempt(run.path, _read_loss, run, name)
     if not parts:
         raise UserError("no loss to draw: name run directories of MBRL beside the CSV of lightning-rl proxies transfer")
     return pd.concat(parts, ignore_index=True)
+
+
+def _drawn_losses(path: Path) -> pd.DataFrame:
+    """Those in the CSV of a figure like this one."""
+    table = read_csv(path)
+    return table[table["quantity"] == "loss"].rename(columns={"group": "loss", "x": "epoch"})[["run", "loss", "epoch", "value"]]
+
+
+def _of_a_figure(source: str) -> bool:
+    return not Path(source).is_dir() and {"quantity", "run", "x", "value"} <= set(read_csv(Path(source)))
 
 
 def _read_loss(run: Run, name: str) -> pd.DataFrame:
@@ -194,7 +205,7 @@ def draw_losses(axes: Axes, table: pd.DataFrame) -> None:
 
 def draw_supervised(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
-    tables = [source for source in given.sources if not Path(source).is_dir()]
+    tables = [source for source in given.sources if not (Path(source).is_dir() or _of_a_figure(source))]
     losses = read_losses([Path(source) for source in given.sources if source not in tables])
     if not tables:
         raise UserError("no agents to draw: name a CSV of lightning-rl proxies transfer beside the run directories")

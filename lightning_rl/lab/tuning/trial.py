@@ -75,7 +75,7 @@ class Plan:
 
     def check(self) -> None:
         """UserError for a search that cannot run, e.g. a space beyond what a key may be."""
-        check_accelerator(self.options)
+        check_accelerator(self.options, run_config(self.options))
         for space in spaces(self.tune.search):
             for value in space.bounds():
                 (run, *_) = self.runs("check", {space.key: value})

@@ -229,6 +229,9 @@ def test_supervised_model(tmp_path, capsys):
     table = drawn(tmp_path, "supervised-model", tmp_path / "cartpole-v0", tmp_path / "t.csv")
     losses = table[table["quantity"] == "loss"]
     assert losses.groupby("group")["x"].max().to_dict() == {"done": 3, "reward": 3, "state": 3}
+    (tmp_path / "kept.csv").write_text(table.to_csv(index=False))
+    again = drawn(tmp_path, "supervised-model", tmp_path / "kept.csv", tmp_path / "t.csv")
+    assert again[again["quantity"] == "loss"]["value"].tolist() == losses["value"].tolist()
     assert "name run directories of MBRL" in refused(capsys, "supervised-model", tmp_path / "t.csv")
     assert "no agents to draw" in refused(capsys, "supervised-model", tmp_path / "cartpole-v0")
 
