@@ -167,6 +167,8 @@ FIGURES: dict[str, Tool] = {
     "grid-rewards": _figure(
         "reward_networks:draw_grid", "reward networks in a grid world: rewards as triangles per action, visits of agents",
         *_BASICS,
+        argument("--each", "a scale for each board, lowest to highest, as in the paper's Figure 10", action="store_true"),
+        argument("--above", "leave out lower rewards; the paper's simplified variant: -50", type=number, metavar="REWARD"),
     ),
     "step-sizes": _figure(
         "searches:draw_step_sizes", "searches for proxies: step size and score transform against success", *_BASICS, _SOLVED

@@ -176,10 +176,27 @@ def reward_scale(cells: pd.DataFrame) -> Normalize:
     return Normalize(usual.min(), usual.max())
 
 
-def draw_rewards(axes: Axes, cells: pd.DataFrame, scale: Normalize, title: str) -> PolyCollection:
-    """A triangle for each action of each cell."""
+def shown_rewards(cells: pd.DataFrame, above: float | None, each: bool) -> pd.DataFrame:
+    """Rewards above a limit alone; each: those of a kind scaled from 0, its lowest, to 1, its highest: the paper's Figure 10.
+
+    Its simplified variant has a limit of -50: the steps into the cliff are left out.
+    """
+    paid = paid_cells(cells)
+    if above is not None:
+        highest, paid = paid["value"].max(), paid[paid["value"] > above]
+        if paid.empty:
+            raise UserError(f"--above {above:g}: the highest reward is {highest:g}; use a lower limit")
+    if not each:
+        return paid
+    by_kind = paid.groupby("trained_on")["value"]
+    low, high = by_kind.transform("min"), by_kind.transform("max")
+    return paid.assign(value=(paid["value"] - low) / (high - low).clip(lower=1e-12))
+
+
+def draw_rewards(axes: Axes, cells: pd.DataFrame, paid: pd.DataFrame, scale: Normalize, title: str) -> PolyCollection:
+    """A triangle for each action of each cell that is paid."""
     draw_board(axes, cells, title)
-    paid, shapes = paid_cells(cells), []
+    shapes = []
     for row, column, action in zip(paid["row"], paid["column"], paid["action"], strict=True):
         side = [(column + dx, row + dy) for dx, dy in _CORNERS[action]]
         shapes.append([*side, (column + 0.5, row + 0.5)])
@@ -209,16 +226,21 @@ def draw_grid(given: argparse.Namespace) -> None:
     tall = each * height / width * 0.8 + 0.5
     figure, grid = plt.subplots(len(kinds), 2, figsize=(2 * each, tall * len(kinds) + 0.9), squeeze=False)
     rewards, visits = (means[means["quantity"] == quantity] for quantity in ("reward", "visits"))
-    scale, most = reward_scale(rewards), visits["value"].max()
+    scale, most = Normalize(0, 1) if given.each else reward_scale(rewards), visits["value"].max()
+    paid = shown_rewards(rewards, given.above, given.each)
     for (left, right), kind in zip(grid, kinds, strict=True):
-        triangles = draw_rewards(left, rewards[rewards["trained_on"] == kind], scale, f"{kind}: reward")
+        of_kind = rewards[rewards["trained_on"] == kind]
+        triangles = draw_rewards(left, of_kind, paid[paid["trained_on"] == kind], scale, f"{kind}: reward")
         squares = draw_visits(right, visits[visits["trained_on"] == kind], most, f"{kind}: where {first['agent']} agents are")
-    figure.colorbar(triangles, ax=list(grid[:, 0]), label="reward of the action", extend="min", shrink=0.5)
+    figure.colorbar(triangles, ax=list(grid[:, 0]), shrink=0.5, extend="neither" if given.each else "min",
+                    label="reward of the action" + ", lowest to highest" * given.each)  # fmt: skip
     figure.colorbar(squares, ax=list(grid[:, 1]), label="share of visits", shrink=0.5)
     proxies = "; ".join(f"{kind}: {table[table['trained_on'] == kind]['proxy'].nunique()}" for kind in kinds if kind != "real")
+    holes = "" if given.each else "; steps into a hole (O) may lie below the colours' range"
+    left_out = "" if given.above is None else f"; rewards of {given.above:g} and less are left out"
     style.describe(
         figure, given.title or f"Learned rewards on {first['gamename']}",
-        f"Mean over reward networks ({proxies}). A triangle is the action towards its side; steps into a hole (O) may lie below "
-        f"the colours' range. Visits: one greedy episode of each of {int(first['agents'])} agents per network.",
+        f"Mean over reward networks ({proxies}). A triangle is the action towards its side{holes}{left_out}. "
+        f"Visits: one greedy episode of each of {int(first['agents'])} agents per network.",
     )  # fmt: skip
     style.save(figure, given.out, means.assign(gamename=first["gamename"]))

@@ -6,10 +6,18 @@ import pytest
 from helpers import run_cli
 
 from lightning_rl.cli import main
+from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.histograms import shares
 from lightning_rl.lab.figures.protocol_csv import ordered
-from lightning_rl.lab.figures.reward_networks import curve_table, first_step, mean_values, steps_into_holes, summary_rows
+from lightning_rl.lab.figures.reward_networks import (
+    curve_table,
+    first_step,
+    mean_values,
+    shown_rewards,
+    steps_into_holes,
+    summary_rows,
+)
 from lightning_rl.lab.figures.searches import curves, read_generations, run_table, solved_at
 from lightning_rl.lab.figures.transfer import all_returns, bars, densities, kernel_density, with_groups
 from lightning_rl.lab.figures.transfer import summary_rows as transfer_rows
@@ -179,6 +187,18 @@ def test_grid_rewards(tmp_path):
     assert fatal[["row", "column", "action"]].to_numpy().tolist() == [[0, 0, "down"], [1, 1, "left"]]
     both.to_csv(tmp_path / "g.csv", index=False)
     assert len(drawn(tmp_path, "grid-rewards", tmp_path / "g.csv")) == 20
+    assert len(drawn(tmp_path, "grid-rewards", tmp_path / "g.csv", "--each", "--above", "2")) == 20  # the CSV keeps what is paid
+
+
+def test_rewards_as_the_paper_shows_them():
+    two = pd.concat([grid_table(), grid_table().assign(trained_on="exclusive", value=lambda t: 10 * t["value"])])
+    rewards = two[two["quantity"] == "reward"]
+    scaled = shown_rewards(rewards, None, each=True)
+    assert scaled["value"].tolist() == pytest.approx([0, 1 / 3, 2 / 3, 1] * 4)  # of S and ., twice; O and G pay nothing
+    assert shown_rewards(rewards, 1, each=False)["value"].tolist() == [2, 3, 2, 3, *([10, 20, 30] * 2)]
+    assert shown_rewards(rewards, 1, each=True)["value"].tolist() == [0, 1, 0, 1, *([0, 0.5, 1] * 2)]
+    with pytest.raises(UserError, match="--above 99: the highest reward is 30"):
+        shown_rewards(rewards, 99, each=False)
 
 
 def test_success_by_hand():
