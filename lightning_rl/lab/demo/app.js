@@ -65,8 +65,8 @@ function bins() {
 function summarise() {
   const same = demo.flights.filter(each => each.asked === demo.asked).map(each => each.obtained);
   const n = demo.flights.length, all = `${n} flight${n > 1 ? "s" : ""}`;
-  $("summary").textContent = same.length
-    ? `${all}. Asked for ${demo.asked}: obtained ${Math.round(mean(same))} on average of ${same.length}.` : `${all}.`;
+  const over = same.length > 1 ? ` on average of ${same.length}` : "";
+  $("summary").textContent = same.length ? `${all}. Asked for ${demo.asked}, obtained ${Math.round(mean(same))}${over}.` : `${all}.`;
 }
 
 // Drawing
@@ -208,6 +208,8 @@ function drawPlot() {
   c.fillText("obtained return", 0, 0);
   c.restore();
   line([x(LOW), y(LOW)], [x(HIGH), y(HIGH)], colours.soft, [5, 5]);
+  c.textAlign = "left";
+  c.fillText("obtained = asked", x(LOW) + 10, y(LOW) + 14);
   line([x(demo.asked), top], [x(demo.asked), height - bottom], colours.accent, [2, 4]);
   const dot = (asked, obtained, r, colour, alpha) => {
     c.globalAlpha = alpha;
@@ -223,7 +225,12 @@ function drawPlot() {
     dot(asked, obtained, 6.5, colours.card, 1);
     dot(asked, obtained, 5, hue(asked), 1);
   }
-  if (!demo.lander.over) dot(demo.asked, demo.lander.total, 5, colours.accent, 1);
+  if (demo.lander.over) return;
+  dot(demo.asked, demo.lander.total, 5, colours.accent, 1);
+  const side = demo.asked > (LOW + HIGH) / 2 ? -1 : 1;
+  c.textAlign = side < 0 ? "right" : "left";
+  c.fillStyle = colours.accent;
+  c.fillText("this flight", x(demo.asked) + 10 * side, y(demo.lander.total) + 4);
 }
 
 function frame(now) {
