@@ -176,7 +176,7 @@ class ModelBasedRollouts(StackedRollouts):
 
 
 class WorldPolicy(Actor):
-    """Boltzmann actions for the values of features. The parameters ``[1, D]`` are those of one member.
+    """Boltzmann actions for the values of features. The parameters ``[1, D]``, kept and not copied, are those of one member.
 
     learned: a world model and its parameters, which travel with the policy; None: features are observations.
     """
@@ -189,8 +189,8 @@ class WorldPolicy(Actor):
         self.value_net, self.temperature, self.action_size = net, temperature, net.out_size
         self.model: WorldModel | None = learned[0] if learned else None
         world = learned[1] if learned else torch.empty(1, 0)
-        self.register_buffer("values", values.clone())
-        self.register_buffer("world", world.clone())
+        self.register_buffer("values", values)
+        self.register_buffer("world", world)
         self.noise_size = net.out_size + (0 if self.model is None else self.model.encode_noise_size)
 
     def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
