@@ -286,6 +286,8 @@ def seed_list(text: str) -> list[int]:
 
 def load_claims(path: Path) -> Manifest:
     """The manifest; UserError names the file, the claim, the key and what was probably meant."""
+    if not path.is_file():
+        raise UserError(f"'{path}' is missing: only a checkout of the repository holds the claims; clone it and work there")
     raw = parse_yaml(read_text(path, "manifest"), f"'{path}'", trusted=True)
     raw = {key: value for key, value in raw.items() if not str(key).startswith("_")} if isinstance(raw, dict) else raw
     # A key that begins with _ holds what others repeat.

@@ -157,6 +157,11 @@ def test_a_mistake_is_named_with_its_claim_and_key(before, after, words, tmp_pat
     assert str(path) in str(refused.value)
 
 
+def test_outside_a_checkout_the_error_says_where_the_claims_are(tmp_path):
+    with pytest.raises(UserError, match=r"claims.yaml' is missing: only a checkout of the repository holds the claims; clone it"):
+        load_claims(tmp_path / "claims.yaml")
+
+
 def test_listing_all_claims_is_light():
     """0.45 s of processor time, and scipy for the intervals of what is measured; the limit leaves room for a slow machine."""
     program = """
