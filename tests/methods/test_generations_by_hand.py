@@ -141,7 +141,7 @@ def test_an_evaluation_sums_up_fresh_agents():
 
 def test_the_data_of_a_model_are_steps_of_the_task():
     """30 decisions of each of two agents: CartPole gives the same next states, rewards and ends; the agents play apart."""
-    data = collect(build("MBRL").cfg, env_spec("cartpole"), 3)
+    data = collect(build("MBRL").cfg, env_spec("cartpole"), 3, torch.device("cpu"))
     assert len(data.reward) == 60
     assert (data.act.sum(1) == 1).all()
     step = CartPole().step(data.obs, data.act.argmax(1), torch.zeros(60, 0))

@@ -141,6 +141,9 @@ def read_sources(
         if read_run is None or path.suffix == ".csv":
             tables += attempt(path, read_csv, path, label, skip=skip)
             continue
+        if not path.exists():
+            skip(path, "it does not exist")
+            continue
         for run in find_runs([path], skip):
             tables += attempt(run.path, read_run, run, skip=skip)
     if not tables:
