@@ -288,9 +288,8 @@ def load_claims(path: Path) -> Manifest:
     """The manifest; UserError names the file, the claim, the key and what was probably meant."""
     if not path.is_file():
         raise UserError(f"'{path}' is missing: only a checkout of the repository holds the claims; clone it and work there")
-    raw = parse_yaml(read_text(path, "manifest"), f"'{path}'", trusted=True)
+    raw = parse_yaml(read_text(path, "manifest"), f"'{path}'", trusted=True)  # keys that begin with _ hold what others repeat
     raw = {key: value for key, value in raw.items() if not str(key).startswith("_")} if isinstance(raw, dict) else raw
-    # A key that begins with _ holds what others repeat.
     try:
         return TypeAdapter(Manifest).validate_json(json.dumps(raw, default=str))  # JSON's mappings may become dataclasses
     except ValidationError as error:
