@@ -48,8 +48,8 @@ class UniformActions(Actor):
 def held(noise: FloatArray, keep: Array, before: FloatArray) -> FloatArray:
     """Noise ``[T, A]`` of which the steps in keep ``[T]`` repeat that of the step before; before ``[A]``: that of the first.
 
-    Each step's noise has the distribution that it had, so actions are still samples of the policy at every step, but they are
-    alike for some steps: exploration that lasts (as with the coloured noise of Eberhard et al. 2023, here for any policy).
+    Each step's noise by itself has the distribution that it had, but it is no longer independent of the state that earlier
+    steps led to: exploration that lasts (as with the coloured noise of Eberhard et al. 2023, here for any policy).
     """
     source = np.maximum.accumulate(np.where(keep, -1, np.arange(len(noise))))
     return np.where(source[:, None] < 0, before, noise[source])
