@@ -74,17 +74,21 @@ def is_run(path: Path) -> bool:
     return (path / "config.yaml").is_file() or (path / "logger").is_dir()
 
 
-def find_runs(sources: Iterable[Path], skip: Skip = print_skipped) -> list[Run]:
-    """All runs at or below the folders, in the order of their names; UserError for a folder that is not there."""
-    found = []
+def find_runs(sources: Sequence[Path], skip: Skip = print_skipped) -> list[Run]:
+    """All runs at or below the folders, in the order of their names; UserError where none is, or a folder is not there."""
+    found, empty = [], []
     for source in sources:
         if not source.exists():
             raise UserError(f"'{source}' does not exist; give a run directory, or a folder above some")
         paths = list(_run_folders(source))
         if not paths:
-            skip(source, "there is no run at or below it")
+            empty.append(source)
         for path in paths:
             found += attempt(path, open_run, path, skip=skip)
+    if not found:
+        raise UserError(f"no run at or below {', '.join(map(str, sources))}")
+    for source in empty:
+        skip(source, "there is no run at or below it")
     return found
 
 
@@ -144,8 +148,9 @@ def read_sources(
         if not path.exists():
             skip(path, "it does not exist")
             continue
-        for run in find_runs([path], skip):
-            tables += attempt(run.path, read_run, run, skip=skip)
+        for runs in attempt(path, find_runs, [path], skip, skip=skip):
+            for run in runs:
+                tables += attempt(run.path, read_run, run, skip=skip)
     if not tables:
         raise UserError(f"nothing to draw: {nothing}")
     return pd.concat(tables, ignore_index=True)

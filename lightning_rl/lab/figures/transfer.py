@@ -167,10 +167,14 @@ def draw(given: argparse.Namespace) -> None:
 
 def read_losses(folders: Sequence[Path]) -> pd.DataFrame:
     """run, loss, epoch (passes over the data, from 1), value of the held-out losses of MBRL runs, or of figures of theirs."""
-    parts = [_drawn_losses(path) for path in folders if not path.is_dir()]
-    for run in find_runs([path for path in folders if path.is_dir()]):
-        for name in LOSSES:
-            parts += attempt(run.path, _read_loss, run, name)
+    parts = []
+    for path in folders:
+        if not path.is_dir():
+            parts.append(_drawn_losses(path))
+            continue
+        for run in find_runs([path]):
+            for name in LOSSES:
+                parts += attempt(run.path, _read_loss, run, name)
     if not parts:
         raise UserError("no loss to draw: name run directories of MBRL beside the CSV of lightning-rl proxies transfer")
     return pd.concat(parts, ignore_index=True)

@@ -48,8 +48,6 @@ def run_row(run: Run) -> dict[str, object]:
 def list_runs(folders: Sequence[Path], sort: Sequence[str] = (), reverse: bool = False) -> pd.DataFrame:
     """All runs below the folders, one row each; UserError where there is none."""
     runs = find_runs(folders)
-    if not runs:
-        raise UserError(f"no run at or below {', '.join(map(str, folders))}")
     steps = track(runs, "reading", transient=True, console=Console(stderr=True), disable=len(runs) < 8)
     table = pd.DataFrame([run_row(run) for run in steps], columns=list(RUN_COLUMNS))
     return table.sort_values(list(sort), ascending=not reverse, kind="stable") if sort else table

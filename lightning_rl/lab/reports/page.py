@@ -56,8 +56,6 @@ def report(folders: Sequence[Path], tags: Sequence[str], group: Sequence[str] | 
     """
     skipped = Skipped()
     runs = find_runs(folders, skipped)
-    if not runs:
-        raise UserError(f"no run at or below {', '.join(map(str, folders))}")
     command = shlex.join(["lightning-rl", *sys.argv[1:]])
     content = {
         "program": PROGRAM,

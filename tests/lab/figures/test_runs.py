@@ -66,7 +66,7 @@ def test_a_broken_run_never_hides_the_good_ones(tmp_path, capsys):
     for words in (
         "seed_3' has no scalar",
         "config.yaml' is damaged",
-        "empty': there is no run at or below it",
+        "empty': no run at or below",
         "nowhere': it does not exist",
         "half.csv': it lacks a column 'env_steps' or 'env_step'; its columns: run, value",
     ):

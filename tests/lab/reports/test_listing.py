@@ -38,7 +38,7 @@ def test_states_of_real_runs(tmp_path, capsys, monkeypatch):
 
 def test_nothing_to_list(tmp_path, capsys):
     assert main(["runs", str(tmp_path)]) == 2
-    assert capsys.readouterr().err.splitlines()[-1] == f"error: no run at or below {tmp_path}"
+    assert capsys.readouterr().err.splitlines() == [f"error: no run at or below {tmp_path}"]
     assert main(["runs", str(tmp_path / "nowhere")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line == f"error: '{tmp_path / 'nowhere'}' does not exist; give a run directory, or a folder above some"
