@@ -27,7 +27,7 @@ CALIBRATED = [name for name, agent in AGENTS.items() if "return" in agent.comman
 def test_an_agent_reaches_its_score(name):
     agent, method = AGENTS[name], lightning_rl.load(name).method
     assert (method.implementation, method.gamename, method.seed) == (agent.implementation, agent.gamename, agent.seed)
-    ((episodes),) = play(method, [(method.first_command(), "sampled")], EPISODES, 0)
+    ((episodes),) = play(method, [(method.first_command(), agent.mode)], EPISODES, 0)
     mean = np.mean([episode.ret for episode in episodes])
     assert mean == pytest.approx(agent.score, abs=4 * agent.sd * (1 / EPISODES + 1 / agent.episodes) ** 0.5 + 1e-6)
 
@@ -79,14 +79,16 @@ def test_an_agent_is_evaluated_into_a_folder_of_its_own(tmp_path, monkeypatch, c
     assert "of your own" in capsys.readouterr().err
 
 
-def test_a_run_becomes_an_agent_that_acts_as_its_checkpoint(tmp_path, monkeypatch):
+@pytest.mark.parametrize("mode", ["sampled", "greedy"])
+def test_a_run_becomes_an_agent_that_acts_as_its_checkpoint(tmp_path, monkeypatch, mode):
     assert run_cli(tmp_path, "--max_epochs", "2", implementation="AAC", gamename="cartpole") == 0
     (run_dir,) = tmp_path.glob("cartpole/*/AAC/seed_*")
     monkeypatch.setattr("lightning_rl.lab.shipping.SHIPPED", tmp_path)
     monkeypatch.setattr("lightning_rl.lab.shipping.EPISODES", 3)
-    row = ship("mine", run_dir, claim=None)
+    row = ship("mine", run_dir, None, mode)
     acting = lightning_rl.load(tmp_path / "mine.ckpt")
-    assert row.score == pytest.approx(lightning_rl.evaluate(checkpoint_at(run_dir), 3)["sampled"]["return"]["mean"], abs=0.01)
+    assert row.mode == mode
+    assert row.score == pytest.approx(lightning_rl.evaluate(checkpoint_at(run_dir), 3)[mode]["return"]["mean"], abs=0.01)
     assert acting.method.policy.state_dict().keys() == lightning_rl.load(run_dir).method.policy.state_dict().keys()
     assert row.made.startswith("lightning-rl train ")
     assert "logdir" not in command_of(run_dir)

@@ -19,7 +19,8 @@ INDEX = SHIPPED / "agents.yaml"
 class ShippedAgent:
     """A row of ``agents.yaml``.
 
-    score, sd: mean return, and standard deviation, of ``episodes`` episodes with sampled actions and the agent's own command.
+    score, sd: mean return, and standard deviation, of ``episodes`` episodes with the agent's own command.
+    mode: of these episodes: actions are ``sampled``, or the best (``greedy``).
     commands: lowest and highest value of what it can be asked for, by name.
     made: the commands that make it again; claim: the one of ``results/claims.yaml`` whose runs it is of, or None.
     """
@@ -32,6 +33,7 @@ class ShippedAgent:
     episodes: int
     made: str
     claim: str | None = None
+    mode: str = "sampled"
     commands: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 

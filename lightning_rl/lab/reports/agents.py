@@ -21,8 +21,9 @@ def show(arguments: argparse.Namespace) -> None:
 
 
 def score(agent: ShippedAgent) -> str:
-    """The mean return and half of its interval."""
-    return f"{agent.score:.1f} ± {_T * agent.sd / agent.episodes**0.5:.1f}"
+    """The mean return and half of its interval, and which actions it is of where they are not sampled."""
+    interval = f"{agent.score:.1f} ± {_T * agent.sd / agent.episodes**0.5:.1f}"
+    return interval if agent.mode == "sampled" else f"{interval}, {agent.mode}"
 
 
 def commands(agent: ShippedAgent) -> str:
