@@ -94,6 +94,12 @@ def test_a_run_becomes_an_agent_that_acts_as_its_checkpoint(tmp_path, monkeypatc
     assert "logdir" not in command_of(run_dir)
 
 
+@pytest.mark.parametrize("program", ["trainer.py", "lightning-rl train"])
+def test_an_agent_is_made_again_by_one_command_whatever_program_made_it(tmp_path, program):
+    (tmp_path / "config.yaml").write_text(f"command: {program} --implementation AAC --exp_name mine --seed 3 --resume\n")
+    assert command_of(tmp_path) == "lightning-rl train --implementation AAC --seed 3"
+
+
 def test_what_an_agent_lacks_is_only_what_training_uses(tmp_path):
     content = torch.load(checkpoint_at(shipped.SHIPPED / "DDQN-cartpole.ckpt"), weights_only=True)
     content["state_dict"].pop(next(name for name in content["state_dict"] if name.startswith("policies.")))

@@ -56,7 +56,8 @@ def ship(name: str, path: Path, claim: str | None, mode: str = "sampled") -> Shi
 def command_of(run_dir: Path) -> str:
     """The command that a run was started with, whatever program and folder it was started in."""
     words = str(read_yaml(run_dir / "config.yaml")["command"]).split()[1:]
-    return "lightning-rl train " + re.sub(r" ?--(logdir|num_workers|resume)( [^-]\S*)?", "", " ".join(words)).strip()
+    flags = re.sub(r" ?--(exp_name|logdir|num_workers|resume)( [^-]\S*)?", "", " ".join(words).removeprefix("train "))
+    return f"lightning-rl train {flags.strip()}"
 
 
 def main() -> None:
