@@ -1,7 +1,7 @@
 """Makes an agent of the package out of a run, for those who maintain it: its small checkpoint and its row in ``agents.yaml``.
 
-``python -m lightning_rl.lab.shipping NAME RUN_DIR [--claim ID] [--mode greedy]`` calibrates the run's checkpoint where its policy takes
-commands and is not calibrated, and plays it; a name that is there is replaced.
+``python -m lightning_rl.lab.shipping NAME RUN_DIR [--claim ID] [--mode greedy]`` calibrates the run's checkpoint where its policy
+takes commands and is not calibrated, and plays it; a name that is there is replaced.
 """
 
 from __future__ import annotations
