@@ -81,11 +81,12 @@ def test_an_agent_is_evaluated_into_a_folder_of_its_own(tmp_path, monkeypatch, c
 
 @pytest.mark.parametrize("mode", ["sampled", "greedy"])
 def test_a_run_becomes_an_agent_that_acts_as_its_checkpoint(tmp_path, monkeypatch, mode):
+    monkeypatch.setattr("lightning_rl.methods.base.Method.plays", mode)
     assert run_cli(tmp_path, "--max_epochs", "2", implementation="AAC", gamename="cartpole") == 0
     (run_dir,) = tmp_path.glob("cartpole/*/AAC/seed_*")
     monkeypatch.setattr("lightning_rl.lab.shipping.SHIPPED", tmp_path)
     monkeypatch.setattr("lightning_rl.lab.shipping.EPISODES", 3)
-    row = ship("mine", run_dir, None, mode)
+    row = ship("mine", run_dir, None)
     acting = lightning_rl.load(tmp_path / "mine.ckpt")
     assert row.mode == mode
     assert row.score == pytest.approx(lightning_rl.evaluate(checkpoint_at(run_dir), 3)[mode]["return"]["mean"], abs=0.01)
@@ -106,3 +107,23 @@ def test_what_an_agent_lacks_is_only_what_training_uses(tmp_path):
     torch.save(content, tmp_path / "bad.ckpt")
     with pytest.raises(UserError, match=r"state_dict.*policies"):
         lightning_rl.load(tmp_path / "bad.ckpt")
+
+
+def test_an_agent_plays_as_its_method_is_meant_to(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["eval", "simple-model-panflute", "--episodes", "1"], "lightning-rl") == 0
+    report = json.loads((tmp_path / "exp_dir/agents/simple-model-panflute/evaluation.json").read_text())
+    assert report["greedy"]["return"]["mean"] > 15 > report["sampled"]["return"]["mean"]
+    assert played(None) > 15 > played(False)
+
+
+def played(greedy):
+    """The return of an episode of the agent step by step."""
+    agent, env = lightning_rl.load("simple-model-panflute"), lightning_rl.make_env("panflute-5")
+    obs, _ = env.reset(seed=0)
+    agent.reset(seed=0, greedy=greedy)
+    over, total = False, 0.0
+    while not over:
+        obs, reward, terminated, truncated, _ = env.step(agent.act(obs))
+        over, total = terminated or truncated, total + float(reward)
+    return total

@@ -155,7 +155,7 @@ def evaluate_checkpoint(
     report = {"checkpoint": str(path), "asked": given, **evaluate(method, episodes, given, num_workers)}
     filmed = can_film(method.spec)
     if filmed:
-        record_episode(method, _requests(method, 1, full_command(method, given), "sampled")[0], film, told(given))
+        record_episode(method, _requests(method, 1, full_command(method, given), method.plays)[0], film, told(given))
     report["video"] = str(film) if filmed else None
     out.write(_report_file(out.path, report))
     return report

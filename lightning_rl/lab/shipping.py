@@ -1,7 +1,7 @@
 """Makes an agent of the package out of a run, for those who maintain it: its small checkpoint and its row in ``agents.yaml``.
 
-``python -m lightning_rl.lab.shipping NAME RUN_DIR [--claim ID] [--mode greedy]`` calibrates the run's checkpoint where its policy
-takes commands and is not calibrated, and plays it; a name that is there is replaced.
+``python -m lightning_rl.lab.shipping NAME RUN_DIR [--claim ID]`` calibrates the run's checkpoint where its policy takes commands
+and is not calibrated, and plays it; a name that is there is replaced.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from lightning_rl.run.state import checkpoint_at
 EPISODES = 200
 
 
-def ship(name: str, path: Path, claim: str | None, mode: str = "sampled") -> ShippedAgent:
-    """Adds the agent of a run directory, or of a checkpoint in one, to the package; its row, with the score of ``mode``."""
+def ship(name: str, path: Path, claim: str | None) -> ShippedAgent:
+    """Adds the agent of a run directory, or of a checkpoint in one, to the package; its row."""
     checkpoint = checkpoint_at(path)
     made = f"lightning-rl reproduce {claim}" if claim else command_of(checkpoint.parent)
     with tempfile.TemporaryDirectory() as folder:  # nothing of the run changes
@@ -39,7 +39,7 @@ def ship(name: str, path: Path, claim: str | None, mode: str = "sampled") -> Shi
                 calibrate_checkpoint(acting, num_workers=0)
                 method = load(acting).method
             made += ", then lightning-rl eval --calibrate"
-        played = evaluate(method, EPISODES)[mode]
+        played = evaluate(method, EPISODES)[method.plays]
         write_plain(SHIPPED / acting.name, acting_checkpoint(acting))
     limits = method.command_limits()
     ranges = {} if limits is None else {method.command_names[0]: limits}
@@ -48,7 +48,7 @@ def ship(name: str, path: Path, claim: str | None, mode: str = "sampled") -> Shi
         ranges["return"] = calibration.limits
     return ShippedAgent(
         method.implementation, method.gamename, method.seed, round(played["return"]["mean"], 2),
-        round(float(np.std(played["returns"], ddof=1)), 2), EPISODES, made, claim, mode,
+        round(float(np.std(played["returns"], ddof=1)), 2), EPISODES, made, claim, method.plays,
         {key: (round(low, 2), round(high, 2)) for key, (low, high) in ranges.items()},
     )  # fmt: skip
 
@@ -66,9 +66,8 @@ def main() -> None:
     parser.add_argument("name", help="of the agent, e.g. RCP-A-lunarlander")
     parser.add_argument("path", help="run directory or checkpoint", type=checked_path)
     parser.add_argument("--claim", help="of results/claims.yaml, whose runs it is of")
-    parser.add_argument("--mode", choices=["sampled", "greedy"], default="sampled", help="actions that its score is of")
     given: argparse.Namespace = parser.parse_args()
-    row = ship(given.name, given.path, given.claim, given.mode)
+    row = ship(given.name, given.path, given.claim)
     rows = {**shipped_agents(), given.name: row}
     content = {name: dataclasses.asdict(each) for name, each in rows.items()}
     for each in content.values():

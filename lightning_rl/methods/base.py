@@ -17,7 +17,7 @@ from lightning_rl.core.adam import clip_gradients
 from lightning_rl.core.config import method_config
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import MethodConfig, ramp
-from lightning_rl.core.types import Episode
+from lightning_rl.core.types import ActionMode, Episode
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.methods.layouts import check_loaded
 from lightning_rl.methods.registry import own_implementation
@@ -58,6 +58,7 @@ class Method(LightningModule):
     has_population = False  # whether --executor says where it is evaluated
     policy_name = "policy"  # of the policy that --reload takes, in a checkpoint's weights
     auto_gpu = True  # whether --accelerator auto takes a GPU
+    plays: ActionMode = "sampled"  # the actions that its policy is meant to be used with: films and ``Agent`` take these
     reloadable = True  # whether --reload can start from its policy's weights
     policy: Actor
     env_steps: Tensor

@@ -123,14 +123,15 @@ class LoadedAgent:
         self._episodes = 0
         self.reset()
 
-    def reset(self, command: Mapping[str, float] | None = None, *, seed: int | None = None, greedy: bool = False) -> None:
+    def reset(self, command: Mapping[str, float] | None = None, *, seed: int | None = None, greedy: bool | None = None) -> None:
         """Begins an episode.
 
         Args:
             command: what is asked of the policy, by name, e.g. ``{"return": 150}``; values that are left out are those that the
                 training ended with.
             seed: of the actions; None: another one for each episode. An episode is a function of the environment's seed and this.
-            greedy: take the most likely action instead of drawing one.
+            greedy: take the most likely action instead of drawing one; None: as the method's policies are meant to play,
+                greedily where drawing is for exploration alone (model-based), else drawn.
 
         Raises:
             UserError: a command that the policy does not know.
@@ -140,7 +141,7 @@ class LoadedAgent:
         number = self._episodes if seed is None else seed
         if not 0 <= number < _SEEDS:
             raise UserError(f"seed {number} is not within 0 .. {_SEEDS - 1:,}; choose another")
-        request = Request("an episode", number, "greedy" if greedy else "sampled")
+        request = Request("an episode", number, self.method.plays if greedy is None else "greedy" if greedy else "sampled")
         self._noise = ActionNoise([request], self.method.policy)
         self._step, self._episodes = 0, self._episodes + 1
 
