@@ -149,9 +149,8 @@ class Method(LightningModule):
     def schedulers(self, optimizers: Sequence[torch.optim.Optimizer]) -> list[LRScheduler]:
         """What changes the learning rates after each epoch: from ``anneal_from`` of the budget on they fall linearly to 0."""
         start = getattr(self.cfg, "anneal_from", 1.0)
-        if start >= 1.0:
-            return []
-        return [LambdaLR(each, lambda _: 1 - ramp(self.budget_share(), start, 1.0)) for each in optimizers]
+        falling = optimizers if start < 1.0 else []
+        return [LambdaLR(each, lambda _: 1 - ramp(self.budget_share(), start, 1.0)) for each in falling]
 
     # What it makes use of
 

@@ -230,9 +230,8 @@ class ModelBased(StackedMethod):
     @classmethod
     def misfit(cls, spec: EnvSpec) -> str | None:
         env = func_env(spec)
-        fits = env is not None and env.binary_obs and not env.continuous
-        games = "procmaze, buttongrid, panflute or a grid world"
-        return None if fits else f"its observations must be bits in batched torch; use {games}"
+        remedy = "its observations must be bits in batched torch; use procmaze, buttongrid, panflute or a grid world"
+        return None if env is not None and env.binary_obs and not env.continuous else remedy
 
     def build(self) -> ModelBasedDQN:
         env = func_env(self.spec)
