@@ -154,7 +154,7 @@ def run_job(job: Job) -> Outcome:
             require_commit(job.root, job.commit)
         runs = [step.run for step in steps if step.run is not None]
         value, best = read_value(job.claim.read, runs, job.folder)
-        curve = read_curve(job.claim.curves, runs[0]) if job.claim.curves else read_rows(job.claim.read, runs[-1])
+        curve = read_curve(job.claim.curves, runs[0]) if job.claim.curves else read_rows(job.claim.read, runs)
     except UserError as error:
         return Outcome(job, {}, [], f"{job.about}: {error}")
     hours = (time.process_time() - started) / 3600 if fresh else float("nan")
@@ -226,10 +226,11 @@ def _of_report(path: Path, key: str) -> float:
     return float(found)
 
 
-def read_rows(read: Read, run: Path) -> list[dict[str, Any]]:
-    """Rows of the claim's CSV: those of the report."""
+def read_rows(read: Read, runs: Sequence[Path]) -> list[dict[str, Any]]:
+    """Rows of the claim's CSV: those of the last run's report. Without rows no run is asked for."""
     if not read.rows:
         return []
+    run = runs[-1]
     path = run / str(read.report)
     rows = json.loads(read_text(path, "report")).get("rows")
     if not rows or not set(read.rows) <= rows[0].keys():

@@ -269,7 +269,7 @@ def test_rows_of_a_report_are_kept_for_figures(tmp_path):
     claim = load_claims(tmp_path / "claims.yaml").claims["report"]
     about = {**dict.fromkeys(store.RUN_COLUMNS, "x"), "seed": 100, "value": 28.05, "command": shown_command(claim, 100)}
     job = Job("report", claim, 100, "c", tmp_path, main, None)
-    store.add(tmp_path, Outcome(job, about, read_rows(claim.read, tmp_path)))
+    store.add(tmp_path, Outcome(job, about, read_rows(claim.read, [tmp_path])))
     head, *kept = (tmp_path / claim.csv).read_text().splitlines()
     assert head == "gamename,implementation,seed,commanded,obtained_mean"
     assert kept == ["lunarlander,UDRL,100,-50.0,0.1", "lunarlander,UDRL,100,50.0,44.0"]
@@ -277,7 +277,8 @@ def test_rows_of_a_report_are_kept_for_figures(tmp_path):
     (tmp_path / claim.csv).unlink()  # a value whose picture cannot be drawn again is measured again
     assert store.read_runs(tmp_path, claim) == []
     with pytest.raises(UserError, match=r"has no rows of commanded, obtained_median; mend read.rows"):
-        read_rows(dataclasses.replace(claim.read, rows=["commanded", "obtained_median"]), tmp_path)
+        read_rows(dataclasses.replace(claim.read, rows=["commanded", "obtained_median"]), [tmp_path])
+    assert read_rows(dataclasses.replace(claim.read, rows=[]), []) == []  # agents on the real task alone have no run directory
 
 
 def test_claims_share_their_trainings_and_evaluations(checkout, monkeypatch, capsys):
