@@ -5,6 +5,7 @@ A run that cannot be read is named with the reason and left out; it never hides 
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import sys
@@ -148,9 +149,8 @@ def read_sources(
         if not path.exists():
             skip(path, "it does not exist")
             continue
-        for runs in attempt(path, find_runs, [path], skip, skip=skip):
-            for run in runs:
-                tables += attempt(run.path, read_run, run, skip=skip)
+        for run in itertools.chain(*attempt(path, find_runs, [path], skip, skip=skip)):
+            tables += attempt(run.path, read_run, run, skip=skip)
     if not tables:
         raise UserError(f"nothing to draw: {nothing}")
     return pd.concat(tables, ignore_index=True)

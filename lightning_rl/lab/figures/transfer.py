@@ -6,6 +6,7 @@ Of the supervised baseline of synthetic environments also the model's loss.
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -167,12 +168,9 @@ def draw(given: argparse.Namespace) -> None:
 
 def read_losses(folders: Sequence[Path]) -> pd.DataFrame:
     """run, loss, epoch (passes over the data, from 1), value of the held-out losses of MBRL runs, or of figures of theirs."""
-    parts = []
-    for path in folders:
-        if not path.is_dir():
-            parts.append(_drawn_losses(path))
-            continue
-        for run in find_runs([path]):
+    parts = [_drawn_losses(path) for path in folders if not path.is_dir()]
+    for path in filter(Path.is_dir, folders):
+        for run in itertools.chain(*attempt(path, find_runs, [path])):
             for name in LOSSES:
                 parts += attempt(run.path, _read_loss, run, name)
     if not parts:
