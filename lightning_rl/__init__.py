@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from lightning_rl.lab.evaluate import evaluate
     from lightning_rl.methods.agents import DDQN, PPO, QL, SARSA, TD3, DuelingDDQN, TD3Discrete, register_agent
     from lightning_rl.methods.policy_gradient import PolicyGradient
-    from lightning_rl.methods.proxy_search import RN, SE
+    from lightning_rl.methods.proxy_search import SE
     from lightning_rl.methods.registry import register_method
+    from lightning_rl.methods.reward_network import RN
     from lightning_rl.methods.supervised_model import MBRL
     from lightning_rl.methods.synthetic_dataset import SD
     from lightning_rl.methods.upside_down import RCPA, RCPR, UDRL
@@ -37,7 +38,8 @@ _NAMES = {
     "methods.upside_down": ("UDRL", "RCPR", "RCPA"),
     "methods.policy_gradient": ("PolicyGradient",),
     "methods.agents": ("QL", "SARSA", "DDQN", "DuelingDDQN", "TD3", "TD3Discrete", "PPO", "register_agent"),
-    "methods.proxy_search": ("SE", "RN"),
+    "methods.proxy_search": ("SE",),
+    "methods.reward_network": ("RN",),
     "methods.synthetic_dataset": ("SD",),
     "methods.supervised_model": ("MBRL",),
 }

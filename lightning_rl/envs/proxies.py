@@ -13,8 +13,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, get_args
+from typing import Any, ClassVar, Protocol, cast, get_args
 
+import gymnasium
 import numpy as np
 import torch
 from torch import Tensor
@@ -28,6 +29,7 @@ from lightning_rl.envs.adapters import func_env
 from lightning_rl.envs.batch import EnvBatch, FuncBatch
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.envs.gym import make_env
+from lightning_rl.envs.one_step import OneStepEnv, OneStepNet
 from lightning_rl.envs.reward_network import INFO_KEYS, RewardBatch, RewardEnv, RewardNet
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.envs.synthetic import DoneKind, StartStates, SyntheticEnv, SyntheticNet
@@ -92,7 +94,7 @@ class SyntheticProxy(Proxy):
     """A synthetic environment.
 
     horizon: steps after which an episode is cut. cap_ends: that cut is a termination. latent_size: see ``SyntheticNet``.
-    reencode, done: see ``SyntheticEnv``.
+    reencode, done: see ``SyntheticEnv``; with done ``always`` the horizon is one step.
     """
 
     kind: ClassVar[str] = "SE"
@@ -114,7 +116,8 @@ class SyntheticProxy(Proxy):
 
     @property
     def net(self) -> SyntheticNet:
-        return SyntheticNet(self.spec.obs_size, self.spec.action_size, self.hidden, self.activation, self.latent_size)
+        kind = OneStepNet if self.done == "always" else SyntheticNet
+        return kind(self.spec.obs_size, self.spec.action_size, self.hidden, self.activation, self.latent_size)
 
     @property
     def limit_terminates(self) -> bool:
@@ -123,8 +126,8 @@ class SyntheticProxy(Proxy):
     def env(self, params: Tensor) -> SyntheticEnv:
         """The environments of params ``[N, D]``."""
         one_hot = self.spec.one_hot and self.spec.obs_size > 1  # a bandit's constant may be anything
-        task = _start_task(self.gamename)
-        return SyntheticEnv(self.net, params, task, one_hot=one_hot, reencode=self.reencode, done=self.done)
+        kind = OneStepEnv if self.done == "always" else SyntheticEnv
+        return kind(self.net, params, _start_task(self.gamename), one_hot, self.reencode, self.done)
 
     def batch(self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1) -> EnvBatch:
         del gamma
@@ -211,7 +214,8 @@ def _start_task(gamename: str) -> FuncEnv:
     env = make_env(spec)
     starts = torch.stack([torch.as_tensor(np.asarray(env.reset(seed=k)[0], np.float32)) for k in range(_STARTS)])
     env.close()
-    return StartStates(starts, spec.action_size, spec.continuous)
+    box = cast(gymnasium.spaces.Box, env.observation_space)
+    return StartStates(starts, spec.action_size, spec.continuous, tuple(box.low.tolist()), tuple(box.high.tolist()))
 
 
 def save_proxy(path: Path, proxy: Proxy, params: Tensor, about: Mapping[str, Any]) -> None:

@@ -35,39 +35,42 @@ class SyntheticNet:
     latent_size: int = 0
 
     @cached_property
-    def heads(self) -> tuple[MemberMLP, ...]:
+    def heads(self) -> dict[str, MemberMLP]:
+        """The networks by name, in the order of their blocks."""
         size = self.action_size + self.obs_size
-        shapes = [(size, self.obs_size), (size, 1), (size, 1)]
+        shapes = {"state": (size, self.obs_size), "reward": (size, 1), "done": (size, 1)}
         if self.latent_size:
-            shapes.append((self.latent_size, self.obs_size))
-        return tuple(MemberMLP(i, self.hidden, o, self.activation) for i, o in shapes)
+            shapes["start"] = (self.latent_size, self.obs_size)
+        return {name: MemberMLP(i, self.hidden, o, self.activation) for name, (i, o) in shapes.items()}
 
     @property
     def size(self) -> int:
         """Columns ``D`` of the parameter block."""
-        return sum(head.size for head in self.heads)
+        return sum(head.size for head in self.heads.values())
 
     def init(self, generators: Sequence[torch.Generator]) -> Tensor:
         """Fresh parameters ``[N, D]``."""
-        return torch.cat([head.init(generators) for head in self.heads], dim=1)
+        return torch.cat([head.init(generators) for head in self.heads.values()], dim=1)
 
     def evolved(self) -> Tensor:
         """Which columns evolve ``[D]``: weights and biases; PReLU slopes stay at 0.25."""
-        return torch.cat([head.columns("weight", "bias") for head in self.heads])
+        return torch.cat([head.columns("weight", "bias") for head in self.heads.values()])
 
-    def split(self, params: Tensor) -> tuple[Tensor, ...]:
+    def split(self, params: Tensor) -> dict[str, Tensor]:
         """The block of each head."""
-        return params.split([head.size for head in self.heads], dim=1)
+        return dict(zip(self.heads, params.split([head.size for head in self.heads.values()], dim=1), strict=True))
 
 
 class StartStates(FuncEnv):
-    """A task of which only its start states are known: drawn from a sample ``[K, O]`` of them."""
+    """A task of which only its start states are known, drawn from a sample ``[K, O]`` of them, and its bounds."""
 
     reset_noise_size = 1
 
-    def __init__(self, starts: Tensor, action_size: int, continuous: bool):
+    def __init__(
+        self, starts: Tensor, action_size: int, continuous: bool, obs_low: tuple[float, ...], obs_high: tuple[float, ...]
+    ):
         self.starts, self.action_size, self.continuous = starts, action_size, continuous
-        self.obs_low = self.obs_high = (0.0,) * starts.shape[1]
+        self.obs_low, self.obs_high = obs_low, obs_high
 
     def reset(self, noise: Tensor) -> State:
         return self.starts[(noise[..., 0] * len(self.starts)).long()]
@@ -76,10 +79,10 @@ class StartStates(FuncEnv):
         raise NotImplementedError("only the start states of this task are known")
 
     def to(self, device: torch.device) -> StartStates:
-        return StartStates(self.starts.to(device), self.action_size, self.continuous)
+        return StartStates(self.starts.to(device), self.action_size, self.continuous, self.obs_low, self.obs_high)
 
 
-DoneKind = Literal["raw", "classifier"]
+DoneKind = Literal["raw", "classifier", "always"]
 
 
 class SyntheticEnv(FuncEnv):
@@ -88,7 +91,8 @@ class SyntheticEnv(FuncEnv):
     real: the task, for sizes and start states; its dynamics are not used.
     one_hot: the agent sees the largest output as a one-hot vector. reencode: so does the environment itself (the earlier
     code fed the raw outputs back, so that the agent's process is not Markov).
-    done: ``raw`` as above; ``classifier`` for models that are trained with a log loss: d = sigmoid(output).
+    done: ``raw`` as above; ``classifier`` for models that are trained with a log loss: d = sigmoid(output); ``always`` is
+    ``one_step.OneStepEnv``.
     """
 
     def __init__(
@@ -103,15 +107,15 @@ class SyntheticEnv(FuncEnv):
         self.reset_noise_size = net.latent_size or real.reset_noise_size
         self._blocks = net.split(params)
 
-    def _head(self, number: int, x: Tensor) -> Tensor:
-        """Head ``number`` of inputs ``[..., I]``."""
+    def _head(self, name: str, x: Tensor) -> Tensor:
+        """What a head gives for inputs ``[..., I]``."""
         rows = x.reshape(len(self.params), -1, x.shape[-1])
-        return self.net.heads[number](self._blocks[number], rows).reshape(*x.shape[:-1], -1)
+        return self.net.heads[name](self._blocks[name], rows).reshape(*x.shape[:-1], -1)
 
     @torch.no_grad()
     def reset(self, noise: Tensor) -> State:
         if self.net.latent_size:
-            return self._head(3, standard_normal(noise))
+            return self._head("start", standard_normal(noise))
         return self.real.observe(self.real.reset(noise))
 
     def observe(self, state: State) -> Tensor:
@@ -122,7 +126,7 @@ class SyntheticEnv(FuncEnv):
         del noise
         act = action.clamp(-1, 1) if self.continuous else F.one_hot(action, self.action_size).to(state.dtype)
         x = torch.cat([act, self.observe(state) if self.reencode else state], dim=-1)
-        after, reward, done = self._head(0, x), self._head(1, x).squeeze(-1), self._head(2, x).squeeze(-1)
+        after, reward, done = self._head("state", x), self._head("reward", x).squeeze(-1), self._head("done", x).squeeze(-1)
         if self.done == "classifier":
             done = done.sigmoid()
         return Step(after, self.observe(after), reward, done > 0.5, 1 - done)
@@ -134,4 +138,4 @@ class SyntheticEnv(FuncEnv):
         return self._with(self.params.to(device), self.real.to(device))
 
     def _with(self, params: Tensor, real: FuncEnv) -> SyntheticEnv:
-        return SyntheticEnv(self.net, params, real, self.one_hot, self.reencode, self.done)
+        return type(self)(self.net, params, real, self.one_hot, self.reencode, self.done)

@@ -195,6 +195,9 @@ class Strategy(nn.Module, ABC):
         """Standard deviation of the noise."""
         return self.cfg.noise_std * self.cfg.noise_decay**generation
 
+    def scale_noise(self, factor: float) -> None:  # others have theirs from their config
+        """Multiplies the noise from now on, of strategies that adapt it."""
+
     def noise(self, generation: int) -> Tensor:
         """Standard normal ``[P, D]`` of the CPU, 0 where nothing evolves."""
         members = range(self.cfg.population)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -53,6 +54,10 @@ class SNES(Strategy, name="snes"):
         directions = es.snes_directions(utilities, noise, self.log_std.detach().exp().cpu())
         mean, log_std = (direction.to(self.mean.device) for direction in directions)
         self.mean.grad, self.log_std.grad = -mean, -log_std * self.evolved
+
+    @torch.no_grad()
+    def scale_noise(self, factor: float) -> None:
+        self.log_std.add_(math.log(factor))
 
     def optimizer(self) -> torch.optim.Optimizer:
         std_rate = es.snes_std_rate(int(self.evolved.sum()))

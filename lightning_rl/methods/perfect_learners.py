@@ -2,7 +2,8 @@
 
 There an agent learns what each action pays, and no more: one that learned without error would take the action that the
 environment pays best. So the rewards can be evolved by those who do, hundreds of times cheaper than by agents, and the agents
-come in when the rewards are good: they show which states they have to see, and how clearly.
+come in when the rewards are good: they show which states they have to see, and how clearly. Until then nothing selects start
+states: for the first agents they are given the mean and the spread of those that perfect learners met in the real task.
 """
 
 from __future__ import annotations
@@ -10,41 +11,34 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from lightning_rl.agents.base import Actors
 from lightning_rl.agents.training import Results
-from lightning_rl.core.errors import UserError
-from lightning_rl.envs.proxies import SyntheticProxy
-from lightning_rl.envs.synthetic import SyntheticEnv
-from lightning_rl.evolution.strategies import Item, Proposal
+from lightning_rl.core.seeding import derive_seed
+from lightning_rl.envs.adapters import make_envs
+from lightning_rl.envs.batch import EnvBatch
+from lightning_rl.envs.one_step import OneStepEnv
+from lightning_rl.envs.proxies import Proxy, SyntheticProxy
+from lightning_rl.evolution.strategies import Item, Proposal, Strategy
 from lightning_rl.methods.inner_loop import InnerLoop, Outcome
+
+MET, DRAWN = 20, 4096  # real episodes; start states to measure
 
 
 class PerfectLearners(Actors):
-    """What agents on synthetic environments of one-step episodes would become if they learned without error.
+    """What agents on one-step environments would become if they learned without error: member ``n`` does what pays best."""
 
-    Member ``n`` takes the action for which ``env`` pays it most; of continuous ones the best of a grid, or of as many drawn ones.
-    """
-
-    GRID, DRAWN = 21, 441  # values of a single continuous action; of several
-
-    def __init__(self, env: SyntheticEnv, seeds: Sequence[int]):
+    def __init__(self, env: OneStepEnv, seeds: Sequence[int]):
         super().__init__(seeds)
         self.env = env
         self.params = nn.Parameter(env.params, requires_grad=False)
-        if env.continuous:
-            drawn = torch.rand(self.DRAWN, env.action_size, generator=torch.Generator().manual_seed(0))
-            self.choices = torch.linspace(-1, 1, self.GRID).unsqueeze(1) if env.action_size == 1 else 2 * drawn - 1
-        else:
-            self.choices = torch.arange(env.action_size)
 
     def greedy(self, obs: Tensor) -> Tensor:
-        rows = obs.unsqueeze(2).expand(-1, -1, len(self.choices), -1)
-        choices = self.choices.expand(*rows.shape[:3], *self.choices.shape[1:])
-        return self.choices[self.env.step(rows, choices, obs.new_zeros(())).reward.argmax(-1)]
+        return self.env.best(obs)
 
     @property
     def num_updates(self) -> Tensor:
@@ -64,18 +58,47 @@ class PerfectFirst(InnerLoop):
         """The outcome of every item of a generation; perfect learners, who do not train, are on the CPU."""
         if proposal.generation >= self.perfect_generations:
             return super().__call__(proposal, items, device)
-        assert isinstance(self.proxy, SyntheticProxy)
         params, seeds = proposal.rows(items), [proposal.seed(item) for item in items]
         none = torch.zeros(len(seeds), dtype=torch.int64)
         nothing = Results(none[:, None].float(), none[:, None].float(), none[:, None], none, none, none.bool(), none)
-        learners = PerfectLearners(self.proxy.env(params), seeds)
-        return self.outcomes(self.tested(learners, nothing, self.proxy.spec, seeds))
+        return self.outcomes(self.tested(perfect_learners(self.proxy, params, seeds), nothing, self.proxy.spec, seeds))
+
+
+def perfect_learners(proxy: Proxy, params: Tensor, seeds: Sequence[int]) -> PerfectLearners:
+    """Those of one-step proxies ``[N, D]``."""
+    env = cast(SyntheticProxy, proxy).env(params.detach().cpu())
+    assert isinstance(env, OneStepEnv)
+    return PerfectLearners(env, seeds)
+
+
+@torch.no_grad()
+def agents_come_in(proxy: Proxy, strategy: Strategy, noise: float, seed: int) -> None:
+    """Prepares a search for generations of agents, who see less than perfect learners.
+
+    Learned start states are given mean and standard deviation of the states that the mean's perfect learner meets in ``MET``
+    real episodes; the strategy's noise is multiplied by ``noise``.
+    """
+    learner = perfect_learners(proxy, strategy.mean.unsqueeze(0), [seed])
+    if learner.env.net.latent_size:
+        met = states_met(learner, make_envs(proxy.spec, [derive_seed(seed, "met", k) for k in range(MET)]))
+        drawn = torch.rand(1, DRAWN, learner.env.reset_noise_size, generator=torch.Generator().manual_seed(seed))
+        strategy.mean.copy_(learner.env.with_starts(met.mean(0), met.std(0), drawn)[0])
+    strategy.scale_noise(noise)
+
+
+def states_met(learner: Actors, envs: EnvBatch) -> Tensor:
+    """The observations ``[K, O]`` of one episode of one learner in each environment."""
+    over = torch.zeros(MET, dtype=torch.bool)
+    obs, met = envs.reset(over), []
+    while not over.all():
+        met.append(obs[~over])
+        step = envs.step(learner.greedy(obs.unsqueeze(0))[0])
+        over |= step.terminated | step.truncated
+        obs = envs.reset(step.terminated | step.truncated)
+    return torch.cat(met)
 
 
 def perfect_first(loop: InnerLoop, generations: int) -> InnerLoop:
-    """The same with so many generations of perfect learners at first. UserError where episodes have more than one step."""
-    if not (isinstance(loop.proxy, SyntheticProxy) and loop.proxy.horizon == 1):
-        raise UserError(f"perfect_generations {generations}: what one step pays is all that there is to learn with "
-                        "proxy_horizon 1 alone; use that, or perfect_generations=0")  # fmt: skip
+    """The same, of one-step environments, with so many generations of perfect learners at first."""
     values = {field.name: getattr(loop, field.name) for field in dataclasses.fields(loop)}
     return PerfectFirst(**values, perfect_generations=generations)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 import torch
-from pydantic import BeforeValidator, Field, NonNegativeFloat, PositiveInt, model_validator
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 from pydantic.dataclasses import dataclass as config_dataclass
 from pytorch_lightning import Callback, LightningModule, Trainer
 from torch import Tensor
@@ -31,14 +31,13 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import EPISODES, GENERATIONS, WIDTH, unknown
 from lightning_rl.core.schema import STRICT, Agents, Episodes, Layers, MethodConfig
 from lightning_rl.core.seeding import derive_seed
-from lightning_rl.envs.proxies import Proxy, RewardProxy, SyntheticProxy, proxy_path, read_proxy, save_proxy
+from lightning_rl.envs.proxies import Proxy, SyntheticProxy, proxy_path, read_proxy, save_proxy
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.evolution.cluster import EXECUTORS
 from lightning_rl.evolution.executors import Evaluate, Executor, SerialExecutor
 from lightning_rl.evolution.strategies import STRATEGIES, Item, Strategy, StrategyConfig
-from lightning_rl.functional.reward_shaping import REWARD_FORMS
 from lightning_rl.methods.base import Method
-from lightning_rl.methods.inner_loop import OBJECTIVES, InnerLoop, Outcome
+from lightning_rl.methods.inner_loop import InnerLoop, Outcome
 from lightning_rl.methods.registry import register_method
 from lightning_rl.nets.members import ActivationName
 from lightning_rl.rollouts.data_module import Rollouts
@@ -109,6 +108,8 @@ class SEConfig(AgentSearchConfig):
 
     stop_when_solved: bool  # type: ignore[misc]  # a key of this one alone
     perfect_generations: Annotated[int, Field(ge=0, le=GENERATIONS)]
+    agent_noise: PositiveFloat
+    one_step: bool
     proxy_horizon: PositiveInt | None
     cap_ends: bool
     latent_size: Annotated[int, Field(ge=0, le=WIDTH)]
@@ -121,41 +122,22 @@ class SEConfig(AgentSearchConfig):
             loop = perfect_first(loop, self.perfect_generations)
         return loop
 
+    @model_validator(mode="after")
+    def _check_steps(self) -> SEConfig:
+        if self.one_step and (self.proxy_horizon is not None or self.cap_ends):
+            raise ValueError("one_step true: its episodes end after one step anyway; leave out proxy_horizon and cap_ends")
+        if self.perfect_generations and not self.one_step:
+            raise ValueError(f"perfect_generations {self.perfect_generations}: they need one_step true; use that, or 0")
+        if self.agent_noise != 1 and self.strategy != "snes":
+            raise ValueError(f"agent_noise {self.agent_noise:g}: strategy {self.strategy} adapts no noise; use snes, or 1.0")
+        return self
+
     def proxy(self, gamename: str) -> SyntheticProxy:
-        return SyntheticProxy(
+        proxy = SyntheticProxy(
             gamename=gamename, hidden=tuple(self.hidden), activation=self.activation,
             horizon=env_spec(gamename).horizon if self.proxy_horizon is None else self.proxy_horizon,
             latent_size=self.latent_size, cap_ends=self.cap_ends, reencode=self.reencode)  # fmt: skip
-
-
-def _reward_name(value: Any) -> Any:
-    """The name of a reward form that may be given by its number in the paper's code."""
-    return {form.code: name for name, form in REWARD_FORMS.items()}.get(value, str(value)) if type(value) is int else value
-
-
-@config_dataclass(frozen=True, config=STRICT, kw_only=True)
-class RNConfig(AgentSearchConfig):
-    """Keys of RN."""
-
-    reward: Annotated[str, BeforeValidator(_reward_name)]
-    objective: str  # type: ignore[misc]  # a key of this one alone
-
-    @model_validator(mode="after")
-    def _check_reward(self) -> RNConfig:
-        if self.reward == "-1":
-            raise ValueError("reward -1: use reward=native and agent={DDQN: {curiosity: icm}}, that is what it stands for")
-        for key, known in (("reward", REWARD_FORMS), ("objective", OBJECTIVES)):
-            if getattr(self, key) not in known:
-                raise ValueError(f"{key} '{getattr(self, key)}' is unknown; choose one of: {', '.join(known)}")
-        if self.judge_episodes == 0 and (self.stop_rule != "none" or self.objective == "auc"):
-            raise ValueError("judge_episodes 0: learned returns judge nothing; use 1, or stop_rule=none (and not auc)")
-        return self
-
-    def proxy(self, gamename: str) -> RewardProxy:
-        ((_, agent), *_) = agent_configs(self.agent, gamename)
-        return RewardProxy(
-            gamename=gamename, hidden=tuple(self.hidden), activation=self.activation, form=self.reward, gamma=agent.gamma
-        )
+        return dataclasses.replace(proxy, horizon=1, cap_ends=True, done="always") if self.one_step else proxy
 
 
 def agent_configs(
@@ -440,9 +422,8 @@ class SE(ProxySearch):
 
     Config = SEConfig
 
-
-@register_method("RN")
-class RN(ProxySearch):
-    """Reward networks: the real task with a learned reward."""
-
-    Config = RNConfig
+    def train_epoch(self, generation: Generation) -> None:
+        super().train_epoch(generation)
+        if generation.number + 1 == self.cfg.perfect_generations:
+            from lightning_rl.methods.perfect_learners import agents_come_in
+            agents_come_in(self.inner_loop.proxy, self.strategy, self.cfg.agent_noise, self.seed)

@@ -96,7 +96,7 @@ def model_input(act: Tensor, obs: Tensor) -> Tensor:
 def model_losses(net: SyntheticNet, params: Tensor, x: Tensor, data: Data) -> dict[str, Tensor]:
     """``state``, ``reward`` (mean squared errors) and ``done`` (log loss) of a model with params ``[1, D]``; x: its input."""
     blocks = net.split(params)
-    state, reward, done = (head(block, x.unsqueeze(0))[0] for head, block in zip(net.heads, blocks, strict=True))
+    state, reward, done = (head(blocks[name], x.unsqueeze(0))[0] for name, head in net.heads.items())
     return {
         "state": F.mse_loss(state, data.next_obs),
         "reward": F.mse_loss(reward.squeeze(-1), data.reward),

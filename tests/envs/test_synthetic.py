@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 
@@ -5,6 +7,7 @@ from lightning_rl.agents.base import Agent
 from lightning_rl.agents.training import MemberTraining
 from lightning_rl.envs.adapters import FUNC_ENVS
 from lightning_rl.envs.batch import FuncBatch
+from lightning_rl.envs.one_step import OneStepEnv, OneStepNet
 from lightning_rl.envs.synthetic import SyntheticEnv, SyntheticNet
 
 NET = SyntheticNet(4, 2, (8,), "leakyrelu")
@@ -21,7 +24,7 @@ def make(members=3, net=NET, gamename="cartpole", **options):
 def plain(net, params, member):
     """The heads of one member as torch modules."""
     pieces = net.split(params[member : member + 1])
-    return [head.module(piece[0]) for head, piece in zip(net.heads, pieces, strict=True)]
+    return {name: head.module(pieces[name][0]) for name, head in net.heads.items()}
 
 
 def test_sizes_are_the_papers():
@@ -38,7 +41,7 @@ def test_heads_see_action_then_state_and_are_unbounded():
     step = env.step(state, action, torch.empty(3, 0))
     for n in range(3):
         x = torch.cat([torch.eye(2)[action[n]], state[n]])
-        after, reward, done = (head(x) for head in plain(NET, env.params, n))
+        after, reward, done = (head(x) for head in plain(NET, env.params, n).values())
         torch.testing.assert_close(step.state[n], after)
         torch.testing.assert_close(step.reward[n], reward[0])
         torch.testing.assert_close(step.continuation[n], 1 - done[0])
@@ -63,7 +66,71 @@ def test_starts_are_the_tasks_or_learned():
     assert env.reset_noise_size == 2
     starts = env.reset(torch.full((3, 2), 0.5))  # the middle of the normal distribution is 0
     for n in range(3):
-        torch.testing.assert_close(starts[n], plain(net, env.params, n)[3](torch.zeros(2)), atol=1e-5, rtol=0)
+        torch.testing.assert_close(starts[n], plain(net, env.params, n)["start"](torch.zeros(2)), atol=1e-5, rtol=0)
+
+
+ONE_STEP = OneStepNet(4, 2, (8,), "tanh", latent_size=2)
+
+
+def one_step(gamename="cartpole", net=ONE_STEP):
+    return OneStepEnv(net, net.init(generators(3)), FUNC_ENVS[gamename]())
+
+
+def test_a_one_step_world_pays_for_actions_and_nothing_follows():
+    env = one_step()
+    assert list(env.net.heads) == ["pay", "start"]
+    assert env.net.size == (4 * 8 + 8 + 8 * 2 + 2) + (2 * 8 + 8 + 8 * 4 + 4) + 2 * 4
+    state, action = torch.randn(3, 4), torch.tensor([0, 1, 1])
+    step = env.step(state, action, torch.empty(3, 0))
+    assert step.terminated.all()
+    assert (step.continuation == 0).all()
+    # of the four bounds those of the velocities are infinite
+    units = torch.tensor([4.8, 1.0, 24 * math.pi / 180, 1.0])
+    for n in range(3):
+        pay = plain(env.net, env.params, n)["pay"](state[n] / units)
+        torch.testing.assert_close(step.reward[n], pay[action[n]])
+        assert env.best(state)[n] == pay.argmax()
+
+
+def test_a_continuous_action_pays_by_its_distance_to_the_best():
+    net = OneStepNet(3, 1, (8,), "tanh")
+    env = one_step("pendulum", net)
+    env.params.mul_(3)  # so that some of the best ones are at the edge of the box
+    state, action = torch.randn(3, 5, 3), 3 * torch.rand(3, 5, 1) - 1.5
+    step, best = env.step(state, action, torch.empty(3, 0)), env.best(state)
+    for n in range(3):
+        pay = plain(net, env.params, n)["pay"](state[n] / torch.tensor([1.0, 1, 8])).clamp(-1, 1)
+        torch.testing.assert_close(best[n], pay)
+        torch.testing.assert_close(step.reward[n], -(action[n].clamp(-1, 1) - pay).square()[:, 0])
+
+
+def test_start_states_of_a_one_step_world_are_in_units_of_the_bounds():
+    net = OneStepNet(2, 1, (8,), "tanh", latent_size=2)
+    env = one_step("mountaincar-continuous", net)
+    starts = env.reset(torch.full((3, 2), 0.5))  # the middle of the normal distribution is 0
+    for n in range(3):  # position -1.2 to 0.6, velocity -0.07 to 0.07
+        at = plain(net, env.params, n)["start"](torch.zeros(2))
+        torch.testing.assert_close(starts[n], torch.tensor([-0.3, 0]) + torch.tensor([0.9, 0.07]) * at, atol=1e-5, rtol=0)
+
+
+def test_a_one_step_world_alone_has_no_further_dimension():
+    env = one_step().keep(torch.tensor([1]))
+    start = env.reset(torch.rand(2))
+    step = env.step(start, torch.tensor(1), torch.empty(0))
+    assert start.shape == step.obs.shape == (4,)
+    assert step.reward.shape == step.terminated.shape == env.best(start).shape == ()
+
+
+def test_start_states_are_given_a_mean_and_a_spread():
+    env, noise = one_step(), torch.rand(3, 1000, 2, generator=torch.Generator().manual_seed(0))
+    mean, std = torch.tensor([1.0, -2, 0.1, 0]), torch.tensor([0.5, 2, 0.01, 0])
+    moved = OneStepEnv(env.net, env.with_starts(mean, std, noise), env.real)
+    starts = moved.reset(noise)
+    for n in range(3):
+        torch.testing.assert_close(starts[n].mean(0), mean, atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(starts[n].std(0), std, atol=1e-4, rtol=1e-3)
+    assert (moved.params == env.params)[:, : -2 * 4].all()
+    assert not env.net.evolved()[-2 * 4 :].any()
 
 
 @pytest.mark.parametrize("reencode", [False, True])
@@ -76,7 +143,7 @@ def test_one_hot_worlds(reencode):
     assert torch.equal(first.obs, torch.eye(4)[first.state.argmax(-1)])
     second = env.step(first.state, torch.tensor([0, 1, 2]), torch.empty(3, 0))
     x = torch.cat([torch.eye(4)[0], first.obs[0] if reencode else first.state[0]])
-    torch.testing.assert_close(second.state[0], plain(net, env.params, 0)[0](x))
+    torch.testing.assert_close(second.state[0], plain(net, env.params, 0)["state"](x))
 
 
 def test_a_classifier_gives_probabilities():

@@ -14,5 +14,5 @@ def test_the_networks_see_actions_cut_to_the_box():
     for beyond, at in ((-7.0, -1.0), (7.0, 1.0)):
         assert torch.equal(by_action[beyond].state, by_action[at].state)
         assert torch.equal(by_action[beyond].reward, by_action[at].reward)
-    head = net.heads[1].module(net.split(env.params)[1][0])
+    head = net.heads["reward"].module(net.split(env.params)["reward"][0])
     torch.testing.assert_close(by_action[0.5].reward, head(torch.cat([torch.tensor([[0.5]]), state], -1))[:, 0])

@@ -8,7 +8,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from lightning_rl.cli import main
 from lightning_rl.envs.proxies import read_proxy
 from lightning_rl.lab.evaluate import evaluate
-from lightning_rl.methods.proxy_search import RN
+from lightning_rl.methods.reward_network import RN
 from lightning_rl.run.options import RunOptions, run_config
 
 STRATEGIES = [

@@ -163,7 +163,7 @@ def test_a_pass_over_the_data_by_hand(published):
     net = method.inner_loop.proxy.net
     assert isinstance(net, SyntheticNet)
     blocks = net.split(method.params.detach())
-    heads = [leaves(head.module(block[0])) for head, block in zip(net.heads, blocks, strict=True)]
+    heads = [leaves(head.module(blocks[name][0])) for name, head in net.heads.items()]
     x = torch.cat([data.obs, data.act] if published else [data.act, data.obs], 1)
 
     def losses(rows):

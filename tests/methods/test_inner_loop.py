@@ -4,12 +4,16 @@ import pytest
 import torch
 
 from lightning_rl.agents.registry import AGENTS
-from lightning_rl.core.config import build_config, merged_values
+from lightning_rl.core.config import build_config, load_config, merged_values
 from lightning_rl.core.errors import UserError
+from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
+from lightning_rl.envs.spec import env_spec
 from lightning_rl.evolution.strategies import GaussianProposal, Item
+from lightning_rl.evolution.variants import SNES
 from lightning_rl.methods.inner_loop import OBJECTIVES, Facts, InnerLoop, area_under_curve, steps_to_threshold
-from lightning_rl.methods.perfect_learners import PerfectLearners, perfect_first
+from lightning_rl.methods.perfect_learners import agents_come_in, perfect_first, perfect_learners
+from lightning_rl.methods.proxy_search import SEConfig
 
 GAME = "cartpole-v0"
 SMALL = {
@@ -35,7 +39,7 @@ def rows(count, proxy=SE):
     """Random proxies; synthetic ones never end an episode before the cap."""
     params = proxy.net.init([torch.Generator().manual_seed(n) for n in range(count)])
     if proxy is SE:
-        proxy.net.split(params)[2].zero_()
+        proxy.net.split(params)["done"].zero_()
     return params
 
 
@@ -57,27 +61,46 @@ def test_a_fixed_agent_alone_is_what_it_is_in_a_stack():
     assert alone == together[1:2]
 
 
-def paying(gamename, weight):
-    """A proxy of one linear layer after tanh units: the reward is a function of action and state alone, member by member."""
-    proxy = SyntheticProxy(gamename=gamename, hidden=(1,), activation="tanh", horizon=1, latent_size=1)
-    params = torch.zeros(1, proxy.net.size)
-    head, block = proxy.net.heads[1], proxy.net.split(params)[1]
-    block[:, head.columns("weight")] = torch.tensor([weight])
+def paying(gamename, *pay):
+    """A one-step proxy that pays the same in every state."""
+    proxy = SyntheticProxy(gamename=gamename, hidden=(1,), activation="tanh", horizon=1, latent_size=1, done="always")
+    params = proxy.net.init([torch.Generator().manual_seed(0)])
+    block = proxy.net.split(params)["pay"]
+    block.zero_()
+    block[:, -len(pay) :] = torch.tensor(pay)  # the last bias
     return proxy, params
 
 
 def test_perfect_learners_take_the_action_that_is_paid_best():
-    # reward = tanh(w . [action one-hot, obs]): action 1 pays more with a positive weight, whatever the state
-    for weight, best in ((1.0, 1), (-1.0, 0)):
-        proxy, params = paying(GAME, [0.0, weight, 0.1, 0, 0, 0, 1.0])
-        learners = PerfectLearners(proxy.env(params), [3])
+    for pay, best in (((0.0, 1.0), 1), ((0.5, -1.0), 0)):
+        learners = perfect_learners(*paying(GAME, *pay), [3])
         assert learners.greedy(torch.randn(1, 5, 4)).tolist() == [[best] * 5]
-    proxy, params = paying("pendulum", [1.0, 0, 0, 0, -1.0])  # the smallest of continuous actions
-    assert PerfectLearners(proxy.env(params), [3]).greedy(torch.randn(1, 2, 3)).tolist() == [[[-1.0], [-1.0]]]
+    learners = perfect_learners(*paying("pendulum", -7.0), [3])
+    assert learners.greedy(torch.randn(1, 2, 3)).tolist() == [[[-1.0], [-1.0]]]
+
+
+def test_agents_come_in_where_perfect_learners_were_and_to_less_noise():
+    proxy, params = paying(GAME, 0.0, 1.0)  # always to the right
+    cfg = load_config(SEConfig, "SE", GAME, "suite", {}, {"noise_std": 0.3})
+    strategy = SNES(params[0], proxy.net.evolved(), cfg, 1)
+    agents_come_in(proxy, strategy, 0.2, seed=5)
+    torch.testing.assert_close(strategy.log_std.detach().exp(), torch.full_like(params[0], 0.06))
+    starts = proxy.env(strategy.mean.detach()[None]).reset(torch.rand(1, 4000, 1, generator=torch.Generator().manual_seed(2)))[0]
+    envs = make_envs(env_spec(GAME), range(500))
+    met, over, obs = [], torch.zeros(500, dtype=torch.bool), envs.reset(torch.ones(500, dtype=torch.bool))
+    while not over.all():
+        met.append(obs[~over])
+        step = envs.step(torch.ones(500, dtype=torch.int64))
+        over |= step.terminated
+        obs = envs.reset(step.terminated)
+    met = torch.cat(met)
+    torch.testing.assert_close(starts.mean(0), met.mean(0), atol=0.03, rtol=0.1)
+    torch.testing.assert_close(starts.std(0), met.std(0), atol=0.02, rtol=0.15)
+    assert (strategy.mean == params[0])[: -2 * 4].all()
 
 
 def test_the_first_generations_are_judged_by_perfect_learners():
-    proxy, params = paying(GAME, [0.0, 1.0, 0, 0, 0, 0, 1.0])  # always to the right: 8 to 11 steps until the pole has fallen
+    proxy, params = paying(GAME, 0.0, 1.0)  # always to the right: 8 to 11 steps until the pole has fallen
     loop = perfect_first(dataclasses.replace(LOOP, proxy=proxy), 2)
     item = Item(member=-1, sign=0, agent=0, turn=0)
     proposals = [GaussianProposal(1, n, params[0].numpy(), torch.zeros(params.shape[1]).numpy()) for n in range(3)]
@@ -98,7 +121,7 @@ def test_agents_take_turns():
 
 def test_a_diverged_agent_scores_the_worst_legal_return_and_is_counted():
     params = rows(2)
-    SE.net.split(params)[1][1] = 1e38  # the reward head
+    SE.net.split(params)["reward"][1] = 1e38  # the reward head
     sound, failed = LOOP.evaluate(params, [1, 2], [0, 0])
     assert not sound.failed
     assert failed.failed
@@ -149,6 +172,13 @@ def test_objectives_by_hand():
     assert steps_to_threshold(dataclasses.replace(facts, solved_return=None)).tolist() == [150, 200]
 
 
-def test_perfect_learners_are_for_episodes_of_one_step():
-    with pytest.raises(UserError, match=r"perfect_generations 3: .*use that, or perfect_generations=0"):
-        perfect_first(LOOP, 3)
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"one_step": True, "proxy_horizon": 5}, "one_step true: .*leave out proxy_horizon and cap_ends"),
+     ({"one_step": True, "cap_ends": True}, "one_step true: .*leave out proxy_horizon and cap_ends"),
+     ({"perfect_generations": 3}, "perfect_generations 3: they need one_step true; use that, or 0"),
+     ({"agent_noise": 0.5}, "agent_noise 0.5: strategy published adapts no noise; use snes, or 1.0")],
+)  # fmt: skip
+def test_keys_that_contradict_each_other(settings, message):
+    with pytest.raises(UserError, match=message):
+        load_config(SEConfig, "SE", GAME, None, {}, settings)

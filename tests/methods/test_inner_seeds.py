@@ -86,7 +86,7 @@ def test_start_states_of_proxies_and_tests_all_differ(monkeypatch):
     monkeypatch.setattr(inner_loop, "make_envs", make_envs)
     monkeypatch.setattr(SyntheticProxy, "batch", proxies)
     params = PROXY.net.init([torch.Generator().manual_seed(n) for n in range(2)])
-    PROXY.net.split(params)[2].zero_()
+    PROXY.net.split(params)["done"].zero_()
     LOOP.train(0, params, [7, 8])
     assert len(starts) == 2 + 2 * 3
     assert len({tuple(start.tolist()) for start in starts}) == len(starts)

@@ -18,7 +18,7 @@ def data():
 
 def test_losses_by_hand_and_the_swapped_inputs_of_the_published_form():
     params, d = NET.init([torch.Generator().manual_seed(1)]), data()
-    state, reward, done = (head.module(block[0]) for head, block in zip(NET.heads, NET.split(params), strict=True))
+    state, reward, done = (head.module(NET.split(params)[name][0]) for name, head in NET.heads.items())
     for order, x in ((model_input, torch.cat([d.act, d.obs], 1)), (swapped_model_input, torch.cat([d.obs, d.act], 1))):
         losses = model_losses(NET, params, order(d.act, d.obs), d)
         torch.testing.assert_close(losses["state"], (state(x) - d.next_obs).square().mean())

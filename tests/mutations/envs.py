@@ -56,6 +56,19 @@ MUTATIONS = [
         ("learned.masked_fill(beyond, 0).sum(1)", "learned.sum(1)"),
     ),
     *area(
+        "envs/one_step.py", "envs/test_synthetic.py",
+        ("(state - self._center) / self._unit", "state - self._center"),
+        ("self._center + self._unit * rows", "self._unit * rows"),
+        ("(high - low < _UNBOUNDED)", "(low > high)"),
+        ("-(action.clamp(-1, 1) - pay)", "-(action - pay)"),
+        ("pay.argmax(-1)", "pay.argmin(-1)"),
+        ("pay.clamp(-1, 1) if self.continuous", "pay if self.continuous"),
+        ('- blocks["scale"] * drawn.mean(1)', ""),
+        ("std / self._unit / drawn.std(1)", "std / drawn.std(1)"),
+        ("torch.zeros_like(reward))", "torch.ones_like(reward))"),
+        ("torch.zeros(2 * self._moments, dtype=torch.bool)", "torch.ones(2 * self._moments, dtype=torch.bool)"),
+    ),
+    *area(
         "envs/synthetic.py", "envs/test_synthetic.py",
         ("reward, done > 0.5, 1 - done)", "reward, done > 0.5, done)"),
         ("reward, done > 0.5, 1 - done)", "reward, done > 0.0, 1 - done)"),
@@ -100,7 +113,7 @@ MUTATIONS = [
     ),
     *area(
         "envs/synthetic.py", "envs/test_synthetic.py envs/test_synthetic_actions.py",
-        ("self._head(0, x), self._head(1, x).squeeze(-1), self._head(2, x).squeeze(-1)", "self._head(0, x), self._head(2, x).squeeze(-1), self._head(1, x).squeeze(-1)"),
+        ('self._head("reward", x).squeeze(-1), self._head("done", x)', 'self._head("done", x).squeeze(-1), self._head("reward", x)'),
         ("self.observe(state) if self.reencode else state", "state"),
         ("action.clamp(-1, 1) if self.continuous", "action if self.continuous"),
         ("self._with(self.params[rows], self.real)", "self._with(self.params[: len(rows)], self.real)"),

@@ -11,6 +11,13 @@ MUTATIONS = [
         ("last[torch.from_numpy(ends - 1)] = True", "last[-1] = True"),
     ),
     *area(
+        "methods/perfect_learners.py", "methods/test_inner_loop.py",
+        ("proposal.generation >= self.perfect_generations", "proposal.generation > self.perfect_generations"),
+        ("met.append(obs[~over])", "met.append(obs)"),
+        ("met.mean(0), met.std(0), drawn", "0 * met.mean(0), met.std(0), drawn"),
+        ("strategy.scale_noise(noise)", "pass"),
+    ),
+    *area(
         "methods/proxy_search.py", "evolution/test_steps.py",
         ("strategy, number = self.strategy, generation.number", "strategy, number = self.strategy, 0"),
         ("float(strategy.best_score) == generation.fitness", "True"),

@@ -21,7 +21,8 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import generator
 from lightning_rl.lab.protocols.results import open_results
 from lightning_rl.lab.tuning.space import spaces
-from lightning_rl.methods.proxy_search import RN, SE, Generation, ProxySearch
+from lightning_rl.methods.proxy_search import SE, Generation, ProxySearch
+from lightning_rl.methods.reward_network import RN
 from lightning_rl.methods.synthetic_dataset import SD
 
 METHODS: dict[str, type[ProxySearch]] = {"SE": SE, "RN": RN, "SD": SD}
