@@ -1,5 +1,6 @@
 """Every executor gives the same results; a lost worker or node costs nothing but time."""
 
+import multiprocessing
 import os
 import signal
 import threading
@@ -25,6 +26,7 @@ CONFIG = StrategyConfig(
     score_transform="linear", num_grad_evals=1, grad_eval_aggregate="mean", center_agents=2, shared_agents=False,
     weight_decay=0.0, nes_step_size=False, keep="best",
 )  # fmt: skip
+UNDER_WAY = multiprocessing.get_context("fork").Semaphore(0)
 
 
 def asked():
@@ -67,8 +69,7 @@ def test_closing_waits_for_nobody():
         ended.set()
 
     threading.Thread(target=run, daemon=True).start()
-    while executor._pool is None or len(executor._pool._processes) < 2:
-        time.sleep(0.01)
+    assert all(UNDER_WAY.acquire(timeout=30) for _ in range(2))
     processes = list(executor._pool._processes.values())
     executor.close()
     assert ended.wait(10)
@@ -79,6 +80,7 @@ def test_closing_waits_for_nobody():
 
 
 def sleepy(proposal, items):
+    UNDER_WAY.release()
     time.sleep(60)
 
 
