@@ -26,7 +26,7 @@ from lightning_rl.envs.proxies import Proxy, SyntheticProxy
 from lightning_rl.evolution.strategies import Item, Proposal, Strategy
 from lightning_rl.methods.inner_loop import InnerLoop, Outcome
 
-MET, DRAWN = 20, 4096  # real episodes; start states to measure
+REAL_EPISODES, DRAWN_STARTS = 20, 4096  # whose states are compared
 
 
 class PerfectLearners(Actors):
@@ -75,20 +75,21 @@ def perfect_learners(proxy: Proxy, params: Tensor, seeds: Sequence[int]) -> Perf
 def agents_come_in(proxy: Proxy, strategy: Strategy, noise: float, seed: int) -> None:
     """Prepares a search for generations of agents, who see less than perfect learners.
 
-    Learned start states are given mean and standard deviation of the states that the mean's perfect learner meets in ``MET``
-    real episodes; the strategy's noise is multiplied by ``noise``.
+    Learned start states are given mean and standard deviation of the states that the mean's perfect learner meets in
+    ``REAL_EPISODES`` real ones; the strategy's noise is multiplied by ``noise``.
     """
     learner = perfect_learners(proxy, strategy.mean.unsqueeze(0), [seed])
     if learner.env.net.latent_size:
-        met = states_met(learner, make_envs(proxy.spec, [derive_seed(seed, "met", k) for k in range(MET)]))
-        drawn = torch.rand(1, DRAWN, learner.env.reset_noise_size, generator=torch.Generator().manual_seed(seed))
+        met = states_met(learner, make_envs(proxy.spec, [derive_seed(seed, "met", k) for k in range(REAL_EPISODES)]))
+        drawn = torch.rand(1, DRAWN_STARTS, learner.env.reset_noise_size, generator=torch.Generator().manual_seed(seed))
         strategy.mean.copy_(learner.env.with_starts(met.mean(0), met.std(0), drawn)[0])
     strategy.scale_noise(noise)
 
 
+@torch.no_grad()
 def states_met(learner: Actors, envs: EnvBatch) -> Tensor:
     """The observations ``[K, O]`` of one episode of one learner in each environment."""
-    over = torch.zeros(MET, dtype=torch.bool)
+    over = torch.zeros(len(envs.obs), dtype=torch.bool)
     obs, met = envs.reset(over), []
     while not over.all():
         met.append(obs[~over])

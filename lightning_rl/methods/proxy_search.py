@@ -123,13 +123,13 @@ class SEConfig(AgentSearchConfig):
         return loop
 
     @model_validator(mode="after")
-    def _check_steps(self) -> SEConfig:
+    def _check_one_step(self) -> SEConfig:
         if self.one_step and (self.proxy_horizon is not None or self.cap_ends):
             raise ValueError("one_step true: its episodes end after one step anyway; leave out proxy_horizon and cap_ends")
         if self.perfect_generations and not self.one_step:
             raise ValueError(f"perfect_generations {self.perfect_generations}: they need one_step true; use that, or 0")
-        if self.agent_noise != 1 and self.strategy != "snes":
-            raise ValueError(f"agent_noise {self.agent_noise:g}: strategy {self.strategy} adapts no noise; use snes, or 1.0")
+        if self.agent_noise != 1 and not (self.perfect_generations and self.strategy == "snes"):
+            raise ValueError(f"agent_noise {self.agent_noise:g}: it needs perfect_generations and strategy snes; or use 1.0")
         return self
 
     def proxy(self, gamename: str) -> SyntheticProxy:

@@ -177,7 +177,9 @@ def test_objectives_by_hand():
     [({"one_step": True, "proxy_horizon": 5}, "one_step true: .*leave out proxy_horizon and cap_ends"),
      ({"one_step": True, "cap_ends": True}, "one_step true: .*leave out proxy_horizon and cap_ends"),
      ({"perfect_generations": 3}, "perfect_generations 3: they need one_step true; use that, or 0"),
-     ({"agent_noise": 0.5}, "agent_noise 0.5: strategy published adapts no noise; use snes, or 1.0")],
+     ({"agent_noise": 0.5}, "agent_noise 0.5: it needs perfect_generations and strategy snes; or use 1.0"),
+     ({"agent_noise": 0.5, "strategy": "snes"}, "agent_noise 0.5: it needs perfect_generations"),
+     ({"agent_noise": 0.5, "perfect_generations": 3, "one_step": True}, "agent_noise 0.5: it needs .* and strategy snes")],
 )  # fmt: skip
 def test_keys_that_contradict_each_other(settings, message):
     with pytest.raises(UserError, match=message):
