@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from lightning_rl.agents.registry import AGENTS
+from lightning_rl.agents.training import evaluate_agents
 from lightning_rl.core.config import build_config, load_config, merged_values
 from lightning_rl.core.errors import UserError
 from lightning_rl.envs.adapters import make_envs
@@ -12,7 +13,7 @@ from lightning_rl.envs.spec import env_spec
 from lightning_rl.evolution.strategies import GaussianProposal, Item
 from lightning_rl.evolution.variants import SNES
 from lightning_rl.methods.inner_loop import OBJECTIVES, Facts, InnerLoop, area_under_curve, steps_to_threshold
-from lightning_rl.methods.perfect_learners import agents_come_in, perfect_first, perfect_learners
+from lightning_rl.methods.perfect_learners import agents_come_in, perfect_first, perfect_learners, states_met
 from lightning_rl.methods.proxy_search import SEConfig
 
 GAME = "cartpole-v0"
@@ -97,6 +98,13 @@ def test_agents_come_in_where_perfect_learners_were_and_to_less_noise():
     torch.testing.assert_close(starts.mean(0), met.mean(0), atol=0.03, rtol=0.1)
     torch.testing.assert_close(starts.std(0), met.std(0), atol=0.02, rtol=0.15)
     assert (strategy.mean == params[0])[: -2 * 4].all()
+
+
+def test_the_states_met_are_those_of_one_episode_each():
+    learner = perfect_learners(*paying(GAME, 0.0, 1.0), [3])
+    _, lengths = evaluate_agents(learner, make_envs(env_spec(GAME), range(20)), 20)
+    assert len(set(lengths.flatten().tolist())) > 1
+    assert len(states_met(learner, make_envs(env_spec(GAME), range(20)))) == lengths.sum()
 
 
 def test_the_first_generations_are_judged_by_perfect_learners():
