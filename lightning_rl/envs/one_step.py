@@ -1,7 +1,8 @@
 """Synthetic environments of one step (Liesen et al. 2024, arXiv 2406.12589): what actions pay, and where episodes start.
 
-Where we differ: a discrete action pays an output of the network, a continuous one by its distance to an output; states enter and
-leave the networks in units of the task's bounds, so that a velocity of 0.07 counts as much as an angle of 3.
+Where we differ: a discrete action pays an output of the network, a continuous one by its distance to an output, both less what
+the state pays anyway, so that agents have nothing else to learn; states enter and leave the networks in units of the task's
+bounds, so that a velocity of 0.07 counts as much as an angle of 3.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from lightning_rl.envs.func_env import State, Step, standard_normal
 from lightning_rl.envs.synthetic import SyntheticEnv, SyntheticNet
 from lightning_rl.nets.members import MemberMLP
 
+REWARD_STD = 0.1  # about what fresh networks say: learned several times faster than rewards of 1 or 5
 _UNBOUNDED = 1e6  # some tasks give the largest number of single precision for no bound
 
 
@@ -25,7 +27,8 @@ _UNBOUNDED = 1e6  # some tasks give the largest number of single precision for n
 class OneStepNet(SyntheticNet):
     """``pay`` maps a state to a number for each (dimension of the) action, see ``OneStepEnv``.
 
-    Learned start states have a shift and a scale ``[O]`` at the end of the block, which do not evolve.
+    The last columns of the block do not evolve: the size of rewards and, where start states are learned, their shift and scale
+    ``[O]``.
     """
 
     @cached_property
@@ -33,31 +36,34 @@ class OneStepNet(SyntheticNet):
         shapes = {"pay": (self.obs_size, self.action_size), "start": (self.latent_size, self.obs_size)}
         return {name: MemberMLP(i, self.hidden, o, self.activation) for name, (i, o) in shapes.items() if i}
 
-    @property
-    def _moments(self) -> int:
-        return self.obs_size if self.latent_size else 0
+    @cached_property
+    def units(self) -> dict[str, int]:
+        """The columns that do not evolve, in their order."""
+        starts = self.obs_size if self.latent_size else 0
+        return {"start_shift": starts, "start_scale": starts, "reward_scale": 1}
 
     @property
     def size(self) -> int:
-        return super().size + 2 * self._moments
+        return super().size + sum(self.units.values())
 
     def init(self, generators: Sequence[torch.Generator]) -> Tensor:
-        shift = torch.zeros(len(generators), self._moments)
-        return torch.cat([super().init(generators), shift, shift + 1], dim=1)
+        units = [torch.full((len(generators), count), float(name != "start_shift")) for name, count in self.units.items()]
+        return torch.cat([super().init(generators), *units], dim=1)
 
     def evolved(self) -> Tensor:
-        return torch.cat([super().evolved(), torch.zeros(2 * self._moments, dtype=torch.bool)])
+        return torch.cat([super().evolved(), torch.zeros(sum(self.units.values()), dtype=torch.bool)])
 
     def split(self, params: Tensor) -> dict[str, Tensor]:
-        """The block of each head, ``shift`` and ``scale``."""
-        heads, shift, scale = params.split([super().size, self._moments, self._moments], dim=1)
-        return {**super().split(heads), "shift": shift, "scale": scale}
+        """The block of each head and of each unit."""
+        heads, *units = params.split([super().size, *self.units.values()], dim=1)
+        return {**super().split(heads), **dict(zip(self.units, units, strict=True))}
 
 
 class OneStepEnv(SyntheticEnv):
     """What an action pays in a state, and nothing after it. States are in units of the task's bounds, where it has any.
 
-    A discrete action pays its output of ``pay``, a continuous one minus its squared distance to that output, cut to the box.
+    Times ``reward_scale``, a discrete action pays its output of ``pay`` less the mean of all, and a continuous one, ``a``, pays
+    ``a (2 p - a)`` where the output, cut to the box, is ``p``: ``p`` pays best, and 0 pays nothing.
     """
 
     def __init__(self, *args: Any, **kwargs: Any):
@@ -71,7 +77,7 @@ class OneStepEnv(SyntheticEnv):
         start = super().reset(noise)
         if not self.net.latent_size:
             return start
-        shift, scale = (self._blocks[name].unsqueeze(1) for name in ("shift", "scale"))
+        shift, scale = (self._blocks[name].unsqueeze(1) for name in ("start_shift", "start_scale"))
         rows = shift + scale * start.reshape(len(self.params), -1, start.shape[-1])
         return self._center + self._unit * rows.reshape(start.shape)
 
@@ -80,9 +86,11 @@ class OneStepEnv(SyntheticEnv):
         del noise
         pay = self._pay(state)
         if self.continuous:
-            reward = -(action.clamp(-1, 1) - pay).square().sum(-1)
+            act = action.clamp(-1, 1)
+            reward = (act * (2 * pay - act)).sum(-1)
         else:
-            reward = pay.gather(-1, action.unsqueeze(-1)).squeeze(-1)
+            reward = (pay - pay.mean(-1, keepdim=True)).gather(-1, action.unsqueeze(-1)).squeeze(-1)
+        reward = (self._blocks["reward_scale"] * reward.reshape(len(self.params), -1)).reshape(reward.shape)
         return Step(state, self.observe(state), reward, torch.ones_like(reward, dtype=torch.bool), torch.zeros_like(reward))
 
     @torch.no_grad()
@@ -96,10 +104,19 @@ class OneStepEnv(SyntheticEnv):
         return pay.clamp(-1, 1) if self.continuous else pay
 
     @torch.no_grad()
-    def with_starts(self, mean: Tensor, std: Tensor, noise: Tensor) -> Tensor:
-        """The parameters ``[N, D]`` with start states that have ``mean`` and ``std`` ``[O]`` over ``noise`` ``[N, K, L]``."""
-        params, drawn = self.params.clone(), self._head("start", standard_normal(noise))
-        blocks = self.net.split(params)
-        blocks["scale"].copy_(std / self._unit / drawn.std(1))
-        blocks["shift"].copy_((mean - self._center) / self._unit - blocks["scale"] * drawn.mean(1))
-        return params
+    def in_units(self, mean: Tensor, std: Tensor, noise: Tensor) -> Tensor:
+        """The parameters ``[N, D]`` in other units, in which the same actions are paid best.
+
+        Start states have ``mean`` and ``std`` ``[O]`` over ``noise`` ``[N, K, L]``, where they are learned, and rewards of random
+        actions there the standard deviation ``REWARD_STD``.
+        """
+        env = OneStepEnv(self.net, self.params.clone(), self.real)
+        if self.net.latent_size:
+            drawn, blocks = self._head("start", standard_normal(noise)), env._blocks
+            blocks["start_scale"].copy_(std / self._unit / drawn.std(1))
+            blocks["start_shift"].copy_((mean - self._center) / self._unit - blocks["start_scale"] * drawn.mean(1))
+        pay = env._pay(env.reset(noise))
+        # for a uniform in [-1, 1], a has the variance 1/3 and a^2 that of 4/45
+        each = (4 / 3 * pay.square() + 4 / 45).sum(-1) if self.continuous else pay.var(-1, correction=0)
+        env._blocks["reward_scale"].copy_(REWARD_STD / each.mean(1, keepdim=True).sqrt())
+        return env.params

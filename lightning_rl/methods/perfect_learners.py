@@ -3,7 +3,8 @@
 There an agent learns what each action pays, and no more: one that learned without error would take the action that the
 environment pays best. So the rewards can be evolved by those who do, hundreds of times cheaper than by agents, and the agents
 come in when the rewards are good: they show which states they have to see, and how clearly. Until then nothing selects start
-states: for the first agents they are given the mean and the spread of those that perfect learners met in the real task.
+states and the size of rewards: the first agents are given the mean and the spread of the states that perfect learners met in the
+real task, and rewards of a size that they learn fast.
 """
 
 from __future__ import annotations
@@ -76,13 +77,12 @@ def agents_come_in(proxy: Proxy, strategy: Strategy, noise: float, seed: int) ->
     """Prepares a search for generations of agents, who see less than perfect learners.
 
     Learned start states are given mean and standard deviation of the states that the mean's perfect learner meets in
-    ``REAL_EPISODES`` real ones; the strategy's noise is multiplied by ``noise``.
+    ``REAL_EPISODES`` real ones, rewards a size that agents learn fast; the strategy's noise is multiplied by ``noise``.
     """
     learner = perfect_learners(proxy, strategy.mean.unsqueeze(0), [seed])
-    if learner.env.net.latent_size:
-        met = states_met(learner, make_envs(proxy.spec, [derive_seed(seed, "met", k) for k in range(REAL_EPISODES)]))
-        drawn = torch.rand(1, DRAWN_STARTS, learner.env.reset_noise_size, generator=torch.Generator().manual_seed(seed))
-        strategy.mean.copy_(learner.env.with_starts(met.mean(0), met.std(0), drawn)[0])
+    met = states_met(learner, make_envs(proxy.spec, [derive_seed(seed, "met", k) for k in range(REAL_EPISODES)]))
+    drawn = torch.rand(1, DRAWN_STARTS, learner.env.reset_noise_size, generator=torch.Generator().manual_seed(seed))
+    strategy.mean.copy_(learner.env.in_units(met.mean(0), met.std(0), drawn)[0])
     strategy.scale_noise(noise)
 
 

@@ -7,7 +7,7 @@ from lightning_rl.agents.base import Agent
 from lightning_rl.agents.training import MemberTraining
 from lightning_rl.envs.adapters import FUNC_ENVS
 from lightning_rl.envs.batch import FuncBatch
-from lightning_rl.envs.one_step import OneStepEnv, OneStepNet
+from lightning_rl.envs.one_step import REWARD_STD, OneStepEnv, OneStepNet
 from lightning_rl.envs.synthetic import SyntheticEnv, SyntheticNet
 
 NET = SyntheticNet(4, 2, (8,), "leakyrelu")
@@ -79,7 +79,8 @@ def one_step(gamename="cartpole", net=ONE_STEP):
 def test_a_one_step_world_pays_for_actions_and_nothing_follows():
     env = one_step()
     assert list(env.net.heads) == ["pay", "start"]
-    assert env.net.size == (4 * 8 + 8 + 8 * 2 + 2) + (2 * 8 + 8 + 8 * 4 + 4) + 2 * 4
+    assert env.net.size == (4 * 8 + 8 + 8 * 2 + 2) + (2 * 8 + 8 + 8 * 4 + 4) + 2 * 4 + 1
+    env.params[:, -1] = torch.tensor([1.0, 0.5, 3])
     state, action = torch.randn(3, 4), torch.tensor([0, 1, 1])
     step = env.step(state, action, torch.empty(3, 0))
     assert step.terminated.all()
@@ -88,20 +89,21 @@ def test_a_one_step_world_pays_for_actions_and_nothing_follows():
     units = torch.tensor([4.8, 1.0, 24 * math.pi / 180, 1.0])
     for n in range(3):
         pay = plain(env.net, env.params, n)["pay"](state[n] / units)
-        torch.testing.assert_close(step.reward[n], pay[action[n]])
+        torch.testing.assert_close(step.reward[n], env.params[n, -1] * (pay[action[n]] - pay.mean()))
         assert env.best(state)[n] == pay.argmax()
 
 
 def test_a_continuous_action_pays_by_its_distance_to_the_best():
     net = OneStepNet(3, 1, (8,), "tanh")
     env = one_step("pendulum", net)
-    env.params.mul_(3)  # so that some of the best ones are at the edge of the box
+    env.params.mul_(3)  # so that some of the best ones are at the edge of the box; rewards, too, are three times as large
     state, action = torch.randn(3, 5, 3), 3 * torch.rand(3, 5, 1) - 1.5
     step, best = env.step(state, action, torch.empty(3, 0)), env.best(state)
     for n in range(3):
         pay = plain(net, env.params, n)["pay"](state[n] / torch.tensor([1.0, 1, 8])).clamp(-1, 1)
         torch.testing.assert_close(best[n], pay)
-        torch.testing.assert_close(step.reward[n], -(action[n].clamp(-1, 1) - pay).square()[:, 0])
+        less = -(action[n].clamp(-1, 1) - pay).square() + pay.square()  # than what action 0 pays
+        torch.testing.assert_close(step.reward[n], 3 * less[:, 0])
 
 
 def test_start_states_of_a_one_step_world_are_in_units_of_the_bounds():
@@ -121,16 +123,30 @@ def test_a_one_step_world_alone_has_no_further_dimension():
     assert step.reward.shape == step.terminated.shape == env.best(start).shape == ()
 
 
-def test_start_states_are_given_a_mean_and_a_spread():
+def test_start_states_are_given_a_mean_and_a_spread_and_rewards_a_size():
     env, noise = one_step(), torch.rand(3, 1000, 2, generator=torch.Generator().manual_seed(0))
-    mean, std = torch.tensor([1.0, -2, 0.1, 0]), torch.tensor([0.5, 2, 0.01, 0])
-    moved = OneStepEnv(env.net, env.with_starts(mean, std, noise), env.real)
+    mean, std, before = torch.tensor([1.0, -2, 0.1, 0]), torch.tensor([0.5, 2, 0.01, 0]), env.params.clone()
+    moved = OneStepEnv(env.net, env.in_units(mean, std, noise), env.real)
     starts = moved.reset(noise)
+    rewards = torch.cat([moved.step(starts, torch.full((3, 1000), action), noise).reward for action in (0, 1)], dim=1)
     for n in range(3):
         torch.testing.assert_close(starts[n].mean(0), mean, atol=1e-4, rtol=1e-4)
         torch.testing.assert_close(starts[n].std(0), std, atol=1e-4, rtol=1e-3)
-    assert (moved.params == env.params)[:, : -2 * 4].all()
-    assert not env.net.evolved()[-2 * 4 :].any()
+        torch.testing.assert_close(rewards[n].std(correction=0), torch.tensor(REWARD_STD))
+    assert (moved.params == env.params)[:, : -2 * 4 - 1].all()
+    assert torch.equal(moved.best(starts), env.best(starts))
+    assert torch.equal(env.params, before)
+    assert not env.net.evolved()[-2 * 4 - 1 :].any()
+
+
+def test_rewards_of_random_continuous_actions_have_the_same_size():
+    env = one_step("pendulum", OneStepNet(3, 1, (8,), "tanh"))
+    noise = torch.rand(3, 20_000, 2, generator=torch.Generator().manual_seed(0))
+    moved = OneStepEnv(env.net, env.in_units(torch.zeros(3), torch.ones(3), noise), env.real)
+    action = 2 * torch.rand(3, 20_000, 1, generator=torch.Generator().manual_seed(1)) - 1
+    rewards = moved.step(moved.reset(noise), action, noise).reward
+    torch.testing.assert_close(rewards.std(1), torch.full((3,), REWARD_STD), atol=0.001, rtol=0)
+    assert (moved.params == env.params)[:, :-1].all()
 
 
 @pytest.mark.parametrize("reencode", [False, True])

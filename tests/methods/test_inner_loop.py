@@ -8,6 +8,7 @@ from lightning_rl.agents.training import evaluate_agents
 from lightning_rl.core.config import build_config, load_config, merged_values
 from lightning_rl.core.errors import UserError
 from lightning_rl.envs.adapters import make_envs
+from lightning_rl.envs.one_step import REWARD_STD
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.evolution.strategies import GaussianProposal, Item
@@ -97,7 +98,8 @@ def test_agents_come_in_where_perfect_learners_were_and_to_less_noise():
     met = torch.cat(met)
     torch.testing.assert_close(starts.mean(0), met.mean(0), atol=0.03, rtol=0.1)
     torch.testing.assert_close(starts.std(0), met.std(0), atol=0.02, rtol=0.15)
-    assert (strategy.mean == params[0])[: -2 * 4].all()
+    assert (strategy.mean == params[0])[: -2 * 4 - 1].all()
+    assert strategy.mean[-1].item() == pytest.approx(REWARD_STD / 0.5)  # of rewards that were 0.5 and -0.5
 
 
 def test_the_states_met_are_those_of_one_episode_each():
