@@ -33,6 +33,8 @@ A claim is one number together with all that makes it again: commands, seeds, bu
   still to be run; *not run yet*.
 * **Settings tried** on tuning seeds before these were chosen; 1: those of the source alone; *not counted*: nobody kept count.
 * **Machine**: the processor, and which of its vector instructions were used.
+* **Commit**: what seeds were run with. Where work was committed anew, this history has it under another hash; `config_hash` in a
+  claim's `.runs.csv` tells whether settings are the same.
 
 `lightning-rl reproduce CLAIM` makes a row; `lightning-rl reproduce --verify CLAIM` runs the first epochs of its first seed again
 and compares them with the stored curve. In commands, `N` is the seed, `{run}` the run directory of the training before,
