@@ -152,14 +152,16 @@ class InnerLoop:
         if variation is None:
             return [rows] if rows else []
         work = [width * batch for width, batch in zip(variation.widths, variation.batch_sizes, strict=True)]
+        padded = not getattr(self.agents[number][1], "layer_norm", False)  # a layer that is averaged over has no room for padding
+        shapes = [(depth, 0 if padded else width) for depth, width in zip(variation.depths, variation.widths, strict=True)]
         stacks: list[list[int]] = []
-        smallest = (0, 0)  # depth and work of the first of the last stack
-        for depth, amount, row in sorted(zip(variation.depths, work, rows, strict=True)):
-            if depth == smallest[0] and amount <= _SPREAD * smallest[1]:
+        last, least = None, 0  # shape and work of the first of the last stack
+        for shape, amount, row in sorted(zip(shapes, work, rows, strict=True)):
+            if shape == last and amount <= _SPREAD * least:
                 stacks[-1].append(row)
             else:
                 stacks.append([row])
-                smallest = (depth, amount)
+                last, least = shape, amount
         return stacks
 
     def train(self, number: int, params: Tensor, seeds: Sequence[int]) -> Trained:

@@ -5,6 +5,7 @@ import torch
 
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.training import evaluate_agents
+from lightning_rl.agents.variation import vary_agents
 from lightning_rl.core.config import build_config, load_config, merged_values
 from lightning_rl.core.errors import UserError
 from lightning_rl.envs.adapters import make_envs
@@ -61,6 +62,23 @@ def test_a_varied_agent_alone_is_what_it_is_in_a_stack(name):
 def test_a_fixed_agent_alone_is_what_it_is_in_a_stack():
     together, alone = LOOP.evaluate(rows(3), [5, 6, 7], [0, 0, 0]), LOOP.evaluate(rows(3)[1:2], [6], [0])
     assert alone == together[1:2]
+
+
+@pytest.mark.parametrize(("solved_return", "stopped"), [(-1e9, True), (1e9, False)])
+def test_training_ends_at_the_return_that_solves(solved_return, stopped):
+    loop = dataclasses.replace(LOOP, agents=(agent("DDQN", early_out_num=2),), stop_rule="solved", solved_return=solved_return)
+    assert loop.train(0, rows(2), [5, 6]).results.stopped.tolist() == [stopped] * 2
+
+
+def test_layers_that_are_averaged_over_stack_with_others_of_their_width():
+    """Padding would be averaged over, too."""
+    loop, seeds = dataclasses.replace(LOOP, agents=(agent("TD3-discrete", layer_norm=True, hidden=[2]),), vary=True), range(30)
+    stacks = loop.stacks(0, list(range(30)), seeds)
+    drawn = vary_agents(loop.agents[0][1], seeds)
+    assert sorted(row for stack in stacks for row in stack) == list(range(30))
+    assert all(len({(drawn.widths[row], drawn.depths[row]) for row in stack}) == 1 for stack in stacks)
+    assert max(map(len, stacks)) > 1
+    assert len(loop.evaluate(rows(4), [0, 1, 2, 3], [0] * 4)) == 4
 
 
 def paying(gamename, *pay):

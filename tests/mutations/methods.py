@@ -11,6 +11,11 @@ MUTATIONS = [
         ("last[torch.from_numpy(ends - 1)] = True", "last[-1] = True"),
     ),
     *area(
+        "methods/inner_loop.py", "methods/test_inner_loop.py",
+        ("0 if padded else width", "0"),
+        ("(depth, 0 if padded else width)", "(0, 0 if padded else width)"),
+    ),
+    *area(
         "methods/perfect_learners.py", "methods/test_inner_loop.py",
         ("proposal.generation >= self.perfect_generations", "proposal.generation > self.perfect_generations"),
         ("met.append(obs[~over])", "met.append(obs)"),
