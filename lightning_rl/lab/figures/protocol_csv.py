@@ -65,6 +65,6 @@ def ordered(values: Sequence[str], first: Mapping[str, int]) -> list[str]:
 
 def counts_text(table: pd.DataFrame) -> str:
     """``10 agents on each of 5 proxies``, or the range where they differ."""
-    each = table.groupby("proxy")["number"].nunique()
-    agents = counted(each, "agent")
-    return agents if len(each) == 1 else f"{agents} on each of {len(each)} proxies"
+    each = table.groupby(["proxy", "agent"]).size()  # their numbers begin again in each file of several
+    agents, proxies = counted(each, "agent"), table["proxy"].nunique()
+    return agents if proxies == 1 else f"{agents} on each of {proxies} proxies"

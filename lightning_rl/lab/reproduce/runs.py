@@ -12,6 +12,7 @@ import platform
 import shlex
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -142,7 +143,10 @@ def _run_dir(words: Sequence[str]) -> Path:
 
 
 def run_job(job: Job) -> Outcome:
-    """Runs what is left of a job and reads it; what its commands print goes to ``log.txt`` in its folder."""
+    """Runs what is left of a job and reads it; what its commands print goes to ``log.txt`` in its folder.
+
+    An error of ours there, with its traceback, is a failed run as well: the other runs go on.
+    """
     started, fresh = time.process_time(), not job.folder.exists()
     make_folder(job.folder)
     steps = steps_of(job, budget_of(job.claim, job.smoke))
@@ -179,7 +183,12 @@ def _run_step(job: Job, step: Step) -> None:
         if step.done is not None and step.done.exists():
             return
         print(f"lightning-rl {shlex.join(step.words)}", flush=True)
-        code = job.main(step.words, "lightning-rl")
+        try:
+            code = job.main(step.words, "lightning-rl")
+        except Exception as error:
+            traceback.print_exc()
+            last = traceback.format_exception_only(error)[-1].strip().splitlines()[0]
+            raise UserError(f"{last}; its traceback is in {job.folder / 'log.txt'}") from error
         if step.done is not None and not code:
             step.done.touch()
     if code:

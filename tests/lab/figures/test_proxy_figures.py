@@ -19,7 +19,7 @@ from lightning_rl.lab.figures.reward_networks import (
     summary_rows,
 )
 from lightning_rl.lab.figures.searches import curves, read_generations, run_table, solved_at
-from lightning_rl.lab.figures.transfer import all_returns, bars, densities, kernel_density, with_groups
+from lightning_rl.lab.figures.transfer import all_returns, bars, densities, groups_text, kernel_density, with_groups
 from lightning_rl.lab.figures.transfer import summary_rows as transfer_rows
 
 
@@ -62,6 +62,14 @@ def test_transfer_by_hand():
     assert first == ("DDQN", "SE, fixed", "2", "4", "15.0 [15.0, 15.0]", "15.0", "100 ± 1")
     assert second[1:4] == ("real", "-", "2")
     assert len(header) == 7
+
+
+def test_agents_of_several_files_are_counted_though_their_numbers_begin_again():
+    one = with_groups(transfer_table())
+    assert groups_text(one) == "real: 2 agents; SE, fixed: 2 agents on each of 2 proxies"
+    real = one[one["group"] == "real"]
+    assert groups_text(pd.concat([one, real, real])) == "real: 6 agents; SE, fixed: 2 agents on each of 2 proxies"
+    assert groups_text(pd.concat([one, one.assign(agent="PPO")])) == groups_text(one)  # of each kind
 
 
 def test_half_a_row_does_not_count(tmp_path, capsys):

@@ -351,6 +351,18 @@ def test_a_failed_run_is_named_and_the_others_go_on(checkout, capsys):
     assert [row["seed"] for row in store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["table"])] == ["101"]
 
 
+def test_a_run_that_ends_with_a_traceback_is_named_and_the_others_go_on(checkout):
+    def run(words, program):
+        if "--seed" in words and words[words.index("--seed") + 1] == "100":
+            raise ZeroDivisionError("no such luck")
+        return main(words, program)
+
+    with pytest.raises(UserError, match=r"1 of 2 runs failed; .* table, seed 100: ZeroDivisionError: no such luck") as refused:
+        again(checkout, "table", run=run)
+    assert "Traceback (most recent call last)" in Path(str(refused.value).rpartition("; its traceback is in ")[2]).read_text()
+    assert [row["seed"] for row in store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["table"])] == ["101"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
