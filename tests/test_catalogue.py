@@ -4,6 +4,7 @@ import ast
 import time
 
 import pytest
+import yaml
 from helpers import ROOT
 
 from lightning_rl.core import catalogue
@@ -72,13 +73,19 @@ def test_what_cannot_be_added_is_refused(source, words):
     assert "New" not in catalogue.entries()
 
 
-def test_reading_all_files_takes_no_time():
-    seconds = []
-    for _ in range(3):
+def test_reading_all_files_takes_no_longer_than_the_parser_of_libyaml():
+    def seconds(work):
         start = time.process_time()
-        catalogue._shipped.__wrapped__()
-        seconds.append(time.process_time() - start)
-    assert min(seconds) < 0.05
+        work()
+        return time.process_time() - start
+
+    def parse():
+        for family in catalogue.FAMILIES:
+            yaml.load((catalogue.CONFIGS / f"{family}.yaml").read_text(), yaml.CSafeLoader)
+
+    both = [(seconds(catalogue._shipped.__wrapped__), seconds(parse)) for _ in range(5)]  # in turns, on any processor
+    ours, theirs = (min(each) for each in zip(*both, strict=True))
+    assert ours < 2 * theirs  # some 0.02 s; the parser in Python takes ten times as long
 
 
 def test_names_and_values_are_read_without_the_libraries_that_run_them():
