@@ -24,7 +24,7 @@ from lightning_rl.core.catalogue import entry
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import make_folder, read_text
 from lightning_rl.core.gamenames import folder_name
-from lightning_rl.core.limits import shown
+from lightning_rl.core.limits import shorten, shown
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.reproduce.checkout import require_commit
 from lightning_rl.lab.reproduce.claims import Claim, Read, Value
@@ -187,8 +187,8 @@ def _run_step(job: Job, step: Step) -> None:
             code = job.main(step.words, "lightning-rl")
         except Exception as error:
             traceback.print_exc()
-            last = traceback.format_exception_only(error)[-1].strip().splitlines()[0]
-            raise UserError(f"{last}; its traceback is in {job.folder / 'log.txt'}") from error
+            reason = shorten(f"{type(error).__name__}: {error}", 300)
+            raise UserError(f"{reason}; its traceback is in {job.folder / 'log.txt'}") from error
         if step.done is not None and not code:
             step.done.touch()
     if code:
