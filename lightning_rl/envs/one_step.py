@@ -1,8 +1,8 @@
 """Synthetic environments of one step (Liesen et al. 2024, arXiv 2406.12589): what actions pay, and where episodes start.
 
 Where we differ: a discrete action pays an output of the network, a continuous one by its distance to an output, both less what
-the state pays anyway, so that agents have nothing else to learn; states enter and leave the networks in units of the task's
-bounds, so that a velocity of 0.07 counts as much as an angle of 3.
+the state pays anyway, so that agents have nothing else to learn; learned start states are mixed with those of the task;
+states enter and leave the networks in units of the task's bounds, so that a velocity of 0.07 counts as much as an angle of 3.
 """
 
 from __future__ import annotations
@@ -62,6 +62,10 @@ class OneStepNet(SyntheticNet):
 class OneStepEnv(SyntheticEnv):
     """What an action pays in a state, and nothing after it. States are in units of the task's bounds, where it has any.
 
+    Where start states are learned, episodes start between the task and them: at a start state of the task, and from there a
+    uniform share of the way to a learned one. Whoever can do the task spends nearly all its steps where it wants to be, and
+    learned states are like these; agents also have to see the way there.
+
     Times ``reward_scale``, a discrete action pays its output of ``pay`` less the mean of all, and a continuous one, ``a``, pays
     ``a (2 p - a)`` where the output, cut to the box, is ``p``: ``p`` pays best, and 0 pays nothing.
     """
@@ -69,14 +73,22 @@ class OneStepEnv(SyntheticEnv):
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         low, high = (torch.tensor(bound, device=self.params.device) for bound in (self.real.obs_low, self.real.obs_high))
+        if self.net.latent_size:
+            self.reset_noise_size = self.net.latent_size + 1 + self.real.reset_noise_size
         bounded = (high > low) & (high - low < _UNBOUNDED)
         self._center, self._unit = ((high + low) / 2).where(bounded, 0.0), ((high - low) / 2).where(bounded, 1.0)
 
     @torch.no_grad()
     def reset(self, noise: Tensor) -> State:
+        latent_size = self.net.latent_size
+        if not latent_size:
+            return super().reset(noise)
+        latent, share, real = noise.split([latent_size, 1, self.real.reset_noise_size], dim=-1)
+        near, far = self.real.observe(self.real.reset(real)), self._learned_starts(latent)
+        return near + share * (far - near)
+
+    def _learned_starts(self, noise: Tensor) -> Tensor:
         start = super().reset(noise)
-        if not self.net.latent_size:
-            return start
         shift, scale = (self._blocks[name].unsqueeze(1) for name in ("start_shift", "start_scale"))
         rows = shift + scale * start.reshape(len(self.params), -1, start.shape[-1])
         return self._center + self._unit * rows.reshape(start.shape)
@@ -107,12 +119,12 @@ class OneStepEnv(SyntheticEnv):
     def in_units(self, mean: Tensor, std: Tensor, noise: Tensor) -> Tensor:
         """The parameters ``[N, D]`` in other units, in which the same actions are paid best.
 
-        Start states have ``mean`` and ``std`` ``[O]`` over ``noise`` ``[N, K, L]``, where they are learned, and rewards of random
-        actions there the standard deviation ``REWARD_STD``.
+        Over ``noise`` ``[N, K, reset_noise_size]``, start states that are learned have ``mean`` and ``std`` ``[O]`` (before they
+        are mixed with the task's), and rewards of random actions in start states the standard deviation ``REWARD_STD``.
         """
         env = OneStepEnv(self.net, self.params.clone(), self.real)
         if self.net.latent_size:
-            drawn, blocks = self._head("start", standard_normal(noise)), env._blocks
+            drawn, blocks = self._head("start", standard_normal(noise[..., : self.net.latent_size])), env._blocks
             blocks["start_scale"].copy_(std / self._unit / drawn.std(1))
             blocks["start_shift"].copy_((mean - self._center) / self._unit - blocks["start_scale"] * drawn.mean(1))
         pay = env._pay(env.reset(noise))

@@ -109,29 +109,47 @@ def test_a_continuous_action_pays_by_its_distance_to_the_best():
 def test_start_states_of_a_one_step_world_are_in_units_of_the_bounds():
     net = OneStepNet(2, 1, (8,), "tanh", latent_size=2)
     env = one_step("mountaincar-continuous", net)
-    starts = env.reset(torch.full((3, 2), 0.5))  # the middle of the normal distribution is 0
+    noise = torch.full((3, env.reset_noise_size), 0.5)  # the middle of the normal distribution is 0
+    noise[:, 2] = 1.0  # all the way to the learned ones
+    starts = env.reset(noise)
     for n in range(3):  # position -1.2 to 0.6, velocity -0.07 to 0.07
         at = plain(net, env.params, n)["start"](torch.zeros(2))
         torch.testing.assert_close(starts[n], torch.tensor([-0.3, 0]) + torch.tensor([0.9, 0.07]) * at, atol=1e-5, rtol=0)
 
 
+def test_a_one_step_world_starts_between_the_task_and_learned_states():
+    env, task = one_step(), FUNC_ENVS["cartpole"]()
+    assert env.reset_noise_size == 2 + 1 + 4
+    noise = torch.rand(3, 5, 7, generator=torch.Generator().manual_seed(0))
+    near, far, third = noise.clone(), noise.clone(), noise.clone()
+    near[..., 2], far[..., 2], third[..., 2] = 0, 1, 1 / 3
+    assert torch.equal(env.reset(near), task.reset(noise[..., 3:]))
+    torch.testing.assert_close(env.reset(third), (2 * env.reset(near) + env.reset(far)) / 3)
+    far[..., 3:] = 0
+    assert not torch.equal(env.reset(far), env.reset(near))
+    fixed = one_step(net=OneStepNet(4, 2, (8,), "tanh"))  # none are learned: they are the task's
+    assert torch.equal(fixed.reset(noise[..., :4]), task.reset(noise[..., :4]))
+
+
 def test_a_one_step_world_alone_has_no_further_dimension():
     env = one_step().keep(torch.tensor([1]))
-    start = env.reset(torch.rand(2))
+    start = env.reset(torch.rand(env.reset_noise_size))
     step = env.step(start, torch.tensor(1), torch.empty(0))
     assert start.shape == step.obs.shape == (4,)
     assert step.reward.shape == step.terminated.shape == env.best(start).shape == ()
 
 
 def test_start_states_are_given_a_mean_and_a_spread_and_rewards_a_size():
-    env, noise = one_step(), torch.rand(3, 1000, 2, generator=torch.Generator().manual_seed(0))
+    env, noise = one_step(), torch.rand(3, 1000, 7, generator=torch.Generator().manual_seed(0))
     mean, std, before = torch.tensor([1.0, -2, 0.1, 0]), torch.tensor([0.5, 2, 0.01, 0]), env.params.clone()
     moved = OneStepEnv(env.net, env.in_units(mean, std, noise), env.real)
     starts = moved.reset(noise)
     rewards = torch.cat([moved.step(starts, torch.full((3, 1000), action), noise).reward for action in (0, 1)], dim=1)
+    noise[..., 2] = 1
+    learned = moved.reset(noise)
     for n in range(3):
-        torch.testing.assert_close(starts[n].mean(0), mean, atol=1e-4, rtol=1e-4)
-        torch.testing.assert_close(starts[n].std(0), std, atol=1e-4, rtol=1e-3)
+        torch.testing.assert_close(learned[n].mean(0), mean, atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(learned[n].std(0), std, atol=1e-4, rtol=1e-3)
         torch.testing.assert_close(rewards[n].std(correction=0), torch.tensor(REWARD_STD))
     assert (moved.params == env.params)[:, : -2 * 4 - 1].all()
     assert torch.equal(moved.best(starts), env.best(starts))

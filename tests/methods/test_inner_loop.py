@@ -105,7 +105,10 @@ def test_agents_come_in_where_perfect_learners_were_and_to_less_noise():
     strategy = SNES(params[0], proxy.net.evolved(), cfg, 1)
     agents_come_in(proxy, strategy, 0.2, seed=5)
     torch.testing.assert_close(strategy.log_std.detach().exp(), torch.full_like(params[0], 0.06))
-    starts = proxy.env(strategy.mean.detach()[None]).reset(torch.rand(1, 4000, 1, generator=torch.Generator().manual_seed(2)))[0]
+    env, g = proxy.env(strategy.mean.detach()[None]), torch.Generator().manual_seed(2)
+    noise = torch.rand(1, 4000, env.reset_noise_size, generator=g)
+    noise[..., 1] = 1  # all the way from the task's start states to the learned ones
+    starts = env.reset(noise)[0]
     envs = make_envs(env_spec(GAME), range(500))
     met, over, obs = [], torch.zeros(500, dtype=torch.bool), envs.reset(torch.ones(500, dtype=torch.bool))
     while not over.all():
@@ -114,8 +117,9 @@ def test_agents_come_in_where_perfect_learners_were_and_to_less_noise():
         over |= step.terminated
         obs = envs.reset(step.terminated)
     met = torch.cat(met)
-    torch.testing.assert_close(starts.mean(0), met.mean(0), atol=0.03, rtol=0.1)
-    torch.testing.assert_close(starts.std(0), met.std(0), atol=0.02, rtol=0.15)
+    low, high = met.amin(0), met.amax(0)
+    torch.testing.assert_close(starts.mean(0), (low + high) / 2, atol=0.03, rtol=0.1)
+    torch.testing.assert_close(starts.std(0), (high - low) / 3, atol=0.02, rtol=0.15)
     assert (strategy.mean == params[0])[: -2 * 4 - 1].all()
     assert strategy.mean[-1].item() == pytest.approx(REWARD_STD / 0.5)  # of rewards that were 0.5 and -0.5
 

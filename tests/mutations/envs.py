@@ -59,6 +59,8 @@ MUTATIONS = [
         "envs/one_step.py", "envs/test_synthetic.py",
         ("(state - self._center) / self._unit", "state - self._center"),
         ("self._center + self._unit * rows", "self._unit * rows"),
+        ("near + share * (far - near)", "far"),
+        ("self.net.latent_size + 1 + self.real", "1 + self.real"),
         ("(high - low < _UNBOUNDED)", "(low > high)"),
         ("act = action.clamp(-1, 1)", "act = action"),
         ("(2 * pay - act)", "(pay - act)"),

@@ -19,7 +19,8 @@ MUTATIONS = [
         "methods/perfect_learners.py", "methods/test_inner_loop.py",
         ("proposal.generation >= self.perfect_generations", "proposal.generation > self.perfect_generations"),
         ("met.append(obs[~over])", "met.append(obs)"),
-        ("met.mean(0), met.std(0), drawn", "0 * met.mean(0), met.std(0), drawn"),
+        ("in_units((low + high) / 2", "in_units(met.mean(0)"),
+        ("(high - low) / 3, drawn", "met.std(0), drawn"),
         ("strategy.scale_noise(noise)", "pass"),
     ),
     *area(
