@@ -24,7 +24,7 @@ def _refresh(given: argparse.Namespace) -> None:
 
 
 TOOLS: dict[str, Tool | Group] = {
-    "proxies": Group("judge trained proxies, into a results CSV", PROTOCOLS),
+    "proxies": Group("list trained proxies, or judge them into a results CSV", PROTOCOLS),
     "figures": Group("draw a figure from run directories or results CSVs", FIGURES),
     **REPORTS,
     "docs": Tool(

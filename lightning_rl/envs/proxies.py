@@ -42,7 +42,13 @@ SHIPPED = Path(__file__).resolve().parent.parent / "proxies"
 _SHARED = {
     "gamename": Text(NAME_BYTES), "hidden": ListOf(Count(1, WIDTH), high=LAYERS), "activation": OneOf(tuple(ACTIVATIONS)),
 }  # fmt: skip
-_ABOUT = {"score": Optional(OneOf((-math.inf, Number()))), "config": Optional(Plain(mapping=True))}  # what is used of it
+_SCORE = OneOf((-math.inf, Number()))
+_ABOUT = {  # what is used of it
+    "score": Optional(_SCORE),
+    "config": Optional(Plain(mapping=True)),
+    "seed": Optional(Count()),
+    "curve": Optional(ListOf(_SCORE)),
+}
 _PARAMS = TensorOf(torch.float32, ("parameters",))
 _STARTS = 256  # start states drawn from a task that only Gymnasium has
 

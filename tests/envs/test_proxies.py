@@ -168,6 +168,8 @@ PARTS = [
     ({"about": None}, "about: None, expected a dict"),
     ({"about": {"score": "x"}}, "about.score: 'x'"),
     ({"about": {"config": 3}}, "about.config: 3, expected a dict"),
+    ({"about": {"seed": "1"}}, "about.seed: '1', expected a whole number"),
+    ({"about": {"curve": [0.0, "1"]}}, "about.curve[1]: '1', expected a finite decimal number"),
     ({"params": torch.zeros(1).expand(282)}, "params: float32 [282] of 4 stored bytes"),
     ({"params": torch.zeros(282).to_sparse()}, "params: a tensor of another kind"),
     ({"params": torch.zeros(282, device="meta")}, "params: a tensor of another kind"),

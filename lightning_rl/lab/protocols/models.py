@@ -23,13 +23,18 @@ PROXY_KEY = ("trained_on", "proxy", "proxy_hash", "agent", "protocol", "agents",
 
 
 class Model(NamedTuple):
-    """A trained proxy. name: of the file, or of the run. trained_on: what kind it is, in words. score: of its search."""
+    """A trained proxy. name: of the file, or of the run. trained_on: what kind it is, in words. score: of its search.
+
+    seed, generations: of the search as well; nan: its file does not say.
+    """
 
     name: str
     trained_on: str
     proxy: Proxy
     params: Tensor
     score: float
+    seed: float = float("nan")
+    generations: float = float("nan")
 
     def about(self) -> dict[str, str]:
         """What a row says of the proxy."""
@@ -56,6 +61,20 @@ def find_models(sources: Sequence[str], gamename: str | None = None) -> list[Mod
     In a folder, files that cannot be read or are of another task than ``gamename`` are named and left out. UserError for such
     a file that was asked for, where two have one name, where tasks differ, and where there is none.
     """
+    found = all_models(sources, gamename)
+    for model in found:
+        if model.proxy.gamename != found[0].proxy.gamename:
+            one, other = found[0], model
+            raise UserError(f"'{other.name}' is of gamename '{other.proxy.gamename}', '{one.name}' of '{one.proxy.gamename}'; "
+                            f"choose with --gamename {one.proxy.gamename}")  # fmt: skip
+    name, times = next(iter(Counter(model.name for model in found).most_common(1)), ("", 0))
+    if times > 1:
+        raise UserError(f"two proxies are called '{name}'; rename a file, or name one of their folders")
+    return found
+
+
+def all_models(sources: Sequence[str], gamename: str | None = None) -> list[Model]:
+    """``find_models``, of whatever tasks and names."""
     found: list[Model] = []
     for source in sources:
         path = proxy_path(source)
@@ -70,20 +89,14 @@ def find_models(sources: Sequence[str], gamename: str | None = None) -> list[Mod
             found += attempt(file, _read_model, file, gamename)
     if sources and not found:
         raise UserError(f"no proxy can be used among {', '.join(sources)}")
-    for model in found:
-        if model.proxy.gamename != found[0].proxy.gamename:
-            one, other = found[0], model
-            raise UserError(f"'{other.name}' is of gamename '{other.proxy.gamename}', '{one.name}' of '{one.proxy.gamename}'; "
-                            f"choose with --gamename {one.proxy.gamename}")  # fmt: skip
-    name, times = next(iter(Counter(model.name for model in found).most_common(1)), ("", 0))
-    if times > 1:
-        raise UserError(f"two proxies are called '{name}'; rename a file, or name one of their folders")
     return found
 
 
 def _read_model(file: Path, gamename: str | None) -> Model:
     proxy, params, about = read_proxy(file, gamename)
-    return Model(_name(file), kind_of(proxy, about), proxy, params, float(about.get("score", "nan")))
+    said = {key: float(about.get(key, "nan")) for key in ("score", "seed")}
+    generations = float(len(about["curve"])) if "curve" in about else float("nan")
+    return Model(_name(file), kind_of(proxy, about), proxy, params, **said, generations=generations)
 
 
 def _name(file: Path) -> str:

@@ -23,9 +23,7 @@ def _csv(written: str) -> tuple[Argument, ...]:
 def _csv_and_proxies(written: str) -> tuple[Argument, ...]:
     return (
         *_csv(written),
-        argument(
-            "sources", "proxy file, name of a shipped one, run directory, or folder above some", nargs="*", metavar="PROXY"
-        ),
+        argument("sources", "proxy file, name of a shipped one, run directory, or folder above some", nargs="*", metavar="PROXY"),
         argument("--gamename", "only proxies of this task (default: that of the first)", metavar="NAME"),
         _count("--best", "of each kind only the N that their own search scored highest (default: all)"),
     )
@@ -61,6 +59,10 @@ def _protocol(module: str, summary: str, *arguments: Argument) -> Tool:
 
 
 PROTOCOLS: dict[str, Tool] = {
+    "list": _protocol(
+        "listing", "which proxies there are, of which seed of which search, with the hash of their content",
+        argument("sources", "as of transfer (default: all that are shipped)", nargs="*", metavar="PROXY"),
+    ),
     "transfer": _protocol(
         "transfer", "fresh agents on trained proxies, tested on the real task (for the figure proxy-transfer)",
         *_csv_and_proxies("one row per agent"),

@@ -1,6 +1,7 @@
 """The evaluate commands: on tiny proxies, gone on with after a stop, and with the errors that they promise."""
 
 import csv
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from helpers import run_dir
 
 from lightning_rl.cli import main
 from lightning_rl.envs.grids import cliff
-from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, save_proxy
+from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, read_proxy, save_proxy, shipped
 from lightning_rl.lab.protocols.agents import Job, make_kinds
 from lightning_rl.lab.protocols.grid_rewards import rewards
 from lightning_rl.lab.protocols.models import Model, best_of_each, find_models, kind_of, real_task
@@ -110,6 +111,28 @@ def test_proxies_of_folders_runs_and_names(tmp_path, capsys):
     assert "skipped" in capsys.readouterr().err
     assert kind_of(se(), {"config": {"data_agents": 1, "published": False}}) == "MBRL"
     assert (kind_of(rn(), {}), real_task("cliff").trained_on) == ("additive", "real")
+
+
+def test_the_list_tells_proxies_apart_by_their_content(tmp_path, capsys):
+    """Equal bits have equal hashes whatever the file's name and its making are; one bit more, and the hash is another."""
+    first = write(tmp_path / "a.pt", se(), seed=3, curve=[0.5, 1.0])
+    write(tmp_path / "b.pt", se())
+    write(tmp_path / "c.pt", rn())
+    proxy, params, about = read_proxy(Path(first))
+    save_proxy(tmp_path / "d.pt", proxy, params.nextafter(params + 1), about)
+    assert main(["proxies", "list", str(tmp_path), "SE-CartPole-v0"], "lightning-rl") == 0
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in capsys.readouterr().out.splitlines() if "│" in line]
+    numbers = {name: number for name, *_, number in rows}
+    assert [row[:-1] for row in rows[:3]] == [
+        ["a", "cartpole-v0", "SE, fixed", "3", "2"],
+        ["b", "cartpole-v0", "SE, fixed", "", ""],
+        ["c", "cliff", "additive", "", ""],
+    ]
+    assert numbers["a"] == numbers["b"] != numbers["d"]
+    assert rows[4][0] == "SE-CartPole-v0"
+    assert main(["proxies", "list"], "lightning-rl") == 0
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in shipped())
 
 
 def test_the_best_of_each_kind():

@@ -1,6 +1,8 @@
 """The manifest: what it may say, and that each of its commands can be run."""
 
 import csv
+import dataclasses
+import json
 import shlex
 import subprocess
 import sys
@@ -8,18 +10,22 @@ from collections import defaultdict
 from fnmatch import fnmatch
 
 import pytest
+import yaml
 from helpers import ROOT
 
 from lightning_rl.cli import run_options
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.files import write_text
+from lightning_rl.envs.proxies import proxy_path, read_proxy, shipped
 from lightning_rl.flags import parse
 from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.lab.figures.registry import FIGURES
 from lightning_rl.lab.protocols.registry import PROTOCOLS
+from lightning_rl.lab.reproduce import store
 from lightning_rl.lab.reproduce.checkout import PAGE
 from lightning_rl.lab.reproduce.claims import load_claims, seed_list
 from lightning_rl.lab.reproduce.ledger import built_at, ledger
-from lightning_rl.lab.reproduce.runs import Job, budget_of, steps_of
+from lightning_rl.lab.reproduce.runs import Job, budget_of, config_hash, steps_of
 from lightning_rl.run.options import run_config
 
 MANIFEST = ROOT / "results" / "claims.yaml"
@@ -60,6 +66,53 @@ def test_every_training_of_the_manifest_has_a_config_that_holds(name, tmp_path, 
                     options = run_options(arguments)
                     assert options.run_dir == step.run
                     assert run_config(options).max_env_steps == budget.get("max_env_steps", None)
+
+
+ADDED_SINCE = {"noise_hold": 0.0, "agent_noise": 1.0, "one_step": False}
+"""Keys that were added after some seeds were run, with the value at which a run is as it was without them."""
+
+
+@pytest.mark.parametrize("name", [name for name, claim in CLAIMS.items() if store.read_runs(ROOT, claim)])
+def test_seeds_were_run_with_the_settings_that_ship(name, tmp_path, capsys):
+    """Whoever changes a value of a measured method moves its claim to fresh seeds, and runs these."""
+    claim = CLAIMS[name]
+    seeds = {row["config_hash"]: int(row["seed"]) for row in store.read_runs(ROOT, claim)}
+    for stored, seed in seeds.items():
+        job = Job(name, claim, seed, "c", tmp_path, lambda words, program: 0, None)
+        trainings = [step for step in steps_of(job, budget_of(claim, smoke=False)) if step.run is not None]
+        configs = [training_config(step.words) for step in trainings]
+        earlier = [{key: value for key, value in config.items() if ADDED_SINCE.get(key, ...) != value} for config in configs]
+        assert stored in (hash_of(job, trainings, configs), hash_of(job, trainings, earlier))
+
+
+def training_config(words):
+    """All values of a training, as its files hold them."""
+    _, arguments = parse(words[1:], "lightning-rl", "train")
+    return json.loads(json.dumps(dataclasses.asdict(run_config(run_options(arguments)))))
+
+
+def hash_of(job, trainings, configs):
+    """As if these had been run."""
+    for step, config in zip(trainings, configs, strict=True):
+        write_text(step.run / "config.yaml", yaml.safe_dump({"config": config}))
+    return config_hash([step.run for step in trainings], job)
+
+
+def test_proxies_of_the_suite_are_those_of_its_claims():
+    """Nothing was picked: the n-th of a task is that of the claim's n-th seed, made by its command with what is in configs."""
+    made = [
+        read_proxy(proxy_path(name))[2] for name in sorted(shipped(), key=lambda name: (len(name), name)) if "-Suite-" in name
+    ]
+    trainings = {claim.commands[0]: claim for name, claim in CLAIMS.items() if name.startswith("se-suite-")}
+    found = 0
+    for command, claim in trainings.items():
+        config = training_config([*shlex.split(command), *(f"--set={key}={value}" for key, value in claim.budget.items())])
+        its = [about for about in made if f"--gamename {about['gamename']} " in command]
+        assert [about["seed"] for about in its] == seed_list(claim.seeds)[: len(its)]
+        for about in its:
+            assert (len(about["curve"]), json.loads(json.dumps(about["config"]))) == (config["max_epochs"], config)
+        found += len(its)
+    assert found == len(made) > 0
 
 
 def test_the_ledger_is_that_of_the_manifest_and_the_csvs():
