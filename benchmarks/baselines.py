@@ -15,11 +15,14 @@ try:
     from stable_baselines3.common.noise import NormalActionNoise
 except ImportError as error:
     raise UserError(f"Stable-Baselines3 is not installed ({error}); pip install -e '.[baselines]'") from error
+import torch
 from torch import nn
 
 from lightning_rl.envs.gym import Env, RepeatAction, make_env
 from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.functional.value_learning import epsilon_after
 
+RANDOM_EPISODES = 20
 ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "leakyrelu": nn.LeakyReLU}
 
 
@@ -32,8 +35,15 @@ def environment(cfg: Any, spec: EnvSpec) -> Env:
 
 
 def _first_updates(cfg: Any, spec: EnvSpec) -> int:
-    """Decisions before learning starts."""
-    return max(cfg.learning_starts * spec.horizon // cfg.action_repeat, cfg.batch_size)
+    """Decisions before learning starts: of so many episodes of random actions, and at least a batch."""
+    env, lengths = environment(cfg, spec), []
+    env.action_space.seed(0)
+    for seed in range(RANDOM_EPISODES):
+        env.reset(seed=seed)
+        lengths.append(1)
+        while not any(env.step(env.action_space.sample())[2:4]):
+            lengths[-1] += 1
+    return max(cfg.learning_starts * sum(lengths) // RANDOM_EPISODES, cfg.batch_size)
 
 
 def _net(cfg: Any) -> dict[str, Any]:
@@ -63,12 +73,18 @@ def ppo(cfg: Any, spec: EnvSpec, seed: int) -> BaseAlgorithm:
 
 
 def dqn(cfg: Any, spec: EnvSpec, seed: int) -> BaseAlgorithm:
-    """Not double, and with its Huber loss and clipping; one update and one soft target update per step, like ours."""
-    return DQN(
+    """Not double, and with its Huber loss; one update and one soft target update per step, and exploration, like ours."""
+    model = DQN(
         "MlpPolicy", environment(cfg, spec), learning_rate=cfg.learning_rate, buffer_size=cfg.replay_size,
         learning_starts=_first_updates(cfg, spec), batch_size=cfg.batch_size, tau=cfg.tau, gamma=cfg.gamma, train_freq=1,
         gradient_steps=1, target_update_interval=1, policy_kwargs=_net(cfg), seed=seed, device="cpu",
     )  # fmt: skip
+
+    def epsilon(progress_remaining: float) -> float:
+        return float(epsilon_after(torch.tensor(model._episode_num), cfg.epsilon_init, cfg.epsilon_min, cfg.epsilon_decay))
+
+    model.exploration_schedule = epsilon
+    return model
 
 
 MODELS = {"TD3": td3, "PPO": ppo, "DDQN": dqn}

@@ -2,7 +2,8 @@
 
     python benchmarks/report_learning.py [results/members/learning.csv]
 
-Each cell is the mean over seeds of the mean test return at the end of training, and the range of the seeds.
+Means over seeds with their 95 % intervals (Student's t), and ours less theirs with Welch's: of the test return at the end of
+training, and of its mean over the whole curve.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ from __future__ import annotations
 import argparse
 import csv
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from lightning_rl.functional.intervals import difference_interval, mean_interval
 from lightning_rl.lab.figures.style import big_numbers, colour, describe, panels, png
+from lightning_rl.lab.tables import interval, markdown
 
 SHIPPED = Path(__file__).resolve().parent.parent / "results" / "members" / "learning.csv"
 NAMES = {"ours": "ours, stacked", "sb3": "Stable-Baselines3"}
@@ -28,7 +32,7 @@ def read(source: Path) -> dict[str, dict[str, Curves]]:
     with source.open(newline="") as file:
         for row in csv.DictReader(file):
             point = int(row["decisions"]), float(row["return_mean"]), float(row["cpu_seconds"])
-            found[f"{row['agent']} {row['task']}"][row["library"]][int(row["seed"])].append(point)
+            found[f"{row['task']}, {row['agent']}"][row["library"]][int(row["seed"])].append(point)
     for libraries in found.values():
         longest = max(points[-1][0] for curves in libraries.values() for points in curves.values())
         for curves in libraries.values():
@@ -38,19 +42,25 @@ def read(source: Path) -> dict[str, dict[str, Curves]]:
 
 
 def table(found: dict[str, dict[str, Curves]]) -> str:
-    """Markdown."""
-    lines = ["| task | decisions | library | seeds | return at the end | CPU s a seed |"]
-    lines.append("|---|---|---|---|---|---|")
+    """Markdown: a row for each task that both libraries have."""
+    libraries_and_gaps = ("Stable-Baselines3", "ours", "ours less theirs", "the same, whole curve")
+    rows: list[Sequence[str]] = [("task", "decisions", "seeds", *libraries_and_gaps, "CPU s a seed")]
     for task, libraries in found.items():
-        for library, curves in libraries.items():
-            last = [points[-1][1] for points in curves.values()]
-            if not last:
-                continue
-            seconds = np.mean([points[-1][2] for points in curves.values()])
-            decisions = next(iter(curves.values()))[-1][0]
-            spread = f"{np.mean(last):.1f} ({min(last):.1f} to {max(last):.1f})"
-            lines.append(f"| {task} | {decisions:,} | {NAMES[library]} | {len(last)} | {spread} | {seconds:.0f} |")
-    return "\n".join(lines)
+        if not (libraries["ours"] and libraries["sb3"]):
+            continue
+        curves = {library: [np.array(points) for points in its.values()] for library, its in libraries.items()}
+        last, whole, seconds = (
+            {library: [pick(points) for points in its] for library, its in curves.items()}
+            for pick in (lambda points: points[-1, 1], lambda points: points[:, 1].mean(), lambda points: points[-1, 2])
+        )
+        decisions = f"{curves['ours'][0][-1, 0]:,.0f}"
+        seeds = " / ".join(str(len(curves[library])) for library in ("sb3", "ours"))
+        cost = " / ".join(f"{np.mean(seconds[library]):.0f}" for library in ("sb3", "ours"))
+        means = [mean_interval(last[library]) for library in ("sb3", "ours")]
+        gaps = [difference_interval(each["ours"], each["sb3"]) for each in (last, whole)]
+        measured = [interval(float(mean), float(low), float(high)) for mean, low, high in (*means, *gaps)]
+        rows.append((task, decisions, seeds, *measured, cost))
+    return markdown(rows)
 
 
 def draw(found: dict[str, dict[str, Curves]], out: Path) -> None:
