@@ -121,7 +121,10 @@ def test_a_calibrated_policy_obtains_what_it_is_asked_for(answering):
 
 
 @pytest.mark.parametrize("implementation", ["RCP-A", "UDRL"])
-def test_training_on_makes_a_calibration_void(tmp_path, capsys, implementation):
+def test_training_on_makes_a_calibration_void(tmp_path, capsys, monkeypatch, implementation):
+    monkeypatch.setattr("lightning_rl.lab.obedience._ROUNDS", 1)  # less accurate, which does not matter here
+    monkeypatch.setattr("lightning_rl.lab.obedience._COARSE_EPISODES", 4)
+    monkeypatch.setattr("lightning_rl.lab.obedience._FINE_EPISODES", 6)
     assert run_cli(tmp_path, "--max_epochs", "2", implementation=implementation) == 0
     last = run_dir(tmp_path, implementation=implementation) / "last.ckpt"
     capsys.readouterr()
