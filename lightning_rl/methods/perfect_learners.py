@@ -5,6 +5,9 @@ environment pays best. So the rewards can be evolved by those who do, hundreds o
 come in when the rewards are good: they show which states they have to see, and how clearly. Until then nothing selects start
 states and the size of rewards: the first agents are given the box of the states that perfect learners met in the real task, and
 rewards of a size that they learn fast.
+
+Nor does anything select rewards that are easy to learn. Between both there may be generations of clones: small networks that
+are taught for a moment, without trial and error, what pays best in the start states.
 """
 
 from __future__ import annotations
@@ -18,20 +21,24 @@ import torch
 from torch import Tensor, nn
 
 from lightning_rl.agents.base import Actors
+from lightning_rl.agents.cloning import CloneConfig, Clones
 from lightning_rl.agents.training import Results
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.batch import EnvBatch
 from lightning_rl.envs.one_step import OneStepEnv
 from lightning_rl.envs.proxies import Proxy, SyntheticProxy
+from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.evolution.strategies import Item, Proposal, Strategy
 from lightning_rl.methods.inner_loop import InnerLoop, Outcome
 
 REAL_EPISODES, DRAWN_STARTS = 20, 4096  # whose states are compared
+CLONE = CloneConfig(hidden=[32, 32], activation="relu", learning_rate=3e-3, num_updates=100)
+CLONED_STARTS = 512  # in which a clone is taught
 
 
 class PerfectLearners(Actors):
-    """What agents on one-step environments would become if they learned without error: member ``n`` does what pays best."""
+    """What agents on one-step environments would become if they learned without error: member ``n`` does what is meant."""
 
     def __init__(self, env: OneStepEnv, seeds: Sequence[int]):
         super().__init__(seeds)
@@ -39,7 +46,7 @@ class PerfectLearners(Actors):
         self.params = nn.Parameter(env.params, requires_grad=False)
 
     def greedy(self, obs: Tensor) -> Tensor:
-        return self.env.best(obs)
+        return self.env.meant(obs)
 
     @property
     def num_updates(self) -> Tensor:
@@ -51,18 +58,21 @@ class PerfectLearners(Actors):
 
 @dataclass(frozen=True, kw_only=True)
 class PerfectFirst(InnerLoop):
-    """An inner loop whose first ``perfect_generations`` generations are judged by ``PerfectLearners``."""
+    """An inner loop whose first ``perfect_generations`` generations are judged by ``PerfectLearners``, the next by clones."""
 
     perfect_generations: int
+    clone_generations: int
 
     def __call__(self, proposal: Proposal, items: Sequence[Item], device: str = "cpu") -> list[Outcome]:
-        """The outcome of every item of a generation; perfect learners, who do not train, are on the CPU."""
-        if proposal.generation >= self.perfect_generations:
+        """The outcome of every item of a generation; those that take no steps on proxies are on the CPU."""
+        if proposal.generation >= self.perfect_generations + self.clone_generations:
             return super().__call__(proposal, items, device)
         params, seeds = proposal.rows(items), [proposal.seed(item) for item in items]
+        learners = perfect_learners(self.proxy, params, seeds)
+        judges = learners if proposal.generation < self.perfect_generations else clones(learners, self.proxy.spec)
         none = torch.zeros(len(seeds), dtype=torch.int64)
         nothing = Results(none[:, None].float(), none[:, None].float(), none[:, None], none, none, none.bool(), none)
-        return self.outcomes(self.tested(perfect_learners(self.proxy, params, seeds), nothing, self.proxy.spec, seeds))
+        return self.outcomes(self.tested(judges, nothing, self.proxy.spec, seeds))
 
 
 def perfect_learners(proxy: Proxy, params: Tensor, seeds: Sequence[int]) -> PerfectLearners:
@@ -70,6 +80,18 @@ def perfect_learners(proxy: Proxy, params: Tensor, seeds: Sequence[int]) -> Perf
     env = cast(SyntheticProxy, proxy).env(params.detach().cpu())
     assert isinstance(env, OneStepEnv)
     return PerfectLearners(env, seeds)
+
+
+@torch.no_grad()
+def clones(learners: PerfectLearners, spec: EnvSpec) -> Clones:
+    """Networks that are taught what perfect learners do in start states of their environments."""
+    env, count = learners.env, learners.env.reset_noise_size
+    noise = [torch.rand(CLONED_STARTS, count, generator=generator) for generator in learners.generators("starts")]
+    state = env.reset(torch.stack(noise))
+    cloned, obs, action = Clones(CLONE, spec, learners.seeds), env.observe(state), env.best(state)
+    for _ in range(CLONE.num_updates):
+        cloned.update(obs, action)
+    return cloned
 
 
 @torch.no_grad()
@@ -103,7 +125,7 @@ def states_met(learner: Actors, envs: EnvBatch) -> Tensor:
     return torch.cat(met)
 
 
-def perfect_first(loop: InnerLoop, generations: int) -> InnerLoop:
-    """The same, of one-step environments, with so many generations of perfect learners at first."""
+def perfect_first(loop: InnerLoop, generations: int, clone_generations: int = 0) -> InnerLoop:
+    """The same, of one-step environments, with so many generations of perfect learners at first, then of clones."""
     values = {field.name: getattr(loop, field.name) for field in dataclasses.fields(loop)}
-    return PerfectFirst(**values, perfect_generations=generations)
+    return PerfectFirst(**values, perfect_generations=generations, clone_generations=clone_generations)

@@ -108,6 +108,7 @@ class SEConfig(AgentSearchConfig):
 
     stop_when_solved: bool  # type: ignore[misc]  # a key of this one alone
     perfect_generations: Annotated[int, Field(ge=0, le=GENERATIONS)]
+    clone_generations: Annotated[int, Field(ge=0, le=GENERATIONS)]
     agent_noise: PositiveFloat
     one_step: bool
     proxy_horizon: PositiveInt | None
@@ -119,7 +120,7 @@ class SEConfig(AgentSearchConfig):
         loop = super().loop(spec)
         if self.perfect_generations:
             from lightning_rl.methods.perfect_learners import perfect_first  # which other searches do not need
-            loop = perfect_first(loop, self.perfect_generations)
+            loop = perfect_first(loop, self.perfect_generations, self.clone_generations)
         return loop
 
     @model_validator(mode="after")
@@ -128,6 +129,8 @@ class SEConfig(AgentSearchConfig):
             raise ValueError("one_step true: its episodes end after one step anyway; leave out proxy_horizon and cap_ends")
         if self.perfect_generations and not self.one_step:
             raise ValueError(f"perfect_generations {self.perfect_generations}: they need one_step true; use that, or 0")
+        if self.clone_generations and not self.perfect_generations:
+            raise ValueError(f"clone_generations {self.clone_generations}: clones follow perfect_generations; set that, or use 0")
         if self.agent_noise != 1 and not (self.perfect_generations and self.strategy == "snes"):
             raise ValueError(f"agent_noise {self.agent_noise:g}: it needs perfect_generations and strategy snes; or use 1.0")
         return self

@@ -7,7 +7,7 @@ from lightning_rl.agents.base import Agent
 from lightning_rl.agents.training import MemberTraining
 from lightning_rl.envs.adapters import FUNC_ENVS
 from lightning_rl.envs.batch import FuncBatch
-from lightning_rl.envs.one_step import REWARD_STD, OneStepEnv, OneStepNet
+from lightning_rl.envs.one_step import INWARD, REWARD_STD, OneStepEnv, OneStepNet
 from lightning_rl.envs.synthetic import SyntheticEnv, SyntheticNet
 
 NET = SyntheticNet(4, 2, (8,), "leakyrelu")
@@ -96,11 +96,13 @@ def test_a_one_step_world_pays_for_actions_and_nothing_follows():
 def test_a_continuous_action_pays_by_its_distance_to_the_best():
     net = OneStepNet(3, 1, (8,), "tanh")
     env = one_step("pendulum", net)
-    env.params.mul_(3)  # so that some of the best ones are at the edge of the box; rewards, too, are three times as large
+    env.params.mul_(3)  # so that some that are meant are at the edge of the box; rewards, too, are three times as large
     state, action = torch.randn(3, 5, 3), 3 * torch.rand(3, 5, 1) - 1.5
     step, best = env.step(state, action, torch.empty(3, 0)), env.best(state)
     for n in range(3):
-        pay = plain(net, env.params, n)["pay"](state[n] / torch.tensor([1.0, 1, 8])).clamp(-1, 1)
+        meant = plain(net, env.params, n)["pay"](state[n] / torch.tensor([1.0, 1, 8])).clamp(-1, 1)
+        pay = INWARD * meant
+        torch.testing.assert_close(env.meant(state)[n], meant)
         torch.testing.assert_close(best[n], pay)
         less = -(action[n].clamp(-1, 1) - pay).square() + pay.square()  # than what action 0 pays
         torch.testing.assert_close(step.reward[n], 3 * less[:, 0])

@@ -15,7 +15,7 @@ from lightning_rl.envs.spec import env_spec
 from lightning_rl.evolution.strategies import GaussianProposal, Item
 from lightning_rl.evolution.variants import SNES
 from lightning_rl.methods.inner_loop import OBJECTIVES, Facts, InnerLoop, area_under_curve, steps_to_threshold
-from lightning_rl.methods.perfect_learners import agents_come_in, perfect_first, perfect_learners, states_met
+from lightning_rl.methods.perfect_learners import CLONE, agents_come_in, clones, perfect_first, perfect_learners, states_met
 from lightning_rl.methods.proxy_search import SEConfig
 
 GAME = "cartpole-v0"
@@ -96,7 +96,7 @@ def test_perfect_learners_take_the_action_that_is_paid_best():
         learners = perfect_learners(*paying(GAME, *pay), [3])
         assert learners.greedy(torch.randn(1, 5, 4)).tolist() == [[best] * 5]
     learners = perfect_learners(*paying("pendulum", -7.0), [3])
-    assert learners.greedy(torch.randn(1, 2, 3)).tolist() == [[[-1.0], [-1.0]]]
+    assert learners.greedy(torch.randn(1, 2, 3)).flatten().tolist() == pytest.approx([-1.0, -1.0])
 
 
 def test_agents_come_in_where_perfect_learners_were_and_to_less_noise():
@@ -142,6 +142,35 @@ def test_the_first_generations_are_judged_by_perfect_learners():
     assert 8 <= perfect.test_return <= 11
     assert perfect.test_return * 2 == perfect.test_steps
     assert perfect.fitness == perfect.test_return
+
+
+def test_clones_judge_between_perfect_learners_and_agents():
+    proxy, params = paying(GAME, 0.0, 1.0)
+    loop = perfect_first(dataclasses.replace(LOOP, proxy=proxy), 1, 2)
+    item, still = Item(member=-1, sign=0, agent=0, turn=0), torch.zeros(params.shape[1]).numpy()
+    outcomes = [loop(GaussianProposal(1, n, params[0].numpy(), still), [item])[0] for n in range(4)]
+    assert [outcome.num_updates for outcome in outcomes[:3]] == [0, CLONE.num_updates, CLONE.num_updates]
+    assert [outcome.train_steps > 0 for outcome in outcomes] == [False, False, False, True]
+    assert all(8 <= outcome.test_return <= 11 for outcome in outcomes[:3])  # always to the right
+
+
+@pytest.mark.parametrize("gamename", [GAME, "pendulum"])
+def test_clones_do_what_pays_best_in_start_states(gamename):
+    """Those of two environments that pay otherwise; each clone begins from fresh weights, a function of its seed."""
+    proxy = SyntheticProxy(gamename=gamename, hidden=(4,), activation="tanh", horizon=1, latent_size=2, done="always")
+    learners = perfect_learners(proxy, rows(2, proxy), [3, 4])
+    env, taught = learners.env, clones(learners, proxy.spec)
+    noise = torch.rand(2, 300, env.reset_noise_size, generator=torch.Generator().manual_seed(5))
+    obs = env.observe(env.reset(noise))
+    best, done = env.best(env.reset(noise)), taught.greedy(obs)
+    if proxy.spec.continuous:
+        error, other = ((done - x).abs().mean((1, 2)) for x in (best, best.flip(0)))
+        assert (error < 0.05).all()
+        assert (error < other / 3).all()
+    else:
+        assert ((done == best).float().mean(1) > 0.95).all()
+    again = clones(perfect_learners(proxy, rows(2, proxy), [3, 4]), proxy.spec)
+    assert torch.equal(again.params, taught.params)
 
 
 def test_agents_take_turns():
@@ -209,6 +238,7 @@ def test_objectives_by_hand():
     [({"one_step": True, "proxy_horizon": 5}, "one_step true: .*leave out proxy_horizon and cap_ends"),
      ({"one_step": True, "cap_ends": True}, "one_step true: .*leave out proxy_horizon and cap_ends"),
      ({"perfect_generations": 3}, "perfect_generations 3: they need one_step true; use that, or 0"),
+     ({"clone_generations": 3}, "clone_generations 3: clones follow perfect_generations; set that, or use 0"),
      ({"agent_noise": 0.5}, "agent_noise 0.5: it needs perfect_generations and strategy snes; or use 1.0"),
      ({"agent_noise": 0.5, "strategy": "snes"}, "agent_noise 0.5: it needs perfect_generations"),
      ({"agent_noise": 0.5, "perfect_generations": 3, "one_step": True}, "agent_noise 0.5: it needs .* and strategy snes")],

@@ -17,7 +17,9 @@ MUTATIONS = [
     ),
     *area(
         "methods/perfect_learners.py", "methods/test_inner_loop.py",
-        ("proposal.generation >= self.perfect_generations", "proposal.generation > self.perfect_generations"),
+        ("proposal.generation < self.perfect_generations", "proposal.generation <= self.perfect_generations"),
+        ("self.perfect_generations + self.clone_generations", "self.perfect_generations"),
+        ("cloned.update(obs, action)", "cloned.update(obs, 0 * action)"),
         ("met.append(obs[~over])", "met.append(obs)"),
         ("in_units((low + high) / 2", "in_units(met.mean(0)"),
         ("(high - low) / 3, drawn", "met.std(0), drawn"),
