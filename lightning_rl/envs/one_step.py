@@ -20,7 +20,7 @@ from lightning_rl.envs.synthetic import SyntheticEnv, SyntheticNet
 from lightning_rl.nets.members import MemberMLP
 
 REWARD_STD = 0.1  # about what fresh networks say: learned several times faster than rewards of 1 or 5
-INWARD = 0.85  # of the action that is meant is what pays best: at the edge of its box a tanh policy has no gradient, and stays
+INWARD = 0.85  # how far out of a box of 1 continuous actions pay best at most: a tanh policy driven to its edge stays there
 _UNBOUNDED = 1e6  # some tasks give the largest number of single precision for no bound
 
 

@@ -84,7 +84,7 @@ def perfect_learners(proxy: Proxy, params: Tensor, seeds: Sequence[int]) -> Perf
 
 @torch.no_grad()
 def clones(learners: PerfectLearners, spec: EnvSpec) -> Clones:
-    """Networks that are taught what perfect learners do in start states of their environments."""
+    """Networks that are taught what pays best in start states of the learners' environments."""
     env, count = learners.env, learners.env.reset_noise_size
     noise = [torch.rand(CLONED_STARTS, count, generator=generator) for generator in learners.generators("starts")]
     state = env.reset(torch.stack(noise))

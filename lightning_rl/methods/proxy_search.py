@@ -83,10 +83,8 @@ class AgentSearchConfig(ProxySearchConfig):
 
     def resolved(self, gamename: str) -> Self:
         """With every value of the inner agents, too."""
-        agents: dict[str, dict[str, Any] | None] = {
-            name: dataclasses.asdict(cfg) for name, cfg in agent_configs(self.agent, gamename)
-        }
-        return dataclasses.replace(super().resolved(gamename), agent=agents)
+        agents = {name: dataclasses.asdict(cfg) for name, cfg in agent_configs(self.agent, gamename)}
+        return dataclasses.replace(super().resolved(gamename), agent=cast(Any, agents))
 
     def proxy(self, gamename: str) -> Proxy:
         """The kind of proxy that is evolved."""
@@ -117,11 +115,10 @@ class SEConfig(AgentSearchConfig):
     reencode: bool
 
     def loop(self, spec: EnvSpec) -> InnerLoop:
-        loop = super().loop(spec)
-        if self.perfect_generations:
-            from lightning_rl.methods.perfect_learners import perfect_first  # which other searches do not need
-            loop = perfect_first(loop, self.perfect_generations, self.clone_generations)
-        return loop
+        if not self.perfect_generations:
+            return super().loop(spec)
+        from lightning_rl.methods.perfect_learners import perfect_first  # which other searches do not need
+        return perfect_first(super().loop(spec), self.perfect_generations, self.clone_generations)
 
     @model_validator(mode="after")
     def _check_one_step(self) -> SEConfig:
