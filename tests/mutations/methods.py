@@ -20,6 +20,7 @@ MUTATIONS = [
         ("proposal.generation < self.perfect_generations", "proposal.generation <= self.perfect_generations"),
         ("self.perfect_generations + self.clone_generations", "self.perfect_generations"),
         ("cloned.update(obs, action)", "cloned.update(obs, 0 * action)"),
+        ("env.observe(state), env.best(state)", "env.observe(state), env.meant(state)"),
         ("met.append(obs[~over])", "met.append(obs)"),
         ("in_units((low + high) / 2", "in_units(met.mean(0)"),
         ("(high - low) / 3, drawn", "met.std(0), drawn"),
