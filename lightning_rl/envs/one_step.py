@@ -107,18 +107,20 @@ class OneStepEnv(SyntheticEnv):
         return Step(state, self.observe(state), reward, torch.ones_like(reward, dtype=torch.bool), torch.zeros_like(reward))
 
     @torch.no_grad()
-    def best(self, state: State) -> Tensor:
-        """The actions that are paid best, ``[...]`` or ``[..., A]``."""
-        pay = self._pay(state)
-        return pay if self.continuous else pay.argmax(-1)
-
     def meant(self, state: State) -> Tensor:
-        """The actions that agents are to approach: continuous ones reach the edge of the box, ``INWARD`` of which pays best."""
-        return self.best(state) / INWARD if self.continuous else self.best(state)
+        """The actions that agents are to approach, ``[...]`` or ``[..., A]``."""
+        output = self._output(state)
+        return output.clamp(-1, 1) if self.continuous else output.argmax(-1)
+
+    def best(self, state: State) -> Tensor:
+        """The actions that are paid best: of continuous ones ``INWARD`` of those that are meant."""
+        return self._pay(state) if self.continuous else self.meant(state)
 
     def _pay(self, state: State) -> Tensor:
-        pay = self._head("pay", (state - self._center) / self._unit)
-        return INWARD * pay.clamp(-1, 1) if self.continuous else pay
+        return INWARD * self.meant(state) if self.continuous else self._output(state)
+
+    def _output(self, state: State) -> Tensor:
+        return self._head("pay", (state - self._center) / self._unit)
 
     @torch.no_grad()
     def in_units(self, mean: Tensor, std: Tensor, noise: Tensor) -> Tensor:
