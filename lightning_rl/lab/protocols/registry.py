@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
+
 from lightning_rl.core.arguments import Argument, Tool, argument, count, force, non_negative, positive
+from lightning_rl.run.runtime import prepare_process
 
 TRANSFER_AGENTS = ("DDQN", "DuelingDDQN", "TD3-discrete")
 BIN = 0.02
@@ -55,7 +59,11 @@ _TESTS_AND_STEPS = (
 
 
 def _protocol(module: str, summary: str, *arguments: Argument) -> Tool:
-    return Tool(summary, f"lightning_rl.lab.protocols.{module}:run", arguments)
+    def run(given: argparse.Namespace) -> None:
+        prepare_process()  # protocols train: with a second thread each of their small networks waits for it all the time
+        importlib.import_module(f"lightning_rl.lab.protocols.{module}").run(given)
+
+    return Tool(summary, run, arguments)
 
 
 PROTOCOLS: dict[str, Tool] = {

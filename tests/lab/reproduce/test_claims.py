@@ -102,16 +102,15 @@ def hash_of(job, trainings, configs):
     return config_hash([step.run for step in trainings], job)
 
 
-def test_proxies_of_the_suite_are_those_of_its_claims():
+def test_proxies_of_the_suite_and_datasets_are_those_of_their_claims():
     """Nothing was picked: the n-th of a task is that of the claim's n-th seed, made by its command with what is in configs."""
-    made = [
-        read_proxy(proxy_path(name))[2] for name in sorted(shipped(), key=lambda name: (len(name), name)) if "-Suite-" in name
-    ]
-    trainings = {claim.commands[0]: claim for name, claim in CLAIMS.items() if name.startswith("se-suite-")}
+    of_claims = [name for name in sorted(shipped(), key=lambda name: (len(name), name)) if "-Suite-" in name or name[:2] == "SD"]
+    made = [(name[:2], read_proxy(proxy_path(name))[2]) for name in of_claims]
+    trainings = {claim.commands[0]: claim for name, claim in CLAIMS.items() if name.startswith(("se-suite-", "sd-"))}
     found = 0
     for command, claim in trainings.items():
         config = training_config([*shlex.split(command), *(f"--set={key}={value}" for key, value in claim.budget.items())])
-        its = [about for about in made if f"--gamename {about['gamename']} " in command]
+        its = [about for method, about in made if f"--implementation {method} --gamename {about['gamename']} " in command + " "]
         assert [about["seed"] for about in its] == seed_list(claim.seeds)[: len(its)]
         for about in its:
             assert len(about["curve"]) == config["max_epochs"]
