@@ -42,6 +42,17 @@ def transfer(out, *words):
     return main(["proxies", "transfer", str(out), *words, "--agents", "DDQN", "--steps", "12", "--tests", "2", *SMALL])
 
 
+def test_a_protocol_trains_with_one_thread(tmp_path):
+    """With two each of its small networks waits for the second: ten times as long beside another process."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        assert transfer(tmp_path / "t.csv", write(tmp_path / "p.pt", se()), "--count", "1") == 0
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_transfer_goes_on_where_it_stopped(tmp_path, capsys):
     out, paths = tmp_path / "t.csv", [write(tmp_path / f"p{n}.pt", se()) for n in range(2)]
     assert transfer(out, *paths, "--count", "2", "--real", "1") == 0
