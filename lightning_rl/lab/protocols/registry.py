@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 
 from lightning_rl.core.arguments import Argument, Tool, argument, count, force, non_negative, positive
 from lightning_rl.run.runtime import prepare_process
@@ -58,12 +57,16 @@ _TESTS_AND_STEPS = (
 )
 
 
-def _protocol(module: str, summary: str, *arguments: Argument) -> Tool:
-    def run(given: argparse.Namespace) -> None:
-        prepare_process()  # protocols train: with a second thread each of their small networks waits for it all the time
-        importlib.import_module(f"lightning_rl.lab.protocols.{module}").run(given)
+class Protocol(Tool):
+    """A command that trains: with a second thread each of its small networks would wait for it all the time."""
 
-    return Tool(summary, run, arguments)
+    def call(self, given: argparse.Namespace) -> None:
+        prepare_process()
+        super().call(given)
+
+
+def _protocol(module: str, summary: str, *arguments: Argument) -> Tool:
+    return Protocol(summary, f"lightning_rl.lab.protocols.{module}:run", arguments)
 
 
 PROTOCOLS: dict[str, Tool] = {
