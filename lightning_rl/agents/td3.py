@@ -2,6 +2,8 @@
 
 Actions are in units where the box is [-1, 1], and so are both noises: where a task's box is wider (Pendulum: 2), the earlier
 code's noise on target actions, given in the task's units, has to be divided by that.
+
+Not in the paper: with a ``saturation_penalty``, the policy pays for outputs of its network that are far outside of the box.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from lightning_rl.nets.values import TwinCritic
 
 ANNEAL_STEPS, ANNEAL_RATIO = 2000, 20
 _MIN_TEMPERATURE = 0.05
+_SATURATED = 1.5
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -44,6 +47,7 @@ class TD3Config(OffPolicyConfig):
     action_std: NonNegativeFloat
     target_std: NonNegativeFloat
     target_clip: NonNegativeFloat
+    saturation_penalty: NonNegativeFloat
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -54,6 +58,14 @@ class TD3DiscreteConfig(TD3Config):
     temperature: Literal["fixed", "learnable", "annealed"]
     temperature_init: PositiveFloat
     hard: bool
+
+
+def saturation(outputs: Tensor) -> Tensor:
+    """The mean square ``[...]`` of what of ``outputs`` ``[..., A]`` is outside of [-1.5, 1.5], where a tanh hardly has a slope.
+
+    A policy that an immature critic drove there has no gradient to come back along, and stays at one action for good.
+    """
+    return F.softshrink(outputs, _SATURATED).square().mean(-1)
 
 
 @implements("TD3", TD3Config)
@@ -84,9 +96,17 @@ class TD3(OffPolicyAgent):
         """With the columns that the policy needs besides the network's."""
         return actor_params
 
+    def outputs(self, params: Tensor, obs: Tensor) -> Tensor:
+        """What the policy's network says ``[N, B, A]``."""
+        return self.actor(params[:, : self.actor.size], obs)
+
+    def to_actions(self, outputs: Tensor, params: Tensor, purpose: str, step: int) -> Tensor:
+        """Actions ``[N, B, A]`` with a gradient. A policy that samples takes the noise of ``purpose`` and ``step``."""
+        return outputs.tanh()
+
     def policy(self, params: Tensor, obs: Tensor, purpose: str, step: int) -> Tensor:
-        """Actions ``[N, B, A]`` with a gradient to params. A policy that samples takes the noise of ``purpose`` and ``step``."""
-        return self.actor(params, obs).tanh()
+        """Actions for observations ``[N, B, O]``."""
+        return self.to_actions(self.outputs(params, obs), params, purpose, step)
 
     def random(self, noise: Tensor) -> Tensor:
         """Actions for uniform noise ``[N, A]``."""
@@ -105,7 +125,7 @@ class TD3(OffPolicyAgent):
 
     @torch.no_grad()
     def greedy(self, obs: Tensor) -> Tensor:
-        return self.actor(self.actor_params, obs).tanh()
+        return self.outputs(self.actor_params, obs).tanh()
 
     @torch.enable_grad()
     def update(self, batch: Transition, active: Tensor | None, step: int) -> Tensor:
@@ -115,9 +135,11 @@ class TD3(OffPolicyAgent):
         loss = weighted_squared_error(q, target.unsqueeze(1), self.weight.unsqueeze(1)).sum(1)
         descend(loss, self.critic_adam, active)
         if step % self.cfg.policy_delay == 0:
-            action = self.policy(self.actor_params, batch.obs, "actor", step)
+            outputs = self.outputs(self.actor_params, batch.obs)
+            action = self.to_actions(outputs, self.actor_params, "actor", step)
             q = self.critic.first(self.critic_params.detach(), batch.obs, action)
-            descend(-(self.weight * q).sum(-1), self.actor_adam, active)
+            penalty = self.cfg.saturation_penalty * saturation(outputs)
+            descend((self.weight * (penalty - q)).sum(-1), self.actor_adam, active)
             track(self.actor_target, self.actor_params, self.cfg.tau, active)
             track(self.critic_target, self.critic_params, self.cfg.tau, active)
         return loss.detach()
@@ -169,13 +191,10 @@ class DiscreteTD3(TD3):
             return actor_params
         return torch.cat([actor_params, torch.full((len(actor_params), 1), self.cfg.temperature_init)], dim=1)
 
-    def policy(self, params: Tensor, obs: Tensor, purpose: str, step: int) -> Tensor:
+    def to_actions(self, outputs: Tensor, params: Tensor, purpose: str, step: int) -> Tensor:
         noise = self._gumbel[purpose].at(step)
-        gumbel = noise.unsqueeze(1) if noise.ndim < obs.ndim else noise
-        return gumbel_softmax(self._logits(params, obs), gumbel, self._temperature(params), self.cfg.hard)
-
-    def _logits(self, params: Tensor, obs: Tensor) -> Tensor:
-        return self.actor(params[:, : self.actor.size], obs)
+        gumbel = noise.unsqueeze(1) if noise.ndim < outputs.ndim else noise
+        return gumbel_softmax(outputs, gumbel, self._temperature(params), self.cfg.hard)
 
     def _temperature(self, params: Tensor) -> Tensor | float:
         """For all samples of each member, ``[N, 1, 1]``."""
@@ -194,7 +213,7 @@ class DiscreteTD3(TD3):
 
     @torch.no_grad()
     def greedy(self, obs: Tensor) -> Tensor:
-        return self._logits(self.actor_params, obs).argmax(-1)
+        return self.outputs(self.actor_params, obs).argmax(-1)
 
     def to_env(self, action: Tensor) -> Tensor:
         return action.argmax(-1)

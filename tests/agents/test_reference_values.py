@@ -8,6 +8,7 @@ from reference_helpers import Given, close, close_to_adam, count, descend, leaf,
 
 from lightning_rl.agents.base import Transition
 from lightning_rl.agents.dqn import DDQN
+from lightning_rl.agents.td3 import saturation
 from lightning_rl.agents.variation import Variation
 
 SEEDS, RATES, SIZES = [1, 2, 3], (0.05, 0.02, 0.05), (8, 5, 8)
@@ -74,7 +75,7 @@ def test_three_updates_of_double_dqn(name, own, q_of):
 
 def make_td3(name, learning_starts=0, **options):
     own = off_policy(0.9, 0.01, 8, 50, TAU, (HIDDEN,), policy_delay=2, action_std=0.1, target_std=0.4, target_clip=0.5)
-    own |= {"learning_starts": learning_starts, **({"layer_norm": False, **options} if options else {})}
+    own |= {"learning_starts": learning_starts, **({} if name == "TD3" else {"layer_norm": False}), **options}
     agent = agent_of(name, OBS, 2, SEEDS, VARIED, continuous=name == "TD3", **own)
     g = torch.Generator().manual_seed(1)
     for block, size in ((agent.actor_target, agent.actor.size), (agent.critic_target, agent.critic.size)):
@@ -87,10 +88,10 @@ def critic_q(params, obs, action):
     return perceptron(params, (OBS + 2, HIDDEN, 1), torch.cat([obs, action], -1), F.relu).squeeze(-1)
 
 
-def check_td3(agent, act, clip):
+def check_td3(agent, act, clip, penalty=lambda actor, obs: 0.0):
     """Three updates at steps 0, 1, 2 with a policy delay of 2: the actor and all targets move at the first and the last.
 
-    act: (actor's parameters, obs, member, step, purpose) -> actions.
+    act: (actor's parameters, obs, member, step, purpose) -> actions. penalty: (actor's parameters, obs) -> of each obs.
     """
     half = count((OBS + 2, HIDDEN, 1))
     start = {name: getattr(agent, name).clone() for name in ("actor_params", "critic_params", "actor_target", "critic_target")}
@@ -113,7 +114,8 @@ def check_td3(agent, act, clip):
             close(losses[step][n], loss)
             descend(critic_adam, loss)
             if step % 2 == 0:
-                descend(actor_adam, -critic_q(first, b.obs, act(actor, b.obs, n, step, "actor")).mean())
+                q = critic_q(first, b.obs, act(actor, b.obs, n, step, "actor"))
+                descend(actor_adam, (penalty(actor, b.obs) - q).mean())
                 for source, target in ((actor, actor_target), (first, first_target), (second, second_target)):
                     copy(source, target)
         close_to_adam(agent.critic_adam, n, critic_adam, [first, second])
@@ -136,6 +138,23 @@ def test_three_updates_of_td3():
     agent = make_td3("TD3")
     assert (0.4 * agent._smooth.values).abs().max() > 0.5
     check_td3(agent, act, lambda action: action.clamp(-1, 1))
+
+
+def test_td3_whose_policy_pays_for_saturation():
+    """0.7 times the mean over actions of the squared distance to [-1.5, 1.5], by hand 0.7 (0 + 0.5^2) / 2 for (1, -2)."""
+
+    def outputs(params, obs):
+        return perceptron(params, (OBS, HIDDEN, 2), obs, F.relu)
+
+    def penalty(params, obs):
+        outside = outputs(params, obs).abs() - 1.5
+        return 0.7 * torch.where(outside > 0, outside**2, 0.0).sum(-1) / 2
+
+    close(0.7 * saturation(torch.tensor([[1.0, -2.0]])), torch.tensor([0.7 * 0.25 / 2]))
+    agent = make_td3("TD3", saturation_penalty=0.7)
+    agent.actor_params.data *= 4
+    assert penalty(agent.actor_params[0], random_batch(10, 3, 8, OBS, action_size=2).obs[0]).max() > 0
+    check_td3(agent, lambda params, obs, n, step, purpose: outputs(params, obs).tanh(), lambda a: a.clamp(-1, 1), penalty)
 
 
 @pytest.mark.parametrize(

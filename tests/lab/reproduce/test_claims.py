@@ -68,8 +68,8 @@ def test_every_training_of_the_manifest_has_a_config_that_holds(name, tmp_path, 
                     assert run_config(options).max_env_steps == budget.get("max_env_steps", None)
 
 
-ADDED_SINCE = {"noise_hold": 0.0, "agent_noise": 1.0, "one_step": False, "clone_generations": 0}
-"""Keys that were added after some seeds were run, with the value at which a run is as it was without them."""
+ADDED_SINCE = {"noise_hold": 0.0, "agent_noise": 1.0, "one_step": False, "clone_generations": 0, "saturation_penalty": 0.0}
+"""Keys that were added after some seeds were run, in their order, with the value at which a run is as it was without them."""
 
 
 @pytest.mark.parametrize("name", [name for name, claim in CLAIMS.items() if store.read_runs(ROOT, claim)])
@@ -81,12 +81,22 @@ def test_seeds_were_run_with_the_settings_that_ship(name, tmp_path, capsys):
         job = Job(name, claim, seed, "c", tmp_path, lambda words, program: 0, None)
         trainings = [step for step in steps_of(job, budget_of(claim, smoke=False)) if step.run is not None]
         configs = [training_config(step.words) for step in trainings]
-        assert stored in (hash_of(job, trainings, configs), hash_of(job, trainings, [*map(as_before, configs)]))
+        assert stored in [hash_of(job, trainings, each) for each in in_time(configs)]
 
 
-def as_before(config):
-    """Without the keys that were added since."""
-    return {key: value for key, value in config.items() if ADDED_SINCE.get(key, ...) != value}
+def in_time(value):
+    """Settings as they were before each key that was added since, and as they are."""
+    added = list(ADDED_SINCE.items())
+    return [without(dict(added[count:]), value) for count in range(len(added) + 1)]
+
+
+def without(keys, value):
+    """Without the entries that ``keys`` gives, however deep they are."""
+    if isinstance(value, list):
+        return [without(keys, each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: without(keys, each) for key, each in value.items() if keys.get(key, ...) != each}
 
 
 def training_config(words):
@@ -114,7 +124,7 @@ def test_proxies_of_the_suite_and_datasets_are_those_of_their_claims():
         assert [about["seed"] for about in its] == seed_list(claim.seeds)[: len(its)]
         for about in its:
             assert len(about["curve"]) == config["max_epochs"]
-            assert json.loads(json.dumps(about["config"])) in (config, as_before(config))
+            assert json.loads(json.dumps(about["config"])) in in_time(config)
         found += len(its)
     assert found == len(made) > 0
 
