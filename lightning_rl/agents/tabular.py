@@ -69,8 +69,7 @@ class Tabular(Agent):
 
     def _values(self, obs: Tensor) -> Tensor:
         """Rows of the table for one-hot obs ``[N, K, O]``: ``[N, K, A]``."""
-        cell = obs.argmax(-1)
-        return self.table[torch.arange(len(self.table), device=self.table.device).unsqueeze(1), cell]
+        return torch.bmm(obs, self.table)
 
     def learn(self, transition: Transition, over: Tensor, step: int, active: Tensor | None) -> None:
         obs, action, reward, discount, next_obs = transition

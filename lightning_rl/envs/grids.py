@@ -60,12 +60,13 @@ class GridWorld(FuncEnv):
         self._next = Constant(torch.where(blocked[around], here, around))
         self._reward = Constant(torch.tensor([{"G": goal, "O": hole}.get(cell, cost) for cell in flat]))
         self._over = Constant(torch.tensor([cell in "GO" for cell in flat]))
+        self._one_hot = Constant(torch.eye(len(flat)))
 
     def reset(self, noise: Tensor) -> State:
         return torch.full((*noise.shape[:-1], 1), self.start, dtype=torch.int64, device=noise.device)
 
     def observe(self, state: State) -> Tensor:
-        return torch.nn.functional.one_hot(state[..., 0], self.obs_size).to(torch.float32)
+        return torch.nn.functional.embedding(state[..., 0], self._one_hot.on(state.device))
 
     def step(self, state: State, action: Tensor, noise: Tensor) -> Step:
         del noise

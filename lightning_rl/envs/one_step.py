@@ -15,13 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lightning_rl.envs.func_env import State, Step, standard_normal
+from lightning_rl.envs.func_env import State, Step, standard_normal, units
 from lightning_rl.envs.synthetic import SyntheticEnv, SyntheticNet
 from lightning_rl.nets.members import MemberMLP
 
 REWARD_STD = 0.1  # about what fresh networks say: learned several times faster than rewards of 1 or 5
 INWARD = 0.85  # how far out of a box of 1 continuous actions pay best at most: a tanh policy driven to its edge stays there
-_UNBOUNDED = 1e6  # some tasks give the largest number of single precision for no bound
 
 
 @dataclass(frozen=True)
@@ -73,11 +72,9 @@ class OneStepEnv(SyntheticEnv):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        low, high = (torch.tensor(bound, device=self.params.device) for bound in (self.real.obs_low, self.real.obs_high))
         if self.net.latent_size:
             self.reset_noise_size = self.net.latent_size + 1 + self.real.reset_noise_size
-        bounded = (high > low) & (high - low < _UNBOUNDED)
-        self._center, self._unit = ((high + low) / 2).where(bounded, 0.0), ((high - low) / 2).where(bounded, 1.0)
+        self._center, self._unit = (x.to(self.params.device) for x in units(self.real.obs_low, self.real.obs_high))
 
     @torch.no_grad()
     def reset(self, noise: Tensor) -> State:

@@ -77,6 +77,11 @@ class Proxy(ABC):
         """What the settings in a file may look like."""
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """What it is, in plain data."""
+        return dataclasses.asdict(self)
+
+    @property
     def spec(self) -> EnvSpec:
         return env_spec(self.gamename)
 
@@ -145,6 +150,7 @@ class RewardProxy(Proxy):
     """The real task with a learned reward.
 
     form: a name of ``REWARD_FORMS``. gamma: of the agents that it was evolved with, for potentials in the Gymnasium form.
+    scale_states: whether networks read states in ``units`` of the task's bounds.
     """
 
     kind: ClassVar[str] = "RN"
@@ -154,10 +160,16 @@ class RewardProxy(Proxy):
     activation: ActivationName
     form: str
     gamma: float
+    scale_states: bool = False
 
     @staticmethod
     def settings_layout() -> dict[str, Any]:
-        return {**_SHARED, "form": OneOf(tuple(REWARD_FORMS)), "gamma": Number(0.0, 1.0)}
+        return {**_SHARED, "form": OneOf(tuple(REWARD_FORMS)), "gamma": Number(0.0, 1.0), "scale_states": Optional(Flag())}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Without what was added later where that is off: files and hashes of older proxies stay as they are."""
+        return {key: value for key, value in super().settings.items() if key != "scale_states" or value}
 
     @property
     def net(self) -> RewardNet:
@@ -165,7 +177,9 @@ class RewardProxy(Proxy):
         if REWARD_FORMS[self.form].info and not keys:
             raise UserError(f"reward '{self.form}' needs the info of the task, but '{self.gamename}' gives none; use a form "
                             f"without info, or one of: {', '.join(INFO_KEYS)}")  # fmt: skip
-        return RewardNet(self.spec.obs_size, len(known), self.form, self.hidden, self.activation)
+        task = _start_task(self.gamename) if self.scale_states else None
+        bounds = None if task is None else (task.obs_low, task.obs_high)
+        return RewardNet(self.spec.obs_size, len(known), self.form, self.hidden, self.activation, bounds)
 
     @property
     def info_keys(self) -> tuple[str, ...]:
@@ -226,7 +240,7 @@ def _start_task(gamename: str) -> FuncEnv:
 
 def save_proxy(path: Path, proxy: Proxy, params: Tensor, about: Mapping[str, Any]) -> None:
     """Writes a proxy with params ``[D]``; about: plain data on how it was made."""
-    settings = {key: list(v) if isinstance(v, tuple) else v for key, v in dataclasses.asdict(proxy).items()}
+    settings = {key: list(v) if isinstance(v, tuple) else v for key, v in proxy.settings.items()}
     values = {"params": params.detach().cpu().clone(), "about": dict(about)}
     write_plain(path, {"format": FORMAT, "kind": proxy.kind, "settings": settings, **values})
 
@@ -255,7 +269,7 @@ def read_proxy(path: Path, gamename: str | None = None) -> tuple[Proxy, Tensor, 
 
 def content_hash(proxy: Proxy, params: Tensor) -> str:
     """Twelve hexadecimal digits that tell proxies apart: of what they are, not of a file's name or of how they were made."""
-    about = f"{proxy.kind} {sorted(dataclasses.asdict(proxy).items())}".encode()
+    about = f"{proxy.kind} {sorted(proxy.settings.items())}".encode()
     return hashlib.sha256(about + params.detach().numpy().tobytes()).hexdigest()[:12]
 
 

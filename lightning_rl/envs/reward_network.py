@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lightning_rl.core.constant import Constant
 from lightning_rl.envs.batch import BatchStep, EnvBatch
-from lightning_rl.envs.func_env import FuncEnv, State, Step
+from lightning_rl.envs.func_env import FuncEnv, State, Step, units
 from lightning_rl.envs.gym import Env
 from lightning_rl.envs.gym_batch import GymBatch
 from lightning_rl.envs.spec import EnvSpec
@@ -26,13 +27,18 @@ INFO_KEYS: Mapping[str, tuple[str, ...]] = {"halfcheetah": ("x_position", "x_vel
 
 @dataclass(frozen=True)
 class RewardNet:
-    """One value of the observation, the info, or both: parameters ``[N, D]``. form: a name of ``REWARD_FORMS``."""
+    """One value of the observation, the info, or both: parameters ``[N, D]``.
+
+    form: a name of ``REWARD_FORMS``. bounds: of the observation, lower and upper ones, in whose ``units``
+    it is read; None: as it is.
+    """
 
     obs_size: int
     info_size: int
     form: str
     hidden: tuple[int, ...]
     activation: ActivationName
+    bounds: tuple[tuple[float, ...], tuple[float, ...]] | None = None
 
     @property
     def rule(self) -> RewardForm:
@@ -62,17 +68,25 @@ class RewardNet:
         return self.net.columns("weight") if self.rule.linear else self.net.columns("weight", "bias")
 
     @torch.no_grad()
-    def reward(
-        self, params: Tensor, reward: Tensor, obs: Tensor, next_obs: Tensor, info: Tensor | None, gamma: float
-    ) -> Tensor:
+    def reward(self, params: Tensor, reward: Tensor, obs: Tensor, next_obs: Tensor, info: Tensor | None, gamma: float) -> Tensor:
         """What the agents get for a step: reward ``[N, ...]``, obs ``[N, ..., O]``, info ``[N, ..., I]`` -> ``[N, ...]``."""
 
         def value(obs: Tensor, info: Tensor | None) -> Tensor:
-            seen = ([obs] if self.rule.state else []) + ([info] if self.rule.info and info is not None else [])
+            seen = ([self._read(obs)] if self.rule.state else []) + ([info] if self.rule.info and info is not None else [])
             x = torch.cat(seen, dim=-1)
             return self.net(params, x.reshape(len(params), -1, x.shape[-1])).reshape(reward.shape)
 
         return shaped_reward(self.rule, value, reward, obs, next_obs, info, gamma)
+
+    @functools.cached_property
+    def _units(self) -> tuple[Constant, ...]:
+        return () if self.bounds is None else tuple(map(Constant, units(*self.bounds)))
+
+    def _read(self, obs: Tensor) -> Tensor:
+        if not self._units:
+            return obs
+        center, unit = (each.on(obs.device) for each in self._units)
+        return (obs - center) / unit
 
 
 class RewardEnv(FuncEnv):

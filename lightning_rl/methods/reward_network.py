@@ -26,6 +26,7 @@ class RNConfig(AgentSearchConfig):
 
     reward: Annotated[str, BeforeValidator(_reward_name)]
     objective: str  # type: ignore[misc]  # a key of this one alone
+    scale_states: bool
 
     @model_validator(mode="after")
     def _check_reward(self) -> RNConfig:
@@ -41,8 +42,9 @@ class RNConfig(AgentSearchConfig):
     def proxy(self, gamename: str) -> RewardProxy:
         ((_, agent), *_) = agent_configs(self.agent, gamename)
         return RewardProxy(
-            gamename=gamename, hidden=tuple(self.hidden), activation=self.activation, form=self.reward, gamma=agent.gamma
-        )
+            gamename=gamename, hidden=tuple(self.hidden), activation=self.activation, form=self.reward, gamma=agent.gamma,
+            scale_states=self.scale_states,
+        )  # fmt: skip
 
 
 @register_method("RN")

@@ -11,12 +11,23 @@ from gymnasium.utils.env_checker import check_env
 
 import lightning_rl
 from lightning_rl.core.errors import UserError
-from lightning_rl.envs.proxies import DatasetProxy, RewardProxy, SyntheticProxy, read_proxy, save_proxy, shipped
+from lightning_rl.envs.proxies import (
+    DatasetProxy,
+    RewardProxy,
+    SyntheticProxy,
+    content_hash,
+    proxy_path,
+    read_proxy,
+    save_proxy,
+    shipped,
+)
 from lightning_rl.envs.proxy_env import load_proxy, proxy_env
 from lightning_rl.envs.spec import env_spec, plain_env
 
 SE = SyntheticProxy(gamename="cartpole-v0", hidden=(8,), activation="tanh", horizon=7, latent_size=2, cap_ends=True)
 RN = RewardProxy(gamename="cartpole-v0", hidden=(8,), activation="tanh", form="exclusive_potential", gamma=0.9)
+CLIFF = "2f55151c60bd"
+SCALED = RewardProxy(gamename="pendulum", hidden=(8,), activation="tanh", form="additive", gamma=0.9, scale_states=True)
 
 
 def params(proxy):
@@ -30,7 +41,7 @@ def path(tmp_path):
 
 
 KINDS = [
-    SE, RN, SyntheticProxy(gamename="pendulum", hidden=(8,), activation="relu", horizon=9),
+    SE, RN, SCALED, SyntheticProxy(gamename="pendulum", hidden=(8,), activation="relu", horizon=9),
     SyntheticProxy(gamename="emptyroom22", hidden=(8,), activation="relu", horizon=9, reencode=True),
     SyntheticProxy(gamename="lunarlander", hidden=(8,), activation="relu", horizon=9),
     DatasetProxy(gamename="cartpole", num_pairs=3), DatasetProxy(gamename="pendulum", num_pairs=2),
@@ -54,6 +65,15 @@ def test_files_come_back_as_gymnasium_environments(tmp_path, proxy):
         _, _, terminated, truncated, _ = env.step(env.action_space.sample())
         over, steps = terminated or truncated, steps + 1
     assert steps <= 200
+
+
+def test_a_setting_that_is_off_changes_neither_file_nor_hash(tmp_path):
+    """The hash is as it was before networks could read states in other units: rows of evaluations are keyed by it."""
+    proxy, values, _ = read_proxy(proxy_path("RN-Cliff-v0"))
+    assert content_hash(proxy, values) == CLIFF
+    assert content_hash(dataclasses.replace(proxy, scale_states=True), values) != CLIFF
+    save_proxy(tmp_path / "rn.pt", proxy, values, {})
+    assert "scale_states" not in torch.load(tmp_path / "rn.pt", weights_only=True)["settings"]
 
 
 def test_action_boxes_are_the_tasks(tmp_path):

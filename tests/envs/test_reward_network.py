@@ -1,9 +1,12 @@
+import math
+
 import pytest
 import torch
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.envs.adapters import FUNC_ENVS
 from lightning_rl.envs.batch import FuncBatch
+from lightning_rl.envs.func_env import units
 from lightning_rl.envs.gym_batch import GymBatch
 from lightning_rl.envs.proxies import RewardProxy
 from lightning_rl.envs.reward_network import INFO_KEYS, RewardBatch, RewardEnv, RewardNet
@@ -42,6 +45,26 @@ def test_dynamics_are_real_and_rewards_learned():
         torch.testing.assert_close(ours.reward[n : n + 1], expected)
     kept = env.keep(torch.tensor([2])).step(state[2:], action[2:], torch.empty(1, 0))
     torch.testing.assert_close(kept.reward, ours.reward[2:])
+
+
+def test_states_may_be_read_in_units_of_the_bounds():
+    """Position -1.2 to 0.6 and velocity -0.07 to 0.07: by hand (-0.75, 0.014) is (-0.5, 0.2), and (0.15, -0.07) is (0.5, -1)."""
+    task = FUNC_ENVS["mountaincar-continuous"]()
+    net = RewardNet(2, 0, "exclusive_potential", (8,), "tanh", (task.obs_low, task.obs_high))
+    params, obs, after = rows(net, 2), torch.tensor([[-0.75, 0.014]] * 2), torch.tensor([[0.15, -0.07]] * 2)
+    reward = net.reward(params, torch.tensor([7.0, 8.0]), obs, after, None, 0.9)
+    for n in range(2):
+        phi = net.net.module(params[n])
+        expected = 0.9 * phi(torch.tensor([0.5, -1.0])) - phi(torch.tensor([-0.5, 0.2]))
+        torch.testing.assert_close(reward[n : n + 1], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_what_has_no_bounds_is_its_own_unit():
+    """CartPole's velocities are unbounded, some tasks say so by the largest number of single precision; a box may be empty."""
+    most = torch.finfo(torch.float32).max
+    middle, half = units((-1.2, -math.inf, -most, 3.0), (0.6, math.inf, most, 3.0))
+    torch.testing.assert_close(middle, torch.tensor([-0.3, 0.0, 0.0, 0.0]))
+    torch.testing.assert_close(half, torch.tensor([0.9, 1.0, 1.0, 1.0]))
 
 
 def test_native_leaves_the_reward_alone():

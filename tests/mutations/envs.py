@@ -54,6 +54,20 @@ MUTATIONS = [
         ("self.params, self.obs = self.params[rows], self.obs[rows]", "self.obs = self.obs[rows]"),
         ("torch.cat([self.obs.unsqueeze(1), after[:, :-1]], dim=1)", "after"),
         ("learned.masked_fill(beyond, 0).sum(1)", "learned.sum(1)"),
+        ("(obs - center) / unit", "obs / unit"),
+        ("(obs - center) / unit", "obs - center"),
+        ("[self._read(obs)]", "[obs]"),
+    ),
+    *area(
+        "envs/func_env.py", "envs/test_reward_network.py",
+        ("(upper - lower < _UNBOUNDED)", "(lower > upper)"),
+        ("bounded = (upper > lower) & (upper", "bounded = (upper"),
+        ("((upper + lower) / 2).where", "((upper - lower) / 2).where"),
+    ),
+    *area(
+        "envs/proxies.py", "envs/test_proxies.py",
+        ('if key != "scale_states" or value', ""),
+        ("if self.scale_states else None", "if False else None"),
     ),
     *area(
         "envs/one_step.py", "envs/test_synthetic.py",
@@ -61,7 +75,6 @@ MUTATIONS = [
         ("self._center + self._unit * rows", "self._unit * rows"),
         ("near + share * (far - near)", "far"),
         ("self.net.latent_size + 1 + self.real", "1 + self.real"),
-        ("(high - low < _UNBOUNDED)", "(low > high)"),
         ("act = action.clamp(-1, 1)", "act = action"),
         ("(2 * pay - act)", "(pay - act)"),
         ("(pay - pay.mean(-1, keepdim=True))", "pay"),
