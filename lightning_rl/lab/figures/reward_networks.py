@@ -27,6 +27,7 @@ from lightning_rl.lab.scalars import Floats
 from lightning_rl.lab.tables import markdown
 
 CURVE_COLUMNS = ("gamename", "trained_on", "proxy", "agent", "protocol", "number", "every", "returns")
+TITLE_WIDTH = 75  # letters above a panel
 FIRST = {"exclusive_potential": 0, "additive_potential": 1, "exclusive": 2, "additive": 3, "real": 9}
 _LINES = {"real": "--", "real, curious agents": ":"}
 GRID_COLUMNS = (
@@ -116,7 +117,8 @@ def draw_curves(given: argparse.Namespace) -> None:
                 rows.append(lines.assign(agent=agent, protocol=protocol, reward=reward))
         if limit is not None:
             axes.axhline(limit, color="grey", linewidth=1, linestyle="-.", label=f"solved: {limit:g}")
-        axes.set(xlabel="training steps", ylabel="return of a greedy real episode", title=f"{agent} ({protocol})")
+        axes.set(xlabel="training steps", ylabel="return of a greedy real episode")
+        axes.set_title(style.even_lines(f"{agent} ({protocol})", TITLE_WIDTH), fontsize=9)
         axes.set_ylim(bottom=given.low)
         style.big_numbers(axes.xaxis)
     style.shared_legend(figure, panels, loc="outside right upper", title="reward")
