@@ -8,7 +8,6 @@ limits are the roll-out loop's job. Actions are int64 ``[...]``, or float ``[...
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -18,7 +17,6 @@ from torch import Tensor
 
 from lightning_rl.core.types import Array, FloatArray
 
-_UNBOUNDED = 1e6  # some tasks give the largest number of single precision for no bound
 State = Tensor
 """``[..., S]``: all that the future depends on."""
 
@@ -100,13 +98,6 @@ class FuncEnv(ABC):
 def uniform_between(noise: Tensor, low: float | Tensor, high: float | Tensor) -> Tensor:
     """Uniform noise in [0, 1) stretched to [low, high)."""
     return low + (high - low) * noise
-
-
-def units(low: Sequence[float], high: Sequence[float]) -> tuple[Tensor, Tensor]:
-    """The middle and the half-width ``[O]`` of a box, 0 and 1 where it has no bounds: ``(obs - middle) / half-width``."""
-    lower, upper = torch.tensor(low), torch.tensor(high)
-    bounded = (upper > lower) & (upper - lower < _UNBOUNDED)
-    return ((upper + lower) / 2).where(bounded, 0.0), ((upper - lower) / 2).where(bounded, 1.0)
 
 
 def standard_normal(noise: Tensor) -> Tensor:

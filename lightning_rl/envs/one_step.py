@@ -15,8 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lightning_rl.envs.func_env import State, Step, standard_normal, units
+from lightning_rl.envs.func_env import State, Step, standard_normal
 from lightning_rl.envs.synthetic import SyntheticEnv, SyntheticNet
+from lightning_rl.functional.scaling import units
 from lightning_rl.nets.members import MemberMLP
 
 REWARD_STD = 0.1  # about what fresh networks say: learned several times faster than rewards of 1 or 5

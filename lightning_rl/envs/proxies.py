@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -75,11 +74,6 @@ class Proxy(ABC):
     @abstractmethod
     def settings_layout() -> dict[str, Any]:
         """What the settings in a file may look like."""
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What it is, in plain data."""
-        return dataclasses.asdict(self)
 
     @property
     def spec(self) -> EnvSpec:
@@ -167,11 +161,6 @@ class RewardProxy(Proxy):
         return {**_SHARED, "form": OneOf(tuple(REWARD_FORMS)), "gamma": Number(0.0, 1.0), "scale_states": Optional(Flag())}
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """Without what was added later where that is off: files and hashes of older proxies stay as they are."""
-        return {key: value for key, value in super().settings.items() if key != "scale_states" or value}
-
-    @property
     def net(self) -> RewardNet:
         known, keys = INFO_KEYS.get(self.spec.family, ()), self.info_keys
         if REWARD_FORMS[self.form].info and not keys:
@@ -240,7 +229,7 @@ def _start_task(gamename: str) -> FuncEnv:
 
 def save_proxy(path: Path, proxy: Proxy, params: Tensor, about: Mapping[str, Any]) -> None:
     """Writes a proxy with params ``[D]``; about: plain data on how it was made."""
-    settings = {key: list(v) if isinstance(v, tuple) else v for key, v in proxy.settings.items()}
+    settings = {key: list(v) if isinstance(v, tuple) else v for key, v in dataclasses.asdict(proxy).items()}
     values = {"params": params.detach().cpu().clone(), "about": dict(about)}
     write_plain(path, {"format": FORMAT, "kind": proxy.kind, "settings": settings, **values})
 
@@ -265,12 +254,6 @@ def read_proxy(path: Path, gamename: str | None = None) -> tuple[Proxy, Tensor, 
     if gamename is not None and not same_game(proxy.gamename, gamename):
         raise UserError(f"proxy '{path}' is of gamename '{proxy.gamename}', not of '{gamename}'; use a proxy of the same task")
     return proxy, params, dict(content["about"])
-
-
-def content_hash(proxy: Proxy, params: Tensor) -> str:
-    """Twelve hexadecimal digits that tell proxies apart: of what they are, not of a file's name or of how they were made."""
-    about = f"{proxy.kind} {sorted(proxy.settings.items())}".encode()
-    return hashlib.sha256(about + params.detach().numpy().tobytes()).hexdigest()[:12]
 
 
 def shipped() -> list[str]:

@@ -14,11 +14,12 @@ from torch import Tensor
 
 from lightning_rl.core.constant import Constant
 from lightning_rl.envs.batch import BatchStep, EnvBatch
-from lightning_rl.envs.func_env import FuncEnv, State, Step, units
+from lightning_rl.envs.func_env import FuncEnv, State, Step
 from lightning_rl.envs.gym import Env
 from lightning_rl.envs.gym_batch import GymBatch
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.reward_shaping import REWARD_FORMS, RewardForm, shaped_reward
+from lightning_rl.functional.scaling import units
 from lightning_rl.nets.members import ActivationName, MemberMLP
 
 INFO_KEYS: Mapping[str, tuple[str, ...]] = {"halfcheetah": ("x_position", "x_velocity", "reward_forward", "reward_ctrl")}

@@ -59,16 +59,16 @@ MUTATIONS = [
         ("[self._read(obs)]", "[obs]"),
     ),
     *area(
-        "envs/func_env.py", "envs/test_reward_network.py",
+        "functional/scaling.py", "envs/test_reward_network.py",
         ("(upper - lower < _UNBOUNDED)", "(lower > upper)"),
         ("bounded = (upper > lower) & (upper", "bounded = (upper"),
         ("((upper + lower) / 2).where", "((upper - lower) / 2).where"),
     ),
     *area(
         "envs/proxies.py", "envs/test_proxies.py",
-        ('if key != "scale_states" or value', ""),
         ("if self.scale_states else None", "if False else None"),
     ),
+    *area("lab/protocols/models.py", "envs/test_proxies.py", ('if key != "scale_states" or value', "")),
     *area(
         "envs/one_step.py", "envs/test_synthetic.py",
         ("(state - self._center) / self._unit", "state - self._center"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import math
 
-from lightning_rl.envs.proxies import content_hash, shipped
-from lightning_rl.lab.protocols.models import Model, all_models
+from lightning_rl.envs.proxies import shipped
+from lightning_rl.lab.protocols.models import Model, all_models, content_hash
 from lightning_rl.lab.tables import put_rows
 
 COLUMNS = ("proxy", "gamename", "kind", "seed", "generations", "hash")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +13,7 @@ import torch
 from torch import Tensor
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.envs.proxies import Proxy, RewardProxy, content_hash, proxy_path, read_proxy, shipped
+from lightning_rl.envs.proxies import Proxy, RewardProxy, proxy_path, read_proxy, shipped
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.scalars import attempt
 
@@ -40,6 +42,16 @@ class Model(NamedTuple):
         """What a row says of the proxy."""
         about = {"gamename": self.proxy.gamename, "trained_on": self.trained_on, "proxy": self.name}
         return {**about, "proxy_hash": content_hash(self.proxy, self.params)}
+
+
+def content_hash(proxy: Proxy, params: Tensor) -> str:
+    """Twelve hexadecimal digits that tell proxies apart: of what they are, not of a file's name or of how they were made.
+
+    Without what was added later where it is off: a proxy keeps the hash that rows about it have.
+    """
+    settings = {key: value for key, value in dataclasses.asdict(proxy).items() if key != "scale_states" or value}
+    about = f"{proxy.kind} {sorted(settings.items())}".encode()
+    return hashlib.sha256(about + params.detach().numpy().tobytes()).hexdigest()[:12]
 
 
 def kind_of(proxy: Proxy, about: Mapping[str, Any]) -> str:

@@ -1,0 +1,17 @@
+"""Units in which networks read observations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+_UNBOUNDED = 1e6  # some tasks give the largest number of single precision for no bound
+
+
+def units(low: Sequence[float], high: Sequence[float]) -> tuple[Tensor, Tensor]:
+    """The middle and the half-width ``[O]`` of a box, 0 and 1 where it has no bounds: ``(obs - middle) / half-width``."""
+    lower, upper = torch.tensor(low), torch.tensor(high)
+    bounded = (upper > lower) & (upper - lower < _UNBOUNDED)
+    return ((upper + lower) / 2).where(bounded, 0.0), ((upper - lower) / 2).where(bounded, 1.0)
