@@ -67,6 +67,17 @@ def test_files_come_back_as_gymnasium_environments(tmp_path, proxy):
     assert steps <= 200
 
 
+def test_scaled_states_are_those_of_the_tasks_bounds():
+    """Pendulum: cosine, sine, velocity; the mountain car: position, velocity; LunarLander is Gymnasium's, and says its own."""
+    assert SCALED.net.bounds == ((-1.0, -1.0, -8.0), (1.0, 1.0, 8.0))
+    low, high = dataclasses.replace(SCALED, gamename="MountainCarContinuous-v0").net.bounds
+    assert low == pytest.approx((-1.2, -0.07))
+    assert high == pytest.approx((0.6, 0.07))
+    low, high = dataclasses.replace(SCALED, gamename="lunarlander").net.bounds
+    assert (low[0], high[0], high[-1]) == (-2.5, 2.5, 1.0)
+    assert RN.net.bounds is None
+
+
 def test_a_setting_that_is_off_does_not_change_a_hash():
     """The hash is as it was before networks could read states in other units: rows of evaluations are keyed by it."""
     proxy, values, _ = read_proxy(proxy_path("RN-Cliff-v0"))
