@@ -138,8 +138,10 @@ class TD3(OffPolicyAgent):
             outputs = self.outputs(self.actor_params, batch.obs)
             action = self.to_actions(outputs, self.actor_params, "actor", step)
             q = self.critic.first(self.critic_params.detach(), batch.obs, action)
-            penalty = self.cfg.saturation_penalty * saturation(outputs)
-            descend((self.weight * (penalty - q)).sum(-1), self.actor_adam, active)
+            cost = -q
+            if self.cfg.saturation_penalty:
+                cost = cost + self.cfg.saturation_penalty * saturation(outputs)
+            descend((self.weight * cost).sum(-1), self.actor_adam, active)
             track(self.actor_target, self.actor_params, self.cfg.tau, active)
             track(self.critic_target, self.critic_params, self.cfg.tau, active)
         return loss.detach()
