@@ -17,8 +17,9 @@ from typing import Any
 import torch
 
 from lightning_rl.agents.base import Agent
+from lightning_rl.agents.judged_training import JudgedTraining, mean_test_return
 from lightning_rl.agents.registry import AGENTS
-from lightning_rl.agents.training import MemberTraining, evaluate_agents, mean_test_return, solved
+from lightning_rl.agents.training import MemberTraining, evaluate_agents, solved
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.adapters import FUNC_ENVS
 from lightning_rl.envs.batch import FuncBatch
@@ -38,7 +39,7 @@ def cliff(seeds: list[int]) -> tuple[Agent, MemberTraining]:
     rule = functools.partial(solved, window=10, threshold=-20.0)
     score = mean_test_return(functools.partial(FuncBatch, FUNC_ENVS["cliff"](), 50), 1)
     envs = FuncBatch(FUNC_ENVS["cliff"](), 50, seeds)
-    return agent, MemberTraining(agent, envs, 100, cfg.gamma, stop=rule, score=score, time_limits_end=True)
+    return agent, JudgedTraining(agent, envs, 100, cfg.gamma, stop=rule, score=score, time_limits_end=True)
 
 
 def cartpole(seeds: list[int]) -> tuple[Agent, MemberTraining]:

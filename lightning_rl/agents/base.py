@@ -121,10 +121,10 @@ class MemberModule(nn.Module):
             optimizer.load_rows({name.removeprefix(prefix): value for name, value in rows.items() if name.startswith(prefix)})
 
     @contextmanager
-    def only(self, rows: Tensor) -> Iterator[None]:
-        """Inside, these members (indices or mask) are all; what becomes of their tensors there is lost."""
+    def holding(self, rows: Mapping[str, Tensor]) -> Iterator[None]:
+        """Inside, the members are those of these ``rows``, maybe another number; what becomes of them there is lost."""
         everyone = self.rows()
-        self.load_rows({name: value[rows] for name, value in everyone.items()})
+        self.load_rows(rows)
         try:
             yield
         finally:

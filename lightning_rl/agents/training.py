@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -13,7 +13,6 @@ from torch import Tensor
 from lightning_rl.agents.base import Actors, Agent, AgentConfig, Transition
 from lightning_rl.core.console import under_way
 from lightning_rl.core.contents import Also, Count, OneOf, TensorOf, rows_like
-from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.batch import EnvBatch
 
 StopRule = Callable[[Tensor, Tensor], Tensor]
@@ -59,11 +58,6 @@ def stop_rule(cfg: AgentConfig, name: str, solved_return: float | None) -> StopR
     return partial(solved, window=cfg.early_out_num, threshold=solved_return, least=1 if cfg.faithful else None)
 
 
-Score = Callable[[Agent, Sequence[int]], tuple[Tensor, Tensor]]
-"""(members that have just ended an episode, a seed for each) -> what the stop rule shall judge, and the environment steps that
-finding out took, ``[M]`` each."""
-
-
 _LOOP = ("obs", "_episode", "_return", "_length")
 
 
@@ -97,16 +91,15 @@ class MemberTraining:
         max_episodes: of each member.
         gamma: discount factor.
         learning_starts: episodes without learning (and of uniform actions, for agents that start so).
-        stop: ends a member's training.
-        score: judges the members by this, e.g. by test episodes on the real environment, instead of by training returns.
+        stop: ends a member's training, judged by its training returns.
         time_limits_end: bootstrap nothing at a time limit, as earlier code did, which stored it as a termination.
     """
 
     def __init__(
         self, agent: Agent, envs: EnvBatch, max_episodes: int, gamma: float, learning_starts: int = 0,
-        stop: StopRule | None = None, score: Score | None = None, time_limits_end: bool = False,
+        stop: StopRule | None = None, time_limits_end: bool = False,
     ):  # fmt: skip
-        self.agent, self.stop, self.score = agent, stop, score
+        self.agent, self.stop = agent, stop
         self.max_episodes, self.learning_starts, self.gamma = max_episodes, learning_starts, gamma
         self.time_limits_end = time_limits_end
         n, self._seeds = agent.num_members, list(agent.seeds)
@@ -204,6 +197,7 @@ class MemberTraining:
         while not self.done and self.step != last:
             self._step()
             under_way(1 - len(self.members) / len(self._seeds), 1 - (last - self.step) / steps if steps and last else 0.0)
+        self._settle()
         if self._everyone is not None:
             if not self.done:
                 self._store()
@@ -239,33 +233,36 @@ class MemberTraining:
         return None if bool(active.all()) else active
 
     def _episodes_end(self, over: Tensor) -> None:
-        r = self.results
-        rows, place = self.members[over.cpu()], self._episode[over].cpu()
-        r.returns[rows, place], r.lengths[rows, place] = self._return[over].cpu(), self._length[over].cpu()
-        r.scores[rows, place] = self._judge(over, rows, place)
-        r.env_steps[rows] += self._length[over].cpu()
+        r, members, episode = self.results, self.members[over.cpu()], self._episode[over].cpu()
+        r.returns[members, episode], r.lengths[members, episode] = self._return[over].cpu(), self._length[over].cpu()
+        r.env_steps[members] += self._length[over].cpu()
         self._episode += over
         r.episodes[self.members] = self._episode.cpu()
         self._return.masked_fill_(over, 0)
         self._length.masked_fill_(over, 0)
-        learned = over.cpu() & (self._episode.cpu() > self.learning_starts)
+        self._judge(over, members, episode)
+        self._members_end()
+
+    def _judge(self, over: Tensor, members: Tensor, episode: Tensor) -> None:
+        """Scores the ``episode`` ``[M]`` that these members have just ended, and says whose training ends."""
+        r = self.results
+        r.scores[members, episode] = r.returns[members, episode]
         if self.stop is not None:
-            left = self.members
-            r.stopped[left] |= self.stop(r.scores[left], r.episodes[left]) & learned
-        finished = r.stopped[self.members] | (r.episodes[self.members] >= self.max_episodes)
+            r.stopped[members] = self._holds(members, episode, self.stop)
+
+    def _settle(self) -> None:
+        """Says whose training has ended before ``run`` returns."""
+
+    def _holds(self, members: Tensor, episode: Tensor, stop: StopRule) -> Tensor:
+        """Whose training ends after its ``episode`` ``[M]``."""
+        return stop(self.results.scores[members], episode + 1) & (episode >= self.learning_starts)
+
+    def _members_end(self) -> None:
+        """Goes on without those whose rule held, or who have played all episodes."""
+        finished = self.results.stopped[self.members] | (self.results.episodes[self.members] >= self.max_episodes)
         if finished.any():
             self._leave(finished)
         self._active = self._learners()
-
-    def _judge(self, over: Tensor, members: Tensor, episode: Tensor) -> Tensor:
-        if self.score is None:
-            return self.results.returns[members, episode]
-        pairs = zip(members.tolist(), episode.tolist(), strict=True)
-        seeds = [derive_seed(self._seeds[n], "score", e) for n, e in pairs]
-        with self.agent.only(over):
-            score, steps = self.score(self.agent, seeds)
-        self.results.judge_steps[members] += steps.cpu()
-        return score.cpu()
 
     def _store(self) -> None:
         """Writes the rows of the members that are left among those of all."""
@@ -310,14 +307,3 @@ def evaluate_agents(agent: Actors, envs: EnvBatch, episodes: int) -> tuple[Tenso
         over |= ended
         obs = envs.reset(ended) if ended.any() else outcome.obs
     return total.unflatten(0, (members, episodes)), length.unflatten(0, (members, episodes))
-
-
-def mean_test_return(make_envs: Callable[[Sequence[int]], EnvBatch], episodes: int) -> Score:
-    """The mean return of ``episodes`` greedy test episodes in environments made for ``M * episodes`` seeds."""
-
-    def score(agent: Agent, seeds: Sequence[int]) -> tuple[Tensor, Tensor]:
-        envs = make_envs([derive_seed(seed, "test", k) for seed in seeds for k in range(episodes)])
-        returns, lengths = evaluate_agents(agent, envs, episodes)
-        return returns.mean(1), lengths.sum(1)
-
-    return score

@@ -15,8 +15,9 @@ from typing import Any, ClassVar, TypeVar
 from torch import Tensor, nn
 
 from lightning_rl.agents.base import Actors, Agent, AgentConfig, RegisteredAgent
+from lightning_rl.agents.judged_training import JudgedTraining, mean_test_return
 from lightning_rl.agents.registry import AGENTS
-from lightning_rl.agents.training import MemberTraining, mean_test_return, stop_rule
+from lightning_rl.agents.training import MemberTraining, stop_rule
 from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.methods.base import return_scalars
@@ -117,9 +118,13 @@ class AgentRollouts(StackedRollouts):
         self.spec, self.steps_per_epoch = spec, cfg.steps_per_epoch
         init = getattr(cfg, "learning_starts", 0)
         rule = stop_rule(cfg, cfg.stop_rule, spec.solved_return if cfg.solved_return is None else cfg.solved_return)
-        score = mean_test_return(functools.partial(make_envs, spec), 1) if cfg.judge == "test" and rule else None
         envs = make_envs(spec, method.seeds, cfg.simulator)
-        self.training = MemberTraining(method.agent, envs, cfg.train_episodes, cfg.gamma, init, rule, score, cfg.faithful)
+        settings = (method.agent, envs, cfg.train_episodes, cfg.gamma, init, rule, cfg.faithful)
+        if cfg.judge == "test" and rule:
+            score = mean_test_return(functools.partial(make_envs, spec), 1)
+            self.training: MemberTraining = JudgedTraining(*settings, score=score)
+        else:
+            self.training = MemberTraining(*settings)
 
     def evaluate(self) -> list[Scores]:
         """Every member's own policy."""

@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from lightning_rl.agents.base import Actors
+from lightning_rl.agents.judged_training import JudgedTraining, mean_test_return
 from lightning_rl.agents.registry import AGENTS
-from lightning_rl.agents.training import MemberTraining, Results, evaluate_agents, mean_test_return, stop_rule
+from lightning_rl.agents.training import MemberTraining, Results, evaluate_agents, stop_rule
 from lightning_rl.agents.variation import vary_agents
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.adapters import make_envs
@@ -194,11 +195,13 @@ class InnerLoop:
         init = getattr(cfg, "learning_starts", 0)
         judged = self.judge_episodes > 0 and (self.proxy.real_dynamics or self.stop_rule == "solved")
         limit_terminates = self.proxy.limit_terminates
-        return MemberTraining(
-            agent, envs, cfg.train_episodes, cfg.gamma, init, stop=stop_rule(cfg, self.stop_rule, self.solved_return),
-            score=mean_test_return(functools.partial(make_envs, spec), self.judge_episodes) if judged else None,
-            time_limits_end=cfg.faithful if limit_terminates is None else limit_terminates,
+        settings = (
+            agent, envs, cfg.train_episodes, cfg.gamma, init, stop_rule(cfg, self.stop_rule, self.solved_return),
+            cfg.faithful if limit_terminates is None else limit_terminates,
         )  # fmt: skip
+        if not judged:
+            return MemberTraining(*settings)
+        return JudgedTraining(*settings, score=mean_test_return(functools.partial(make_envs, spec), self.judge_episodes))
 
     def outcomes(self, trained: Trained) -> list[Outcome]:
         """The outcome of each member."""

@@ -1,11 +1,13 @@
 """When a training ends: not an episode early, nor late."""
 
 import functools
+import itertools
 
 import pytest
 import torch
-from member_helpers import table_of
+from member_helpers import ddqn_of, table_of
 
+from lightning_rl.agents.judged_training import JudgedTraining, mean_test_return
 from lightning_rl.agents.training import MemberTraining, plateaued, solved
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.grids import GRID_WORLDS
@@ -16,9 +18,13 @@ ROOM, CUT = GRID_WORLDS["emptyroom22"], 3
 def episodes(stop, learning_starts, returns=None, limit=12):
     """How many episodes one member plays. returns: what its episodes are judged by, instead of what they paid."""
     agent = table_of(4, 4, [0], 0.8, 0.5, 0.0, 0.0, 1.0)
-    judged = iter(returns or ())
-    score = None if returns is None else lambda agent, seeds: (torch.tensor([next(judged)]), torch.zeros(1, dtype=torch.int64))
-    training = MemberTraining(agent, FuncBatch(ROOM(), CUT, [0]), limit, 0.8, learning_starts, stop, score)
+    judged = itertools.chain(returns or (), itertools.repeat(-99.0))
+
+    def score(agent, seeds):
+        return torch.tensor([next(judged) for _ in seeds]), torch.zeros(len(seeds), dtype=torch.int64)
+
+    settings = (agent, FuncBatch(ROOM(), CUT, [0]), limit, 0.8, learning_starts, stop)
+    training = MemberTraining(*settings) if returns is None else JudgedTraining(*settings, score=score)
     training.run()
     return int(training.results.episodes), bool(training.results.stopped)
 
@@ -67,6 +73,69 @@ def test_a_plateau_compares_a_window_with_the_window_before():
     """[1, 2, 3, 4, 3, 4]: 3.5 after 1.5 (133 %), 3.5 after 2.5 (40 %), then 3.5 after 3.5."""
     rule = functools.partial(plateaued, window=2, tolerance=0.3, learning_starts=0)
     assert episodes(rule, 0, [1.0, 2.0, 3.0, 4.0, 3.0, 4.0, 3.0]) == (6, True)
+
+
+TOGETHER = "lightning_rl.agents.judged_training._TOGETHER"
+
+
+def judged_agents(kind, together, monkeypatch, steps=None):
+    """Five agents on the smallest room, whose test returns end their training; together: see _TOGETHER."""
+    monkeypatch.setattr(TOGETHER, together)
+    seeds = [3, 1, 4, 1, 5]
+    agent = table_of(4, 4, seeds, 0.8, 0.1, 0.5, 0.5, 0.0) if kind == "table" else ddqn_of(4, 4, seeds)
+    rule = functools.partial(solved, window=2, threshold=0.9)
+    make_envs = functools.partial(FuncBatch, ROOM(), 6)
+    training = JudgedTraining(agent, make_envs(seeds), 60, 0.8, 1, rule, score=mean_test_return(make_envs, 1))
+    training.run(steps)
+    return training
+
+
+@pytest.mark.parametrize("kind", ["table", "ddqn"])
+@pytest.mark.parametrize("steps", [None, 37])
+def test_tests_that_wait_for_each_other_end_a_training_where_each_alone_does(kind, steps, monkeypatch):
+    """Also where that is noticed episodes later: what was learned in them is gone."""
+    at_once = judged_agents(kind, 0, monkeypatch, steps=steps)
+    for together in (1, 4, 1000):
+        waited = judged_agents(kind, together, monkeypatch, steps=steps)
+        for name, value in vars(at_once.results).items():
+            torch.testing.assert_close(vars(waited.results)[name], value, msg=name)
+        torch.testing.assert_close(waited.agent.state_dict(), at_once.agent.state_dict(), rtol=0, atol=1e-5)
+        assert torch.equal(waited.members, at_once.members)
+    assert at_once.results.stopped.any()
+    assert steps or at_once.results.stopped.all()
+    assert (at_once.results.episodes < 60).all()
+    assert (at_once.results.episodes[at_once.results.stopped] % 4 > 0).any()  # else nobody went back
+
+
+def test_tests_of_episodes_that_are_taken_back_are_not_counted():
+    """The third episode is the last; the fourth, with which it waited, was in vain."""
+
+    def score(agent, seeds):
+        return torch.zeros(len(seeds)), torch.full((len(seeds),), 5)
+
+    agent = table_of(4, 4, [0], 0.8, 0.5, 0.0, 0.0, 1.0)
+    training = JudgedTraining(agent, FuncBatch(ROOM(), CUT, [0]), 9, 0.8, 0, lambda scores, count: count == 3, score=score)
+    training.run()
+    assert training.results.judge_steps.tolist() == [15]
+    assert training.results.episodes.tolist() == [3]
+    assert training.results.env_steps.tolist() == [int(training.results.lengths.sum())]
+    assert agent.num_updates.tolist() == training.results.env_steps.tolist()
+
+
+def test_waiting_tests_are_few_calls(monkeypatch):
+    """Where nothing ends a training: as many tests, in a quarter of the calls."""
+    calls = []
+
+    def counted(agent, seeds):
+        calls.append(len(seeds))
+        return torch.zeros(len(seeds)), torch.ones(len(seeds), dtype=torch.int64)
+
+    agent = table_of(4, 4, [0, 1, 2], 0.8, 0.1, 0.5, 0.5, 0.0)
+    training = JudgedTraining(agent, FuncBatch(ROOM(), 6, [0, 1, 2]), 10, 0.8, score=counted)
+    training.run()
+    assert sum(calls) == 30
+    assert training.results.judge_steps.tolist() == [10, 10, 10]
+    assert max(calls) >= 12
 
 
 def pad(*rows):

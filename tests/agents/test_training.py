@@ -4,8 +4,9 @@ import pytest
 import torch
 from member_helpers import HORIZON, Match, Task, config, ddqn_of, epsilon, table_of, train
 
+from lightning_rl.agents.judged_training import JudgedTraining, mean_test_return
 from lightning_rl.agents.tabular import Tabular
-from lightning_rl.agents.training import MemberTraining, evaluate_agents, mean_test_return, solved
+from lightning_rl.agents.training import MemberTraining, evaluate_agents, solved
 from lightning_rl.agents.variation import Variation, vary
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.grids import GRID_WORLDS
@@ -43,7 +44,7 @@ def test_q_learning_on_the_cliff_meets_minus_20_within_the_reference_steps():
 
     agent = table_of(48, 4, seeds, 0.8, 1.0, 0.01, 0.01, 0.0)
     rule = functools.partial(solved, window=10, threshold=-20.0)
-    training = MemberTraining(agent, make(seeds), 100, 0.8, stop=rule, score=mean_test_return(make, 1), time_limits_end=True)
+    training = JudgedTraining(agent, make(seeds), 100, 0.8, 0, rule, True, score=mean_test_return(make, 1))
     training.run()
     assert training.results.stopped.all()
     assert training.results.env_steps.min() >= 1400

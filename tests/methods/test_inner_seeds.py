@@ -8,8 +8,9 @@ import pytest
 import torch
 from member_helpers import table_of
 
+from lightning_rl.agents.judged_training import JudgedTraining, mean_test_return
 from lightning_rl.agents.registry import AGENTS
-from lightning_rl.agents.training import MemberTraining, mean_test_return, stop_rule
+from lightning_rl.agents.training import stop_rule
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.grids import GRID_WORLDS
@@ -101,7 +102,7 @@ def test_judges_meet_other_episodes_every_time():
         return FuncBatch(GRID_WORLDS["emptyroom22"](), 3, seeds)
 
     agent = table_of(4, 4, [0, 1], 0.8, 0.5, 0.5, 0.5, 1.0)
-    MemberTraining(agent, FuncBatch(GRID_WORLDS["emptyroom22"](), 3, [0, 1]), 3, 0.8, score=mean_test_return(make_envs, 2)).run()
+    JudgedTraining(agent, FuncBatch(GRID_WORLDS["emptyroom22"](), 3, [0, 1]), 3, 0.8, score=mean_test_return(make_envs, 2)).run()
     assert len(set(seen)) == len(seen) == 2 * 3 * 2
 
 

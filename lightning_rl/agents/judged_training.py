@@ -1,0 +1,86 @@
+"""Training that is judged by more than training returns, e.g. by tests on the real environment after each episode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lightning_rl.agents.base import Agent
+from lightning_rl.agents.training import MemberTraining, evaluate_agents
+from lightning_rl.core.seeding import derive_seed
+from lightning_rl.envs.batch import EnvBatch
+
+Score = Callable[[Agent, Sequence[int]], tuple[Tensor, Tensor]]
+"""(members as they were when they had ended an episode, a seed for each) -> what the stop rule shall judge, and the environment
+steps that finding out took, ``[M]`` each."""
+
+_TOGETHER = 4
+"""Episodes of each member whose scores are found out together; at most so many are played in vain."""
+
+
+class JudgedTraining(MemberTraining):
+    """Training whose stop rule judges each episode by ``score``.
+
+    A test of one member takes as long as a test of a hundred. So scores are found out for several episodes at once, with the
+    members as they were after each; whoever should have stopped at one of them goes back to it. The results are those of
+    finding each out at once.
+    """
+
+    def __init__(self, *args: Any, score: Score, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.score = score
+        self._waiting: list[tuple[Tensor, Tensor, dict[str, Tensor]]] = []  # members, their episodes, their rows after these
+
+    def _judge(self, over: Tensor, members: Tensor, episode: Tensor) -> None:
+        self._waiting.append((members, episode, {name: value[over] for name, value in self.agent.rows().items()}))
+        many = sum(len(members) for members, *_ in self._waiting) >= _TOGETHER * len(self.members)
+        if many or bool((episode + 1 >= self.max_episodes).any()):
+            self._find_scores()
+
+    def _settle(self) -> None:
+        if self._waiting:
+            self._find_scores()
+            self._members_end()
+
+    def _find_scores(self) -> None:
+        """Scores the episodes that wait; a member whose rule held after one of them is again what it was then."""
+        r, (each_members, each_episode, each_rows) = self.results, zip(*self._waiting, strict=True)
+        self._waiting = []
+        members, episode = torch.cat(each_members), torch.cat(each_episode)
+        rows = {name: torch.cat([part[name] for part in each_rows]) for name in each_rows[0]}
+        seeds = [derive_seed(self._seeds[n], "score", e) for n, e in zip(members.tolist(), episode.tolist(), strict=True)]
+        with self.agent.holding(rows):
+            score, steps = self.score(self.agent, seeds)
+        r.scores[members, episode] = score.cpu()
+        last = torch.full((len(self._seeds),), self.max_episodes)
+        if self.stop is not None:
+            ends = self._holds(members, episode, self.stop)
+            last.scatter_reduce_(0, members[ends], episode[ends], "amin")
+        counts = episode <= last[members]
+        r.judge_steps.index_add_(0, members[counts], steps.cpu()[counts])
+        stops = (episode == last[members]).nonzero().squeeze(1)
+        self._go_back(members[stops], episode[stops] + 1, {name: value[stops] for name, value in rows.items()})
+
+    def _go_back(self, members: Tensor, episodes: Tensor, rows: dict[str, Tensor]) -> None:
+        """The training of these members ended after so many ``episodes``, with these ``rows``."""
+        r, places = self.results, torch.searchsorted(self.members, members)
+        for name, value in self.agent.rows().items():
+            value[places.to(value.device)] = rows[name]
+        later = torch.arange(self.max_episodes) >= episodes.unsqueeze(1)
+        for curve in (r.returns, r.scores, r.lengths):
+            curve[members] = curve[members].masked_fill(later, 0)
+        r.stopped[members], r.episodes[members], r.env_steps[members] = True, episodes, r.lengths[members].sum(1)
+
+
+def mean_test_return(make_envs: Callable[[Sequence[int]], EnvBatch], episodes: int) -> Score:
+    """The mean return of ``episodes`` greedy test episodes in environments made for ``M * episodes`` seeds."""
+
+    def score(agent: Agent, seeds: Sequence[int]) -> tuple[Tensor, Tensor]:
+        envs = make_envs([derive_seed(seed, "test", k) for seed in seeds for k in range(episodes)])
+        returns, lengths = evaluate_agents(agent, envs, episodes)
+        return returns.mean(1), lengths.sum(1)
+
+    return score
