@@ -305,5 +305,5 @@ def evaluate_agents(agent: Actors, envs: EnvBatch, episodes: int) -> tuple[Tenso
         length += outcome.length.masked_fill(over, 0)
         ended = outcome.terminated | outcome.truncated
         over |= ended
-        obs = envs.reset(ended) if ended.any() else outcome.obs
+        obs = envs.retire(ended) if ended.any() else outcome.obs
     return total.unflatten(0, (members, episodes)), length.unflatten(0, (members, episodes))

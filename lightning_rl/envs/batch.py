@@ -48,6 +48,10 @@ class EnvBatch(ABC):
     def reset(self, where: Tensor) -> Tensor:
         """Starts new episodes in the environments ``where`` ``[N]`` bool; the current observations ``[N, O]`` of all."""
 
+    def retire(self, where: Tensor) -> Tensor:
+        """Like ``reset``, where nobody asks for what follows in the environments ``where``: they may as well stand still."""
+        return self.reset(where)
+
     @abstractmethod
     def step(self, action: Tensor) -> BatchStep:
         """Acts ``[N]`` or ``[N, A]``. An episode that has ended must be reset before the next step."""

@@ -22,6 +22,10 @@ class CopiedBatch(EnvBatch):
         self.obs = self.real.reset(where.cpu()).to(self.device)
         return self.obs
 
+    def retire(self, where: Tensor) -> Tensor:
+        self.obs = self.real.retire(where.cpu()).to(self.device)
+        return self.obs
+
     def step(self, action: Tensor) -> BatchStep:
         step = copied(self.real.step(action.cpu()), self.device)
         self.obs = step.obs

@@ -24,7 +24,7 @@ from lightning_rl.envs.spec import EnvSpec
 
 
 class _Idle(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """In the place of a finished member's environment: a step of it costs nothing."""
+    """In the place of an environment that nobody asks any more: a step of it costs nothing."""
 
     def __init__(self, env: Env):
         super().__init__(env)
@@ -32,6 +32,9 @@ class _Idle(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         return self._obs, 0.0, False, False, {"length": 1}
+
+    def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:
+        return self._obs, {}
 
 
 class GymBatch(EnvBatch):
@@ -63,6 +66,7 @@ class GymBatch(EnvBatch):
         self._action = np.zeros(shape, dtype=self.envs.action_space.dtype)
         self._since = np.zeros((spec.horizon, *shape), dtype=self.envs.action_space.dtype)  # actions since the reset
         self._length = np.zeros(len(seeds), dtype=np.int64)  # decisions since the reset
+        self._still = np.zeros(len(seeds), dtype=bool)  # who plays no more
         self.obs = torch.empty(0)
         self.reset(torch.ones(len(seeds), dtype=torch.bool))
 
@@ -79,6 +83,16 @@ class GymBatch(EnvBatch):
         self.obs = self._rows(self._begin(mask, seeds))
         return self.obs
 
+    def retire(self, where: Tensor) -> Tensor:
+        self._stand_still(self._slot[where.numpy()])
+        return self.reset(where)
+
+    def _stand_still(self, slots: Array) -> None:
+        self._still[slots] = True
+        if isinstance(self.envs, SyncVectorEnv):
+            for slot in slots.tolist():
+                self.envs.envs[slot] = _Idle(self.envs.envs[slot])
+
     def _begin(self, mask: Array, seeds: Sequence[int | None]) -> Any:
         """Starts the episodes ``seeds`` where the mask says so; the observations of all slots."""
         obs, _ = self.envs.reset(seed=list(seeds), options={"reset_mask": mask})
@@ -90,7 +104,7 @@ class GymBatch(EnvBatch):
             self.reset(torch.zeros(len(self._slot), dtype=torch.bool))
         self._action[self._slot] = action.numpy()
         self._since[self._length[self._slot], self._slot] = self._action[self._slot]
-        self._length[self._slot] += 1
+        self._length[self._slot] += ~self._still[self._slot]
         obs, reward, terminated, truncated, info = self.envs.step(self._action)
         self._waiting = terminated | truncated
         ended = torch.from_numpy(terminated[self._slot].copy())
@@ -116,9 +130,7 @@ class GymBatch(EnvBatch):
     def keep(self, rows: Tensor) -> None:
         gone = np.setdiff1d(self._slot, self._slot[rows.numpy()])
         self._slot, self.obs = self._slot[rows.numpy()], self.obs[rows]
-        if isinstance(self.envs, SyncVectorEnv):
-            for slot in gone.tolist():
-                self.envs.envs[slot] = _Idle(self.envs.envs[slot])
+        self._stand_still(gone)
 
     def snapshot(self) -> dict[str, Tensor]:
         """The number of the episode, and its actions so far: an environment is a function of its seed and its actions."""

@@ -5,7 +5,9 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from member_helpers import table_of
 
+from lightning_rl.agents.training import evaluate_agents
 from lightning_rl.core.gamenames import GAMES, Game
 from lightning_rl.envs.adapters import FUNC_ENVS
 from lightning_rl.envs.batch import BatchStep, FuncBatch
@@ -135,6 +137,59 @@ def test_a_snapshot_goes_on_as_before(make):
     assert torch.equal(other.obs, obs)
     for a, b in zip(play(batch, [0, 2, 3], 60), play(other, [0, 2, 3], 60), strict=True):
         assert all(torch.equal(x, y) for m in a for x, y in zip(a[m], b[m], strict=True))
+
+
+class Counted(gymnasium.Env):
+    """Ends after as many steps as its first observation says; ``taken`` counts the steps of all, ``begun`` the episodes."""
+
+    observation_space, action_space = gymnasium.spaces.Box(0, 99, (1,)), gymnasium.spaces.Discrete(2)
+    taken = begun = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.left = int(self.np_random.integers(3, 20))
+        Counted.begun += 1
+        return np.array([self.left], np.float32), {}
+
+    def step(self, action):
+        self.left -= 1
+        Counted.taken += 1
+        return np.array([self.left], np.float32), 1.0, self.left == 0, False, {}
+
+
+def test_tests_of_agents_take_no_steps_that_nobody_asks_for(monkeypatch):
+    """Neither in an episode that begins after the one that counts, nor does one begin."""
+    monkeypatch.setitem(GAMES, "counted", Game(Counted, horizon=50))
+    envs = GymBatch(env_spec("counted"), list(range(6)))
+    asked = envs.obs.flatten()
+    assert len(set(asked.tolist())) > 1
+    Counted.taken = Counted.begun = 0
+    returns, lengths = evaluate_agents(table_of(1, 2, [0, 1], 0.9, 0.1, 0.0, 0.0, 0.0), envs, 3)
+    assert torch.equal(returns.flatten(), asked)
+    assert torch.equal(lengths.flatten(), asked.long())
+    assert (Counted.taken, Counted.begun) == (int(asked.sum()), 0)
+
+
+@pytest.mark.parametrize("make", batches(), ids=["func", "gym"])
+def test_who_is_retired_changes_nothing_for_the_others(make):
+    batch, other, seen = make(SEEDS), make(SEEDS), []
+    for each in (batch, other):
+        rows, retired = [], torch.zeros(4, dtype=torch.bool)
+        for t in range(60):
+            step = each.step(torch.tensor([(t * (m + 3) // 7) % 2 for m in range(4)]))
+            rows.append((step.obs[[1, 3]], step.terminated[[1, 3]]))
+            over = step.terminated | step.truncated
+            leaves = over & torch.tensor([each is batch, False, each is batch, False]) & ~retired
+            if leaves.any():
+                each.retire(leaves)
+                retired |= leaves
+            if (over & ~leaves).any():
+                each.reset(over & ~leaves)
+        seen.append(rows)
+        assert retired.tolist() == [each is batch, False, each is batch, False]
+    for (obs, over), (obs_too, over_too) in zip(*seen, strict=True):
+        assert torch.equal(obs, obs_too)
+        assert torch.equal(over, over_too)
 
 
 class Sleeper(gymnasium.Env):

@@ -44,6 +44,9 @@ MUTATIONS = [
     ),
     *area(
         "envs/gym_batch.py", "envs/test_batch.py",
+        ("        self._stand_still(self._slot[where.numpy()])\n        return", "        return"),
+        ("+= ~self._still[self._slot]", "+= 1"),
+        ("    def reset(self, **_: Any)", "    def nothing(self, **_: Any)"),
         ("self._episodes[slot] += 1\n            self._length", "self._length"),
         ("torch.from_numpy(truncated[self._slot].copy()) & ~ended", "torch.from_numpy(truncated[self._slot].copy()) | ended"),
     ),

@@ -41,6 +41,10 @@ class RecordedBatch(EnvBatch):
         self._obs = self.envs.reset(where)
         return self._obs
 
+    def retire(self, where: Tensor) -> Tensor:
+        self._obs = self.envs.retire(where)
+        return self._obs
+
     def step(self, action: Tensor) -> BatchStep:
         step = self.envs.step(action)
         done = step.terminated.float() if step.continuation is None else 1 - step.continuation
