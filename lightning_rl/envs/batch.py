@@ -109,8 +109,7 @@ class FuncBatch(EnvBatch):
         if self.repeat == 1:
             return self._step(action)
         before, step = self.length, self._step(action)
-        reward, terminated, over = step.reward, step.terminated, step.terminated | step.truncated
-        continuation = step.continuation
+        reward, terminated, continuation, over = step.reward, step.terminated, step.continuation, step.terminated | step.truncated
         for _ in range(self.repeat - 1):
             state, obs, length = self.state, self.obs, self.length
             step = self._step(action)
@@ -145,8 +144,7 @@ class FuncBatch(EnvBatch):
         return self
 
     def snapshot(self) -> dict[str, Tensor]:
-        clock = torch.full_like(self.length, self._clock)
-        return {"state": self.state, "obs": self.obs, "length": self.length, "clock": clock}
+        return {"state": self.state, "obs": self.obs, "length": self.length, "clock": torch.full_like(self.length, self._clock)}
 
     def layout(self, members: int | str) -> Any:
         length = like(self.length, members, high=min(self.horizon, WHOLE))

@@ -36,8 +36,7 @@ class StackedMethod(Method):
             self.save_hyperparameters({"num_seeds": num_seeds})
         self.seeds = [self.seed + n for n in range(num_seeds)]
         self.agent = self.build()
-        members = [self.make_policy(n) for n in range(len(self.seeds))]
-        self.policies = cast(list[Actor], nn.ModuleList(members))
+        self.policies = cast(list[Actor], nn.ModuleList(self.make_policy(n) for n in range(len(self.seeds))))
         self.register_buffer("member_counters", torch.zeros(len(self.seeds), len(COUNTERS), dtype=torch.int64))
 
     def build(self) -> Any:
@@ -110,8 +109,7 @@ class StackedRollouts(Rollouts):
         return batch.to(device) if batch is self.training else batch
 
     def state_dict(self) -> dict[str, Any]:
-        state: dict[str, Any] = self.training.snapshot()
-        return state
+        return cast(dict[str, Any], self.training.snapshot())
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.training.restore(state_dict)
