@@ -11,10 +11,12 @@ from lightning_rl.agents.training import evaluate_agents
 from lightning_rl.core.gamenames import GAMES, Game
 from lightning_rl.envs.adapters import FUNC_ENVS
 from lightning_rl.envs.batch import BatchStep, FuncBatch
+from lightning_rl.envs.copied_batch import CopiedBatch
 from lightning_rl.envs.func_env import FuncEnv, Step
 from lightning_rl.envs.gym_batch import GymBatch
 from lightning_rl.envs.proxies import RewardProxy
 from lightning_rl.envs.spec import EnvSpec, env_spec
+from lightning_rl.lab.protocols.recording import RecordedBatch
 
 SEEDS = [11, 12, 13, 14]
 CARTPOLE = EnvSpec("cartpole-v1", "CartPole-v1", 4, 2, False, 30, 500.0, None)
@@ -168,6 +170,19 @@ def test_tests_of_agents_take_no_steps_that_nobody_asks_for(monkeypatch):
     assert torch.equal(returns.flatten(), asked)
     assert torch.equal(lengths.flatten(), asked.long())
     assert (Counted.taken, Counted.begun) == (int(asked.sum()), 0)
+
+
+@pytest.mark.parametrize("wrap", [lambda envs: CopiedBatch(envs, torch.device("cpu")), lambda envs: RecordedBatch(envs, [])])
+def test_batches_around_others_let_them_stand_still(wrap, monkeypatch):
+    monkeypatch.setitem(GAMES, "counted", Game(Counted, horizon=50))
+    envs = wrap(GymBatch(env_spec("counted"), [1, 2]))
+    while not (step := envs.step(torch.zeros(2, dtype=torch.int64))).terminated.any():
+        pass
+    Counted.taken = Counted.begun = 0
+    obs = envs.retire(step.terminated)
+    assert obs[step.terminated].tolist() == [[0.0]]
+    envs.step(torch.zeros(2, dtype=torch.int64))
+    assert (Counted.taken, Counted.begun) == (1, 0)
 
 
 @pytest.mark.parametrize("make", batches(), ids=["func", "gym"])
