@@ -106,6 +106,7 @@ class RayExecutor(Executor):
 
 def _evaluate(evaluate: Evaluate, proposal: Proposal, items: Sequence[Item]) -> list[Any]:
     torch.set_num_threads(1)
+    torch.set_flush_denormal(True)  # as prepare_process does
     return evaluate(proposal, items)
 
 

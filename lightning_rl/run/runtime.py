@@ -36,11 +36,12 @@ def import_lightning() -> None:
 
 
 def prepare_process() -> None:
-    """Threads, determinism, memory and messages."""
+    """Threads, tiny numbers, determinism, memory and messages."""
     import torch
 
     quiet_lightning()
     torch.set_num_threads(1)  # the nets are small; cores are for seeds and workers
+    torch.set_flush_denormal(True)  # or Adam's moments of units that are off for good stay below 1e-38, where arithmetic is slow
     keep_freed_memory()
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what the next line asks of CUDA
     torch.use_deterministic_algorithms(True)
