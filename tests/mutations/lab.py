@@ -17,9 +17,10 @@ MUTATIONS = [
         ("if each == commit else", "if True else"),
     ),
     *area(
-        "lab/reproduce/runs.py", "lab/reproduce/test_reproduce.py",
+        "lab/reproduce/reading.py", "lab/reproduce/test_reproduce.py",
         ("values[-read.last :]", "values[-1:]"),
         ("values >= read.threshold)\n        return", "values > read.threshold)\n        return"),
+        ("for row in rows}) > 1", "for row in rows}) > 2"),
     ),
     *area(
         "lab/reports/numbers.py", "test_docs.py",

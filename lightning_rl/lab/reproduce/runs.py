@@ -1,9 +1,8 @@
-"""One seed of a claim: its commands are run, and what counts is read from what they leave."""
+"""One seed of a claim: its commands are run; reading.py reads what counts."""
 
 from __future__ import annotations
 
 import contextlib
-import csv
 import dataclasses
 import hashlib
 import itertools
@@ -17,23 +16,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from filelock import FileLock
 
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.files import make_folder, read_text
+from lightning_rl.core.files import make_folder
 from lightning_rl.core.gamenames import folder_name
-from lightning_rl.core.limits import shorten, shown
+from lightning_rl.core.limits import shorten
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.reproduce.checkout import require_commit
-from lightning_rl.lab.reproduce.claims import Claim, Read, Value
+from lightning_rl.lab.reproduce.claims import Claim, Value
+from lightning_rl.lab.reproduce.reading import read_curve, read_rows, read_value
 
 Main = Callable[[Sequence[str], str], int]
 """The command line: words, the name of the program; the exit code."""
-
-POINTS, FIRST_POINTS = 100, 5
-"""Of a curve that are kept, about; and of its beginning, so that there is something to verify."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,88 +192,6 @@ def _run_step(job: Job, step: Step) -> None:
         if code > 128:  # a signal, which is for this command as well
             raise KeyboardInterrupt
         raise UserError(said[-1].removeprefix("error: "))
-
-
-def read_value(read: Read, runs: Sequence[Path], folder: Path) -> tuple[float, float]:
-    """The headline, and beside it the best of the curve, nan where there is none.
-
-    Scalars are those of the first training, as all curves are; reports are beside the last.
-    """
-    if read.report is not None:
-        return _of_report(runs[-1] / read.report, str(read.key)), float("nan")
-    if read.tag is not None:
-        from lightning_rl.lab.scalars import read_scalar
-
-        values = read_scalar(runs[0], read.tag).value
-        x = np.arange(1.0, len(values) + 1)
-    else:
-        x, values = _of_table(folder / str(read.table), read)
-    return statistic(read, x, values), float(values.max()) if len(values) > 1 else float("nan")
-
-
-def statistic(read: Read, x: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> float:
-    """One number of a curve; infinite where it never reaches the threshold that is looked for."""
-    if read.statistic == "first":
-        reached = np.flatnonzero(values >= read.threshold)
-        return float(x[reached[0]]) if reached.size else float("inf")
-    window = values[-read.last :]
-    return float((window >= read.threshold).mean() if read.statistic == "above" else window.mean())
-
-
-def _of_report(path: Path, key: str) -> float:
-    found: Any = json.loads(read_text(path, "report"))
-    for part in key.split("."):
-        if not isinstance(found, dict) or part not in found:
-            raise UserError(f"'{path}' has no '{key}'; mend read.key of the claim")
-        found = found[part]
-    if not isinstance(found, int | float):
-        raise UserError(f"'{path}': '{key}' is {shown(found)}, no number; mend read.key of the claim")
-    return float(found)
-
-
-def read_rows(read: Read, runs: Sequence[Path]) -> list[dict[str, Any]]:
-    """Rows of the claim's CSV: those of the last run's report. Without rows no run is asked for."""
-    if not read.rows:
-        return []
-    run = runs[-1]
-    path = run / str(read.report)
-    rows = json.loads(read_text(path, "report")).get("rows")
-    if not rows or not set(read.rows) <= rows[0].keys():
-        raise UserError(f"'{path}' has no rows of {', '.join(read.rows)}; mend read.rows of the claim")
-    return [{**_identity(run), **{name: row[name] for name in read.rows}} for row in rows]
-
-
-def _identity(run: Path) -> dict[str, Any]:
-    """The first columns of the claim's CSV."""
-    about = read_yaml(run / "config.yaml")
-    return {name: about[name] for name in ("gamename", "implementation", "seed")}
-
-
-def _of_table(path: Path, read: Read) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The mean over the rows that count, of a number or of a curve; x: environment steps, where the table says every how many."""
-    with path.open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if all(row.get(name) == value for name, value in read.where.items())]
-    if not rows or read.key not in rows[0]:
-        raise UserError(f"'{path}' has no row with a column '{read.key}' where {dict(read.where)}; mend read of the claim")
-    values = np.array([[float(number) for number in row[read.key].split()] for row in rows]).mean(axis=0)
-    return np.arange(1.0, len(values) + 1) * float(rows[0].get("every", 1)), values
-
-
-def read_curve(tags: Sequence[str], run: Path) -> list[dict[str, Any]]:
-    """Rows of the claim's CSV: the first scalar, thinned but exact, and the others where they have a value at the same step."""
-    from lightning_rl.lab.scalars import read_scalar
-
-    curves = [read_scalar(run, tag) for tag in tags]
-    others = [dict(zip(curve.env_steps.tolist(), curve.value.tolist(), strict=True)) for curve in curves]
-    steps = curves[0].env_steps.tolist()
-    every = -(-len(steps) // POINTS)
-    kept = sorted({*range(min(FIRST_POINTS, len(steps))), *range(every - 1, len(steps), every), len(steps) - 1})
-    same = _identity(run)
-    return [{**same, "env_steps": int(steps[i]), **_at(tags, others, steps[i])} for i in kept]
-
-
-def _at(tags: Sequence[str], curves: Sequence[Mapping[float, float]], step: float) -> dict[str, float]:
-    return {tag: curve.get(step, float("nan")) for tag, curve in zip(tags, curves, strict=True)}
 
 
 def config_hash(runs: Sequence[Path], job: Job) -> str:

@@ -15,7 +15,8 @@ from pathlib import Path
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.reproduce import store
 from lightning_rl.lab.reproduce.claims import Manifest
-from lightning_rl.lab.reproduce.runs import FIRST_POINTS, Job, Main, first_epochs, machine, versions
+from lightning_rl.lab.reproduce.reading import FIRST_POINTS
+from lightning_rl.lab.reproduce.runs import Job, Main, first_epochs, machine, versions
 
 FURTHER_SEEDS, LEAST = 0.99, 3
 """Share of further seeds that are within what is allowed on another machine; stored seeds that it takes to know."""

@@ -34,7 +34,8 @@ from lightning_rl.lab.reproduce.ledger import (
     value_of_claim,
     verdict,
 )
-from lightning_rl.lab.reproduce.runs import Job, Outcome, read_rows, shown_command, statistic
+from lightning_rl.lab.reproduce.reading import read_rows, read_value, statistic
+from lightning_rl.lab.reproduce.runs import Job, Outcome, shown_command
 from lightning_rl.methods.agents import AgentMethod
 from lightning_rl.tools import use
 
@@ -435,6 +436,22 @@ def test_statistics_of_a_curve_by_hand():
     assert statistic(Read(**read, statistic="first", threshold=5.0), x, values) == 20
     assert statistic(Read(**read, statistic="first", threshold=7.0), x, values) == float("inf")
     assert statistic(Read(**read, last=2, statistic="above", threshold=5.0), x, values) == 0.5
+
+
+@pytest.mark.parametrize("column", ["trained_on", "agent", "protocol"])
+def test_the_mean_over_rows_of_two_kinds_is_refused(column, tmp_path):
+    rows = [{"trained_on": "real", "agent": "QL", "protocol": "p", "score": score} for score in ("1", "3")]
+    read = Read(table="t.csv", key="score", where={})
+
+    def value():
+        text = "\n".join(",".join(row.values()) for row in rows)
+        (tmp_path / "t.csv").write_text(f"trained_on,agent,protocol,score\n{text}\n")
+        return read_value(read, [], tmp_path)[0]
+
+    assert value() == 2
+    rows[1][column] = "other"
+    with pytest.raises(UserError, match=f"rows of {column} '.*', '.*' count; say in read.where of the claim which"):
+        value()
 
 
 @pytest.mark.slow

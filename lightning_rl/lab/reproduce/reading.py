@@ -1,0 +1,109 @@
+"""What counts is read from what the commands of a seed have left."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.files import read_text
+from lightning_rl.core.limits import shown
+from lightning_rl.core.yaml_files import read_yaml
+from lightning_rl.lab.reproduce.claims import Read
+
+_KINDS = ("trained_on", "agent", "protocol")
+"""Columns of a table that say what its rows are of. The mean over several kinds is a number of none."""
+
+POINTS, FIRST_POINTS = 100, 5
+"""Of a curve that are kept, about; and of its beginning, so that there is something to verify."""
+
+
+def read_value(read: Read, runs: Sequence[Path], folder: Path) -> tuple[float, float]:
+    """The headline, and beside it the best of the curve, nan where there is none.
+
+    Scalars are those of the first training, as all curves are; reports are beside the last.
+    """
+    if read.report is not None:
+        return _of_report(runs[-1] / read.report, str(read.key)), float("nan")
+    if read.tag is not None:
+        from lightning_rl.lab.scalars import read_scalar
+
+        values = read_scalar(runs[0], read.tag).value
+        x = np.arange(1.0, len(values) + 1)
+    else:
+        x, values = _of_table(folder / str(read.table), read)
+    return statistic(read, x, values), float(values.max()) if len(values) > 1 else float("nan")
+
+
+def statistic(read: Read, x: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> float:
+    """One number of a curve; infinite where it never reaches the threshold that is looked for."""
+    if read.statistic == "first":
+        reached = np.flatnonzero(values >= read.threshold)
+        return float(x[reached[0]]) if reached.size else float("inf")
+    window = values[-read.last :]
+    return float((window >= read.threshold).mean() if read.statistic == "above" else window.mean())
+
+
+def _of_report(path: Path, key: str) -> float:
+    found: Any = json.loads(read_text(path, "report"))
+    for part in key.split("."):
+        if not isinstance(found, dict) or part not in found:
+            raise UserError(f"'{path}' has no '{key}'; mend read.key of the claim")
+        found = found[part]
+    if not isinstance(found, int | float):
+        raise UserError(f"'{path}': '{key}' is {shown(found)}, no number; mend read.key of the claim")
+    return float(found)
+
+
+def read_rows(read: Read, runs: Sequence[Path]) -> list[dict[str, Any]]:
+    """Rows of the claim's CSV: those of the last run's report. Without rows no run is asked for."""
+    if not read.rows:
+        return []
+    run = runs[-1]
+    path = run / str(read.report)
+    rows = json.loads(read_text(path, "report")).get("rows")
+    if not rows or not set(read.rows) <= rows[0].keys():
+        raise UserError(f"'{path}' has no rows of {', '.join(read.rows)}; mend read.rows of the claim")
+    return [{**_identity(run), **{name: row[name] for name in read.rows}} for row in rows]
+
+
+def _identity(run: Path) -> dict[str, Any]:
+    """The first columns of the claim's CSV."""
+    about = read_yaml(run / "config.yaml")
+    return {name: about[name] for name in ("gamename", "implementation", "seed")}
+
+
+def _of_table(path: Path, read: Read) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The mean over the rows that count, of a number or of a curve; x: environment steps, where the table says every how many."""
+    with path.open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if all(row.get(name) == value for name, value in read.where.items())]
+    if not rows or read.key not in rows[0]:
+        raise UserError(f"'{path}' has no row with a column '{read.key}' where {dict(read.where)}; mend read of the claim")
+    for column in _KINDS:
+        if len(kinds := {row.get(column) for row in rows}) > 1:
+            found = ", ".join(f"'{kind}'" for kind in sorted(map(str, kinds)))
+            raise UserError(f"'{path}': rows of {column} {found} count; say in read.where of the claim which")
+    values = np.array([[float(number) for number in row[read.key].split()] for row in rows]).mean(axis=0)
+    return np.arange(1.0, len(values) + 1) * float(rows[0].get("every", 1)), values
+
+
+def read_curve(tags: Sequence[str], run: Path) -> list[dict[str, Any]]:
+    """Rows of the claim's CSV: the first scalar, thinned but exact, and the others where they have a value at the same step."""
+    from lightning_rl.lab.scalars import read_scalar
+
+    curves = [read_scalar(run, tag) for tag in tags]
+    others = [dict(zip(curve.env_steps.tolist(), curve.value.tolist(), strict=True)) for curve in curves]
+    steps = curves[0].env_steps.tolist()
+    every = -(-len(steps) // POINTS)
+    kept = sorted({*range(min(FIRST_POINTS, len(steps))), *range(every - 1, len(steps), every), len(steps) - 1})
+    same = _identity(run)
+    return [{**same, "env_steps": int(steps[i]), **_at(tags, others, steps[i])} for i in kept]
+
+
+def _at(tags: Sequence[str], curves: Sequence[Mapping[float, float]], step: float) -> dict[str, float]:
+    return {tag: curve.get(step, float("nan")) for tag, curve in zip(tags, curves, strict=True)}
