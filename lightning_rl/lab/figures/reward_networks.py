@@ -56,6 +56,11 @@ def curve_table(agents: pd.DataFrame) -> tuple[Floats, Floats, Floats]:
     return steps, curves, units if len(units) > 1 else curves
 
 
+def num_agents(rows: pd.DataFrame) -> int:
+    """How many agents the rows are of; each may be the mean of several."""
+    return int(rows["agents"].sum()) if "agents" in rows else len(rows)
+
+
 def draw_curve(axes: Axes, agents: pd.DataFrame, colour: str, label: str, banded: bool = True) -> pd.DataFrame:
     """The mean over agents and its interval, which is drawn if ``banded``; the rows of the CSV."""
     steps, curves, units = curve_table(agents)
@@ -82,7 +87,8 @@ def summary_rows(table: pd.DataFrame, limit: float | None) -> list[tuple[str, ..
             mean = curves.mean(axis=0)
             count = "-" if reward.startswith("real") else str(agents["proxy"].nunique())
             when = "" if limit is None else first_step(steps, mean, limit)
-            rows.append((f"{agent}, {protocol}", reward, count, str(len(agents)), when, f"{mean.max():.1f}", f"{mean[-1]:.1f}"))
+            best, last = f"{mean.max():.1f}", f"{mean[-1]:.1f}"
+            rows.append((f"{agent}, {protocol}", reward, count, str(num_agents(agents)), when, best, last))
     return rows
 
 
@@ -91,7 +97,7 @@ def lines_text(table: pd.DataFrame, rewards: Sequence[str]) -> str:
     parts = []
     for reward in rewards:
         rows = table[table["trained_on"] == reward]
-        agents = len(rows) // max(rows.groupby(["agent", "protocol"]).ngroups, 1)
+        agents = num_agents(rows) // max(rows.groupby(["agent", "protocol"]).ngroups, 1)
         proxies = "" if reward.startswith("real") else f" with {rows['proxy'].nunique()} reward networks"
         parts.append(f"{reward}: {agents} agents{proxies}")
     return "; ".join(parts)

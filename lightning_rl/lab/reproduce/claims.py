@@ -5,23 +5,18 @@ Settings are tuned on seeds 0 to 9; evidence is on seeds from 100 on, run once, 
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import json
 import re
 import shlex
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, PositiveFloat, PositiveInt, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 from pydantic.dataclasses import dataclass
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.files import read_text
-from lightning_rl.core.limits import SEED, SEEDS, did_you_mean, shorten, shown, unknown
+from lightning_rl.core.limits import SEED, SEEDS, shorten, unknown
 from lightning_rl.core.schema import STRICT
-from lightning_rl.core.yaml_files import parse_yaml
 
 FIRST_SEED = 100
 """Of evidence. Below it, seeds are for tuning: a number on seeds that its settings were chosen on says too much."""
@@ -89,6 +84,7 @@ class Read:
         statistic: ``mean``; ``first``: where the curve first reaches the threshold, in environment steps (of a scalar: in values
             logged, which are epochs or generations); ``above``: share of the window at or above the threshold.
         threshold: see ``statistic``.
+        means: of a table of curves: their means by kind are kept for figures, in ``.means.csv`` beside the claim's CSV.
     """
 
     tag: str | None = None
@@ -100,9 +96,12 @@ class Read:
     last: PositiveInt = 1
     statistic: Literal["mean", "first", "above"] = "mean"
     threshold: float | None = None
+    means: bool = False
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if self.means and self.table is None:
+            raise ValueError("means are those of a table; give it as well")
         if sum(source is not None for source in (self.tag, self.table, self.report)) != 1:
             raise ValueError("give one of tag, table and report")
         if (self.tag is None) != (self.key is not None):
@@ -282,39 +281,3 @@ def seed_list(text: str) -> list[int]:
     if not first <= last <= min(SEED, first + SEEDS - 1):
         raise ValueError(f"seeds: {text} is not a range of 1 to {SEEDS} seeds up to {SEED:,}")
     return list(range(first, last + 1))
-
-
-def load_claims(path: Path) -> Manifest:
-    """The manifest; UserError names the file, the claim, the key and what was probably meant."""
-    if not path.is_file():
-        raise UserError(f"'{path}' is missing: only a checkout of the repository holds the claims; clone it and work there")
-    raw = parse_yaml(read_text(path, "manifest"), f"'{path}'", trusted=True)  # keys that begin with _ hold what others repeat
-    raw = {key: value for key, value in raw.items() if not str(key).startswith("_")} if isinstance(raw, dict) else raw
-    try:
-        return TypeAdapter(Manifest).validate_json(json.dumps(raw, default=str))  # JSON's mappings may become dataclasses
-    except ValidationError as error:
-        raise UserError(f"'{path}'{_complaint(error)}") from error
-
-
-_PARTS: dict[str, type] = {"published": Published, "goal": Goal, "read": Read, "tuning": Tuning}
-_SECTIONS: dict[str, type] = {"claims": Claim, "elsewhere": Elsewhere, "earlier": Earlier}
-
-
-def _complaint(error: ValidationError) -> str:
-    """The first mistake: claim, key, and what is wrong with it. A misspelt key comes before the one that is missing then."""
-    first = min(error.errors(), key=lambda each: each["type"] != "unexpected_keyword_argument")
-    loc = [str(part) for part in first["loc"]]
-    message = first["msg"].removeprefix("Value error, ")
-    section, name, keys = (loc[0], loc[1], loc[2:]) if len(loc) > 1 else ("", "", loc)
-    where = f", {'claim' if section == 'claims' else section} '{shorten(name)}'" if name else ""
-    if keys:
-        where += f", key '{shorten('.'.join(keys))}'"
-    if first["type"] == "unexpected_keyword_argument":
-        schema = _PARTS.get(keys[0], Claim) if len(keys) > 1 else _SECTIONS.get(section, Manifest)
-        known = [field.name for field in dataclasses.fields(schema)]
-        return f"{where}: unknown; {did_you_mean(keys[-1], known, 'known keys')}"
-    if first["type"] == "missing":
-        return f"{where}: it is missing"
-    if first["type"] == "value_error":
-        return f": {message}" if message.startswith("claim '") else f"{where}: {message}"
-    return f"{where}: {message}, got {shown(first['input'])}"

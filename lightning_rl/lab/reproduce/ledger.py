@@ -13,7 +13,8 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import shorten
 from lightning_rl.lab.reports.numbers import matching_rows
 from lightning_rl.lab.reproduce.checkout import MANIFEST
-from lightning_rl.lab.reproduce.claims import Claim, Earlier, Goal, Manifest, Tuning, load_claims, seed_list
+from lightning_rl.lab.reproduce.claims import Claim, Earlier, Goal, Manifest, Tuning, seed_list
+from lightning_rl.lab.reproduce.manifest import load_claims
 from lightning_rl.lab.reproduce.runs import shown_command
 from lightning_rl.lab.reproduce.store import number, read_runs, runs_path
 from lightning_rl.lab.tables import interval, markdown

@@ -19,6 +19,10 @@ from lightning_rl.lab.reproduce.claims import Read
 _KINDS = ("trained_on", "agent", "protocol")
 """Columns of a table that say what its rows are of. The mean over several kinds is a number of none."""
 
+MEAN_COLUMNS = ("gamename", "trained_on", "proxy", "agent", "protocol", "seed", "number", "agents", "every", "returns")
+"""Of the mean curves of a table; the proxy is the one of the seed, if any, ``agents`` says how many a row is the mean of."""
+
+MEAN_POINTS = 50  # of a mean curve that are kept, at most
 POINTS, FIRST_POINTS = 100, 5
 """Of a curve that are kept, about; and of its beginning, so that there is something to verify."""
 
@@ -76,6 +80,27 @@ def _identity(run: Path) -> dict[str, Any]:
     """The first columns of the claim's CSV."""
     about = read_yaml(run / "config.yaml")
     return {name: about[name] for name in ("gamename", "implementation", "seed")}
+
+
+def read_means(read: Read, folder: Path, seed: int) -> list[dict[str, Any]]:
+    """The mean curve of the agents of each kind, thinned, in the order in which the table has the kinds."""
+    if not read.means:
+        return []
+    kinds: dict[tuple[str, ...], list[list[float]]] = {}
+    with (folder / str(read.table)).open(newline="") as file:
+        for row in csv.DictReader(file):
+            kind = tuple(row[name] for name in ("gamename", *_KINDS, "every"))
+            kinds.setdefault(kind, []).append([float(number) for number in row[str(read.key)].split()])
+    rows = []
+    for (game, trained_on, agent, protocol, every), curves in kinds.items():
+        mean = np.array(curves).mean(axis=0)
+        step = -(-len(mean) // MEAN_POINTS)
+        rows.append({
+            "gamename": game, "trained_on": trained_on, "proxy": trained_on if trained_on.startswith("real") else f"seed {seed}",
+            "agent": agent, "protocol": protocol, "seed": seed, "number": seed, "agents": len(curves), "every": int(every) * step,
+            "returns": " ".join(f"{value:.4g}" for value in mean[step - 1 :: step]),
+        })  # fmt: skip
+    return rows
 
 
 def _of_table(path: Path, read: Read) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

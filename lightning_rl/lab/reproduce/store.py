@@ -16,6 +16,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import make_folder, read_text, write_text
 from lightning_rl.core.limits import TABLE_BYTES, shown
 from lightning_rl.lab.reproduce.claims import Claim, seed_list
+from lightning_rl.lab.reproduce.reading import MEAN_COLUMNS
 from lightning_rl.lab.reproduce.runs import Outcome, shown_command
 
 RUN_COLUMNS = ("seed", "value", "best", "cpu_hours", "commit", "config_hash", "machine", "versions", "command")
@@ -25,6 +26,11 @@ Row = Mapping[str, str]
 def runs_path(root: Path, claim: Claim) -> Path:
     """The CSV with a row for each seed."""
     return (root / claim.csv).with_suffix(".runs.csv")
+
+
+def means_path(root: Path, claim: Claim) -> Path:
+    """The CSV of mean curves, of claims that keep them."""
+    return (root / claim.csv).with_suffix(".means.csv")
 
 
 def read_runs(root: Path, claim: Claim) -> list[Row]:
@@ -46,15 +52,15 @@ def read_curves(root: Path, claim: Claim) -> list[Row]:
 
 def add(root: Path, outcome: Outcome) -> None:
     """Puts a seed into the CSVs of its claim, in place of what they had of it. Another process may do so at the same time."""
-    claim, seed = outcome.job.claim, str(outcome.job.seed)
+    claim = outcome.job.claim
     path = root / claim.csv
     make_folder(path.parent)
     with FileLock(path.parent / ".lock"):
         if claim.columns:
-            kept = [row for row in _read(path, claim.columns) if row["seed"] != seed]
-            _write(path, claim.columns, kept, outcome.curve)
-        runs = runs_path(root, claim)
-        _write(runs, RUN_COLUMNS, [row for row in _read(runs, RUN_COLUMNS) if row["seed"] != seed], [outcome.about])
+            _replace(path, claim.columns, outcome.job.seed, outcome.curve)
+        if claim.read.means:
+            _replace(means_path(root, claim), MEAN_COLUMNS, outcome.job.seed, outcome.means)
+        _replace(runs_path(root, claim), RUN_COLUMNS, outcome.job.seed, [outcome.about])
 
 
 def number(row: Row, column: str, path: Path) -> float:
@@ -79,7 +85,9 @@ def _read(path: Path, columns: Sequence[str]) -> list[Row]:
     return rows
 
 
-def _write(path: Path, columns: Sequence[str], before: Sequence[Row], new: Sequence[Mapping[str, Any]]) -> None:
+def _replace(path: Path, columns: Sequence[str], seed: int, new: Sequence[Mapping[str, Any]]) -> None:
+    """Writes the file with ``new`` in place of the rows of the seed."""
+    before = [row for row in _read(path, columns) if row["seed"] != str(seed)]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)

@@ -23,8 +23,9 @@ from lightning_rl.lab.figures.registry import FIGURES
 from lightning_rl.lab.protocols.registry import PROTOCOLS
 from lightning_rl.lab.reproduce import store
 from lightning_rl.lab.reproduce.checkout import PAGE
-from lightning_rl.lab.reproduce.claims import load_claims, seed_list
+from lightning_rl.lab.reproduce.claims import seed_list
 from lightning_rl.lab.reproduce.ledger import built_at, ledger
+from lightning_rl.lab.reproduce.manifest import load_claims
 from lightning_rl.lab.reproduce.runs import Job, budget_of, config_hash, steps_of
 from lightning_rl.run.options import run_config
 
@@ -142,7 +143,7 @@ def test_every_file_of_results_is_accounted_for():
     """A picture is drawn from what is there, an older file says how it was made; nothing repeats a figure."""
     manifest = load_claims(MANIFEST)
     files = {str(path.relative_to(ROOT)) for path in (ROOT / "results").rglob("*") if path.is_file()}
-    known = {name for claim in CLAIMS.values() for name in (claim.csv, claim.csv.removesuffix(".csv") + ".runs.csv")}
+    known = {claim.csv.removesuffix(".csv") + end for claim in CLAIMS.values() for end in (".csv", ".runs.csv", ".means.csv")}
     for name in sorted(files - known - set(manifest.figures)):
         notes = name.endswith((".md", ".yaml", ".lock"))
         assert notes or any(fnmatch(name, pattern) for pattern in manifest.earlier), name

@@ -20,7 +20,7 @@ from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.reproduce import store
 from lightning_rl.lab.reproduce.checkout import MANIFEST, PAGE
-from lightning_rl.lab.reproduce.claims import Claim, Goal, Read, load_claims
+from lightning_rl.lab.reproduce.claims import Claim, Goal, Read
 from lightning_rl.lab.reproduce.command import ROOT, reproduce
 from lightning_rl.lab.reproduce.ledger import (
     MET,
@@ -34,7 +34,8 @@ from lightning_rl.lab.reproduce.ledger import (
     value_of_claim,
     verdict,
 )
-from lightning_rl.lab.reproduce.reading import read_rows, read_value, statistic
+from lightning_rl.lab.reproduce.manifest import load_claims
+from lightning_rl.lab.reproduce.reading import read_means, read_rows, read_value, statistic
 from lightning_rl.lab.reproduce.runs import Job, Outcome, shown_command
 from lightning_rl.methods.agents import AgentMethod
 from lightning_rl.tools import use
@@ -436,6 +437,25 @@ def test_statistics_of_a_curve_by_hand():
     assert statistic(Read(**read, statistic="first", threshold=5.0), x, values) == 20
     assert statistic(Read(**read, statistic="first", threshold=7.0), x, values) == float("inf")
     assert statistic(Read(**read, last=2, statistic="above", threshold=5.0), x, values) == 0.5
+
+
+def test_mean_curves_of_each_kind_are_kept_for_figures(tmp_path):
+    job = Job("table", claim_of(None), 101, "c", tmp_path, main, None)
+    read = Read(table="t.csv", key="returns", means=True, where={})
+    job = dataclasses.replace(job, claim=dataclasses.replace(job.claim, read=read, curves=[]))
+    job.folder.mkdir(parents=True)
+    head = "gamename,trained_on,agent,protocol,every,returns"
+    curves = [f"cliff,additive,QL,p,5,{' '.join(str(start + n) for n in range(60))}" for start in (0, 1)]
+    real = f"cliff,real,QL,p,5,{' '.join(['-3'] * 60)}"
+    (job.folder / "t.csv").write_text("\n".join([head, *curves, real, ""]))
+    about = {**dict.fromkeys(store.RUN_COLUMNS, "x"), "seed": 101}
+    for _ in range(2):  # the second time in place of the first
+        store.add(tmp_path, Outcome(job, about, [], means=read_means(read, job.folder, 101)))
+    first, *kept = (tmp_path / "results" / "a.means.csv").read_text().splitlines()
+    assert first == "gamename,trained_on,proxy,agent,protocol,seed,number,agents,every,returns"
+    middle = " ".join(f"{value:g}" for value in np.arange(1.5, 60, 2))
+    still = " ".join(["-3"] * 30)
+    assert kept == [f"cliff,additive,seed 101,QL,p,101,101,2,10,{middle}", f"cliff,real,real,QL,p,101,101,1,10,{still}"]
 
 
 @pytest.mark.parametrize("column", ["trained_on", "agent", "protocol"])
