@@ -33,7 +33,7 @@ _LINES = {"real": "--", "real, curious agents": ":"}
 GRID_COLUMNS = (
     "gamename", "trained_on", "proxy", "agent", "agents", "quantity", "row", "column", "cell", "action", "value",
 )  # fmt: skip
-_BAND = "band: 95 % interval over proxies, over agents where there is one. "
+_BAND = "band: 95 % interval over proxies, over agents (or groups of agents, one a seed) where there is one. "
 _CORNERS = {"right": ((1, 0), (1, 1)), "left": ((0, 0), (0, 1)), "down": ((0, 1), (1, 1)), "up": ((0, 0), (1, 0))}
 """The side of a cell, (column, row) of its two corners, that is the base of an action's triangle; its tip is the middle."""
 _MOVES = {"right": (0, 1), "left": (0, -1), "down": (1, 0), "up": (-1, 0)}

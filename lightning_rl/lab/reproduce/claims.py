@@ -159,6 +159,7 @@ class Claim:
         read: what counts of a run.
         curves: scalars of the (first) training that are kept, the one of the figure first.
         csv: where they land, or the rows of the report.
+        curves_csv: where they are already: the CSV of a claim with the same first training; null: in ``csv``.
         verify_epochs: how many epochs ``--verify`` runs again.
         smoke: of ``--smoke``: other keys of the config of trainings.
         smoke_flags: of ``--smoke``: flags for the other commands.
@@ -178,6 +179,7 @@ class Claim:
     read: Read
     curves: list[str]
     csv: Annotated[str, Field(pattern=CSV)]
+    curves_csv: str | None = None
     verify_epochs: PositiveInt = 3
     smoke: Mapping[str, Value]
     smoke_flags: str = ""
@@ -190,6 +192,16 @@ class Claim:
         """What is kept of a run besides its value: columns of ``csv``; none where there is no such file."""
         kept = ("env_steps", *self.curves) if self.curves else tuple(self.read.rows)
         return ("gamename", "implementation", "seed", *kept) if kept else ()
+
+    @property
+    def curves_file(self) -> str:
+        """Where the curves are."""
+        return self.curves_csv or self.csv
+
+    @property
+    def first(self) -> tuple[str, Mapping[str, Value], str]:
+        """What the curves are of: the first command, its budget, the seeds."""
+        return self.commands[0], self.budget, self.seeds
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -244,6 +256,12 @@ class Manifest:
             for other, its in self.claims.items():
                 if other < name and its.csv == claim.csv:
                     raise ValueError(f"claim '{name}', key 'csv': '{claim.csv}' is that of '{other}'; give each its own")
+            same = [its.curves for its in self.claims.values() if its.csv == claim.curves_csv and its.first == claim.first]
+            if claim.curves_csv is not None and claim.curves not in same:
+                raise ValueError(
+                    f"claim '{name}', key 'curves_csv': '{claim.curves_csv}' is of no claim with the same first training, "
+                    "budget, seeds and curves; leave it out"
+                )
             if claim.goal and claim.goal.above and claim.goal.above not in self.claims:
                 raise ValueError(f"claim '{name}', key 'goal.above': {unknown('claim', claim.goal.above, self.claims)}")
         return self

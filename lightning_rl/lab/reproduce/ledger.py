@@ -272,7 +272,7 @@ def _source(entry: Entry, manifest: Manifest, commit: str) -> str:
         best = [value for value in entry.bests if math.isfinite(value)]
         beside = f" best over time {sum(best) / len(best):,.1f};" if best else ""
         values = ", ".join(f"{value:,.6g}" for value in entry.values)
-        path = Path(claim.csv) if claim.columns else runs_path(Path(), claim)
+        path = Path(claim.curves_file) if claim.columns else runs_path(Path(), claim)
         lines.append(f"  Seeds one by one: {values};{beside} [{path.name}](../{path}).")
         lines.append(f"  {_commits(entry.commits, commit)}.")
     return "\n".join(lines)

@@ -46,17 +46,18 @@ def read_runs(root: Path, claim: Claim) -> list[Row]:
 
 
 def read_curves(root: Path, claim: Claim) -> list[Row]:
-    """The rows of the claim's CSV."""
-    return _read(root / claim.csv, claim.columns)
+    """The rows of the claim's curves."""
+    return _read(root / claim.curves_file, claim.columns)
 
 
 def add(root: Path, outcome: Outcome) -> None:
     """Puts a seed into the CSVs of its claim, in place of what they had of it. Another process may do so at the same time."""
     claim = outcome.job.claim
-    path = root / claim.csv
+    path = root / claim.curves_file
     make_folder(path.parent)
     with FileLock(path.parent / ".lock"):
-        if claim.columns:
+        there = {row["seed"] for row in read_curves(root, claim)} if claim.curves_csv else ()
+        if claim.columns and str(outcome.job.seed) not in there:  # another claim's stay as they are
             _replace(path, claim.columns, outcome.job.seed, outcome.curve)
         if claim.read.means:
             _replace(means_path(root, claim), MEAN_COLUMNS, outcome.job.seed, outcome.means)

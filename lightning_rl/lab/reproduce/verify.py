@@ -37,7 +37,7 @@ def verify(name: str, manifest: Manifest, root: Path, main: Main) -> None:
         job = Job(name, claim, int(row["seed"]), "verify", Path(folder), main, None)
         again = first_epochs(job)[:FIRST_POINTS]
     curves = _first_points(store.read_curves(root, claim), [each["seed"] for each in rows])
-    stored, path = curves[row["seed"]], root / claim.csv
+    stored, path = curves[row["seed"]], root / claim.curves_file
     points, columns = range(min(len(again), len(stored))), ("env_steps", *claim.curves)
     if not points:
         raise UserError(f"{job.about}: its first {claim.verify_epochs} epochs hold no stored point; raise verify_epochs")
@@ -49,8 +49,8 @@ def verify(name: str, manifest: Manifest, root: Path, main: Main) -> None:
         seeds = [store.number(curve[k], column, path) for curve in curves.values() if len(curve) > k]
         digits += _equal(now, before)
         if not (_equal(now, before) or (not same_place and _close(now, before, seeds, manifest.tolerance))):
-            difference = f"{column} at step {int(stored[k]['env_steps']):,} is {now:.9g} now and {before:.9g} in '{claim.csv}'"
-            raise UserError(f"{job.about}: {difference}; they should be equal {how}")
+            difference = f"{column} at step {int(stored[k]['env_steps']):,} is {now:.9g} now and {before:.9g}"
+            raise UserError(f"{job.about}: {difference} in '{claim.curves_file}'; they should be equal {how}")
     print(f"{job.about}: {len(points)} points up to step {int(again[points[-1]]['env_steps']):,} equal the stored curve {how}")
     print(f"{digits} of {len(points) * len(columns)} values have the same digits")
 

@@ -213,6 +213,8 @@ def test_claims_are_on_fresh_seeds():
         ("csv: results/claims", "csv: /etc", "key 'csv': String should match pattern"),
         ("elsewhere: {}", "elswhere: {}", "key 'elswhere': unknown; did you mean 'elsewhere'?"),
         ("tried: 3", "tried: 3\n    tuning: {text: t, csv: results/a.csv, kee: b}", "'tuning.kee': unknown; did you mean 'key'?"),
+        ("read: {tag: eval/return_mean}", "read: {tag: a, means: true}", "key 'read': means are those of a table"),
+        ("tried: 3", "tried: 3\n    curves_csv: results/b.csv", "'results/b.csv' is of no claim with the same first training"),
         ("tolerance: 0.01", "tolerance: [", "not valid YAML"),
     ],
 )

@@ -439,6 +439,25 @@ def test_statistics_of_a_curve_by_hand():
     assert statistic(Read(**read, last=2, statistic="above", threshold=5.0), x, values) == 0.5
 
 
+def test_curves_of_one_training_are_kept_once(tmp_path):
+    owner = claim_of(None)
+    sharer = dataclasses.replace(owner, csv="results/b.csv", curves_csv="results/a.csv")
+
+    def add(claim, seed, value):
+        about = {**dict.fromkeys(store.RUN_COLUMNS, "1"), "seed": seed, "command": shown_command(claim, seed)}
+        curve = [{"gamename": "g", "implementation": "i", "seed": seed, "env_steps": 1, "a": value}]
+        store.add(tmp_path, Outcome(Job("x", claim, seed, "c", tmp_path, main, None), about, curve))
+
+    add(owner, 100, 1.0)
+    add(sharer, 100, 2.0)  # of a training made again elsewhere
+    add(sharer, 101, 3.0)
+    assert [row["a"] for row in store.read_curves(tmp_path, owner)] == ["1.0", "3.0"]
+    assert store.read_curves(tmp_path, sharer) == store.read_curves(tmp_path, owner)
+    assert [row["seed"] for row in store.read_runs(tmp_path, sharer)] == ["100", "101"]
+    assert [row["seed"] for row in store.read_runs(tmp_path, owner)] == ["100"]
+    assert sorted(path.name for path in (tmp_path / "results").glob("*.csv")) == ["a.csv", "a.runs.csv", "b.runs.csv"]
+
+
 def test_mean_curves_of_each_kind_are_kept_for_figures(tmp_path):
     job = Job("table", claim_of(None), 101, "c", tmp_path, main, None)
     read = Read(table="t.csv", key="returns", means=True, where={})
