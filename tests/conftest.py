@@ -22,8 +22,10 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _one_thread() -> None:
+def _own_process() -> None:
+    """What a command of an earlier test did to this process is undone: only commands count tiny numbers as zero."""
     torch.set_num_threads(1)
+    torch.set_flush_denormal(False)
 
 
 @pytest.fixture

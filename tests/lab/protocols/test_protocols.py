@@ -46,7 +46,6 @@ def test_a_protocol_trains_with_one_thread_and_without_tiny_numbers(tmp_path):
     """With two threads each of its small networks waits for the second: ten times as long beside another process."""
     before, tiny = torch.get_num_threads(), torch.tensor(1e-40)
     torch.set_num_threads(2)
-    torch.set_flush_denormal(False)
     try:
         assert tiny * 1 > 0
         assert transfer(tmp_path / "t.csv", write(tmp_path / "p.pt", se()), "--count", "1") == 0
@@ -54,7 +53,6 @@ def test_a_protocol_trains_with_one_thread_and_without_tiny_numbers(tmp_path):
         assert tiny * 1 == 0
     finally:
         torch.set_num_threads(before)
-        torch.set_flush_denormal(False)
 
 
 def test_transfer_goes_on_where_it_stopped(tmp_path, capsys):
