@@ -57,8 +57,8 @@ def curve_table(agents: pd.DataFrame) -> tuple[Floats, Floats, Floats]:
 
 
 def num_agents(rows: pd.DataFrame) -> int:
-    """How many agents the rows are of; each may be the mean of several."""
-    return int(rows["agents"].sum()) if "agents" in rows else len(rows)
+    """How many agents the rows are of; those of a file with such a column are means of several."""
+    return int(rows["agents"].fillna(1).sum()) if "agents" in rows else len(rows)
 
 
 def draw_curve(axes: Axes, agents: pd.DataFrame, colour: str, label: str, banded: bool = True) -> pd.DataFrame:

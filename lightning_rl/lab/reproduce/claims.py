@@ -199,9 +199,9 @@ class Claim:
         return self.curves_csv or self.csv
 
     @property
-    def first(self) -> tuple[str, Mapping[str, Value], str]:
-        """What the curves are of: the first command, its budget, the seeds."""
-        return self.commands[0], self.budget, self.seeds
+    def curves_of(self) -> tuple[str, Mapping[str, Value], str, list[str]]:
+        """What the curves are of: the first command, its budget, the seeds, the scalars."""
+        return self.commands[0], self.budget, self.seeds, self.curves
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -256,8 +256,8 @@ class Manifest:
             for other, its in self.claims.items():
                 if other < name and its.csv == claim.csv:
                     raise ValueError(f"claim '{name}', key 'csv': '{claim.csv}' is that of '{other}'; give each its own")
-            same = [its.curves for its in self.claims.values() if its.csv == claim.curves_csv and its.first == claim.first]
-            if claim.curves_csv is not None and claim.curves not in same:
+            same = (its.csv for its in self.claims.values() if its.curves_of == claim.curves_of)
+            if claim.curves_csv is not None and claim.curves_csv not in same:
                 raise ValueError(
                     f"claim '{name}', key 'curves_csv': '{claim.curves_csv}' is of no claim with the same first training, "
                     "budget, seeds and curves; leave it out"

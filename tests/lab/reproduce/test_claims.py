@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from fnmatch import fnmatch
+from pathlib import Path
 
 import pytest
 import yaml
@@ -143,7 +144,10 @@ def test_every_file_of_results_is_accounted_for():
     """A picture is drawn from what is there, an older file says how it was made; nothing repeats a figure."""
     manifest = load_claims(MANIFEST)
     files = {str(path.relative_to(ROOT)) for path in (ROOT / "results").rglob("*") if path.is_file()}
-    known = {claim.csv.removesuffix(".csv") + end for claim in CLAIMS.values() for end in (".csv", ".runs.csv", ".means.csv")}
+    known = set()
+    for claim in CLAIMS.values():
+        means = [store.means_path(Path(), claim)] if claim.read.means else []
+        known |= {claim.curves_file, *map(str, (store.runs_path(Path(), claim), *means))}
     for name in sorted(files - known - set(manifest.figures)):
         notes = name.endswith((".md", ".yaml", ".lock"))
         assert notes or any(fnmatch(name, pattern) for pattern in manifest.earlier), name
