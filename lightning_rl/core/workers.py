@@ -20,6 +20,17 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+def compute_for_small_networks() -> None:
+    """One thread: cores are for seeds and workers. And numbers below 1e-38 count as zero.
+
+    Adam's moments of units that are off for good would stay below that, where arithmetic is slow.
+    """
+    import torch
+
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
+
+
 def begin_worker(worker_id: int = 0) -> None:
     """One thread; leaves with its parent. Ctrl-C and SIGTERM are for the parent, which then ends its workers.
 

@@ -9,10 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.workers import cores
+from lightning_rl.core.workers import compute_for_small_networks, cores
 from lightning_rl.evolution.executors import Evaluate, Executor, SerialExecutor, shards, unshard
 from lightning_rl.evolution.strategies import Item, Proposal
 
@@ -105,8 +103,7 @@ class RayExecutor(Executor):
 
 
 def _evaluate(evaluate: Evaluate, proposal: Proposal, items: Sequence[Item]) -> list[Any]:
-    torch.set_num_threads(1)
-    torch.set_flush_denormal(True)  # as prepare_process does
+    compute_for_small_networks()
     return evaluate(proposal, items)
 
 

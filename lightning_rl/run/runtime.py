@@ -10,6 +10,8 @@ import os
 import sys
 import warnings
 
+from lightning_rl.core.workers import compute_for_small_networks
+
 _NO_ADVICE = (
     r"`isinstance\(treespec, LeafSpec\)` is deprecated",  # Lightning's use of torch
     r"GPU available but not used",  # --accelerator cpu is the default: the networks are small
@@ -40,8 +42,7 @@ def prepare_process() -> None:
     import torch
 
     quiet_lightning()
-    torch.set_num_threads(1)  # the nets are small; cores are for seeds and workers
-    torch.set_flush_denormal(True)  # or Adam's moments of units that are off for good stay below 1e-38, where arithmetic is slow
+    compute_for_small_networks()
     keep_freed_memory()
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what the next line asks of CUDA
     torch.use_deterministic_algorithms(True)
