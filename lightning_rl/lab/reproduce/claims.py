@@ -84,7 +84,8 @@ class Read:
         statistic: ``mean``; ``first``: where the curve first reaches the threshold, in environment steps (of a scalar: in values
             logged, which are epochs or generations); ``above``: share of the window at or above the threshold.
         threshold: see ``statistic``.
-        means: of a table of curves: their means by kind are kept for figures, in ``.means.csv`` beside the claim's CSV.
+        keep: of a table, for figures, beside the claim's CSV: the ``means`` of its curves, by kind, in ``.means.csv``, or its
+            ``agents``, row by row, in ``.agents.csv``.
     """
 
     tag: str | None = None
@@ -96,12 +97,12 @@ class Read:
     last: PositiveInt = 1
     statistic: Literal["mean", "first", "above"] = "mean"
     threshold: float | None = None
-    means: bool = False
+    keep: Literal["means", "agents"] | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.means and self.table is None:
-            raise ValueError("means are those of a table; give it as well")
+        if self.keep is not None and self.table is None:
+            raise ValueError("what is kept is of a table; give it as well")
         if sum(source is not None for source in (self.tag, self.table, self.report)) != 1:
             raise ValueError("give one of tag, table and report")
         if (self.tag is None) != (self.key is not None):
@@ -111,6 +112,13 @@ class Read:
         if (self.statistic == "mean") != (self.threshold is None):
             raise ValueError("threshold goes with the statistics first and above, which need it")
         return self
+
+    @property
+    def text(self) -> str:
+        """What says which number is read: without what is kept beside it, and without defaults."""
+        beside = ("keep", "rows", "where")
+        values = {name: value for name, value in vars(self).items() if name not in beside and value not in (None, 1, "mean")}
+        return "; ".join(f"{name}: {value}" for name, value in {**values, **self.where}.items())
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)

@@ -19,8 +19,12 @@ from lightning_rl.lab.reproduce.claims import Read
 _KINDS = ("trained_on", "agent", "protocol")
 """Columns of a table that say what its rows are of. The mean over several kinds is a number of none."""
 
-MEAN_COLUMNS = ("gamename", "trained_on", "proxy", "agent", "protocol", "seed", "number", "agents", "every", "returns")
-"""Of the mean curves of a table; the proxy is the one of the seed, if any, ``agents`` says how many a row is the mean of."""
+_AGENT = ("gamename", "trained_on", "proxy", "agent", "protocol", "seed", "number")
+KEPT_COLUMNS = {
+    "means": (*_AGENT, "agents", "every", "returns"),
+    "agents": (*_AGENT, "return_mean", "train_steps", "episodes", "test_returns"),
+}
+"""Of what is kept of a table; the proxy is the one of the seed, if any, ``agents`` says how many a row is the mean of."""
 
 MEAN_POINTS = 50  # of a mean curve that are kept, at most
 POINTS, FIRST_POINTS = 100, 5
@@ -82,25 +86,40 @@ def _identity(run: Path) -> dict[str, Any]:
     return {name: about[name] for name in ("gamename", "implementation", "seed")}
 
 
-def read_means(read: Read, folder: Path, seed: int) -> list[dict[str, Any]]:
-    """The mean curve of the agents of each kind, thinned, in the order in which the table has the kinds."""
-    if not read.means:
+def read_kept(read: Read, folder: Path, seed: int) -> list[dict[str, Any]]:
+    """Rows of the table that are kept for figures: its agents, or the mean curve of those of each kind."""
+    if read.keep is None:
         return []
-    kinds: dict[tuple[str, ...], list[list[float]]] = {}
     with (folder / str(read.table)).open(newline="") as file:
-        for row in csv.DictReader(file):
-            kind = tuple(row[name] for name in ("gamename", *_KINDS, "every"))
-            kinds.setdefault(kind, []).append([float(number) for number in row[str(read.key)].split()])
-    rows = []
+        rows = list(csv.DictReader(file))
+    return _agents(rows, seed) if read.keep == "agents" else _means(rows, str(read.key), seed)
+
+
+def _proxy(trained_on: str, seed: int) -> str:
+    """Of a row: the run directory's name says more than is the same elsewhere."""
+    return trained_on if trained_on.startswith("real") else f"seed {seed}"
+
+
+def _agents(rows: Sequence[Mapping[str, str]], seed: int) -> list[dict[str, Any]]:
+    return [{**row, "proxy": _proxy(row["trained_on"], seed), "seed": seed} for row in rows]
+
+
+def _means(rows: Sequence[Mapping[str, str]], key: str, seed: int) -> list[dict[str, Any]]:
+    """Thinned, in the order in which the table has the kinds."""
+    kinds: dict[tuple[str, ...], list[list[float]]] = {}
+    for row in rows:
+        kind = tuple(row[name] for name in ("gamename", *_KINDS, "every"))
+        kinds.setdefault(kind, []).append([float(number) for number in row[key].split()])
+    kept = []
     for (game, trained_on, agent, protocol, every), curves in kinds.items():
         mean = np.array(curves).mean(axis=0)
         step = -(-len(mean) // MEAN_POINTS)
-        rows.append({
-            "gamename": game, "trained_on": trained_on, "proxy": trained_on if trained_on.startswith("real") else f"seed {seed}",
-            "agent": agent, "protocol": protocol, "seed": seed, "number": seed, "agents": len(curves), "every": int(every) * step,
+        kept.append({
+            "gamename": game, "trained_on": trained_on, "proxy": _proxy(trained_on, seed), "agent": agent, "protocol": protocol,
+            "seed": seed, "number": seed, "agents": len(curves), "every": int(every) * step,
             "returns": " ".join(f"{value:.4g}" for value in mean[step - 1 :: step]),
         })  # fmt: skip
-    return rows
+    return kept
 
 
 def _of_table(path: Path, read: Read) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

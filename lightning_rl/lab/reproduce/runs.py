@@ -26,7 +26,7 @@ from lightning_rl.core.limits import shorten
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.reproduce.checkout import require_commit
 from lightning_rl.lab.reproduce.claims import Claim, Value
-from lightning_rl.lab.reproduce.reading import read_curve, read_means, read_rows, read_value
+from lightning_rl.lab.reproduce.reading import read_curve, read_kept, read_rows, read_value
 
 Main = Callable[[Sequence[str], str], int]
 """The command line: words, the name of the program; the exit code."""
@@ -63,14 +63,15 @@ class Job:
 class Outcome:
     """What became of a job.
 
-    about: a row of the claim's runs; curve: rows of its CSV; failure: one line, else empty; means: rows of its mean curves.
+    about: a row of the claim's runs; curve: rows of its CSV; failure: one line, else empty; kept: rows of its agents or of
+    their mean curves.
     """
 
     job: Job
     about: Mapping[str, Any]
     curve: Sequence[Mapping[str, Any]]
     failure: str = ""
-    means: Sequence[Mapping[str, Any]] = ()
+    kept: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,15 +160,16 @@ def run_job(job: Job) -> Outcome:
         runs = [step.run for step in steps if step.run is not None]
         value, best = read_value(job.claim.read, runs, job.folder)
         curve = read_curve(job.claim.curves, runs[0]) if job.claim.curves else read_rows(job.claim.read, runs)
-        means = read_means(job.claim.read, job.folder, job.seed)
+        kept = read_kept(job.claim.read, job.folder, job.seed)
     except UserError as error:
         return Outcome(job, {}, [], f"{job.about}: {error}")
     hours = (time.process_time() - started) / 3600 if fresh else float("nan")
     about = {
         "seed": job.seed, "value": value, "best": best, "commit": job.commit, "config_hash": config_hash(runs, job),
-        "machine": machine(), "versions": versions(), "cpu_hours": hours, "command": shown_command(job.claim, job.seed),
+        "machine": machine(), "versions": versions(), "cpu_hours": hours, "read": job.claim.read.text,
+        "command": shown_command(job.claim, job.seed),
     }  # fmt: skip
-    return Outcome(job, about, curve, means=means)
+    return Outcome(job, about, curve, kept=kept)
 
 
 @contextlib.contextmanager

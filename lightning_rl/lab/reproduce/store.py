@@ -16,10 +16,10 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import make_folder, read_text, write_text
 from lightning_rl.core.limits import TABLE_BYTES, shown
 from lightning_rl.lab.reproduce.claims import Claim, seed_list
-from lightning_rl.lab.reproduce.reading import MEAN_COLUMNS
+from lightning_rl.lab.reproduce.reading import KEPT_COLUMNS
 from lightning_rl.lab.reproduce.runs import Outcome, shown_command
 
-RUN_COLUMNS = ("seed", "value", "best", "cpu_hours", "commit", "config_hash", "machine", "versions", "command")
+RUN_COLUMNS = ("seed", "value", "best", "cpu_hours", "commit", "config_hash", "machine", "versions", "read", "command")
 Row = Mapping[str, str]
 
 
@@ -28,21 +28,28 @@ def runs_path(root: Path, claim: Claim) -> Path:
     return (root / claim.csv).with_suffix(".runs.csv")
 
 
-def means_path(root: Path, claim: Claim) -> Path:
-    """The CSV of mean curves, of claims that keep them."""
-    return (root / claim.csv).with_suffix(".means.csv")
+def kept_path(root: Path, claim: Claim) -> Path | None:
+    """The CSV of agents or of mean curves, of claims that keep them."""
+    return (root / claim.csv).with_suffix(f".{claim.read.keep}.csv") if claim.read.keep else None
 
 
 def read_runs(root: Path, claim: Claim) -> list[Row]:
-    """The seeds that are measured by the claim's commands as they are now, in order; seeds of other commands are no evidence."""
-    rows = _read(runs_path(root, claim), RUN_COLUMNS)
-    stored = {row["seed"] for row in read_curves(root, claim)} if claim.columns else None
-    seeds = map(str, seed_list(claim.seeds))
-    by_seed = {row["seed"]: row for row in rows if stored is None or row["seed"] in stored}
-    found = [by_seed[seed] for seed in seeds if seed in by_seed]
+    """The seeds that are measured as the claim says now, in order; of other commands, or read otherwise, they are no evidence."""
+    by_seed = {row["seed"]: row for row in _read(runs_path(root, claim), RUN_COLUMNS)}
+    if claim.columns:
+        by_seed = _only(by_seed, read_curves(root, claim))
+    if (beside := kept_path(root, claim)) is not None:
+        by_seed = _only(by_seed, _read(beside, KEPT_COLUMNS[str(claim.read.keep)]))
+    found = [by_seed[seed] for seed in map(str, seed_list(claim.seeds)) if seed in by_seed]
     for row in found:
         number(row, "value", runs_path(root, claim))
-    return [row for row in found if row["command"] == shown_command(claim, row["seed"])]
+    return [row for row in found if (row["command"], row["read"]) == (shown_command(claim, row["seed"]), claim.read.text)]
+
+
+def _only(by_seed: Mapping[str, Row], stored: Sequence[Row]) -> dict[str, Row]:
+    """The seeds that another file has as well: a file that was removed is made again."""
+    seeds = {row["seed"] for row in stored}
+    return {seed: row for seed, row in by_seed.items() if seed in seeds}
 
 
 def read_curves(root: Path, claim: Claim) -> list[Row]:
@@ -59,8 +66,8 @@ def add(root: Path, outcome: Outcome) -> None:
         there = {row["seed"] for row in read_curves(root, claim)} if claim.curves_csv else ()
         if claim.columns and str(outcome.job.seed) not in there:  # another claim's stay as they are
             _replace(path, claim.columns, outcome.job.seed, outcome.curve)
-        if claim.read.means:
-            _replace(means_path(root, claim), MEAN_COLUMNS, outcome.job.seed, outcome.means)
+        if (beside := kept_path(root, claim)) is not None:
+            _replace(beside, KEPT_COLUMNS[str(claim.read.keep)], outcome.job.seed, outcome.kept)
         _replace(runs_path(root, claim), RUN_COLUMNS, outcome.job.seed, [outcome.about])
 
 

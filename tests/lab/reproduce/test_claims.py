@@ -146,8 +146,7 @@ def test_every_file_of_results_is_accounted_for():
     files = {str(path.relative_to(ROOT)) for path in (ROOT / "results").rglob("*") if path.is_file()}
     known = set()
     for claim in CLAIMS.values():
-        means = [store.means_path(Path(), claim)] if claim.read.means else []
-        known |= {claim.curves_file, *map(str, (store.runs_path(Path(), claim), *means))}
+        known |= {claim.curves_file, *map(str, (store.runs_path(Path(), claim), store.kept_path(Path(), claim)))}
     for name in sorted(files - known - set(manifest.figures)):
         notes = name.endswith((".md", ".yaml", ".lock"))
         assert notes or any(fnmatch(name, pattern) for pattern in manifest.earlier), name
@@ -217,7 +216,7 @@ def test_claims_are_on_fresh_seeds():
         ("csv: results/claims", "csv: /etc", "key 'csv': String should match pattern"),
         ("elsewhere: {}", "elswhere: {}", "key 'elswhere': unknown; did you mean 'elsewhere'?"),
         ("tried: 3", "tried: 3\n    tuning: {text: t, csv: results/a.csv, kee: b}", "'tuning.kee': unknown; did you mean 'key'?"),
-        ("read: {tag: eval/return_mean}", "read: {tag: a, means: true}", "key 'read': means are those of a table"),
+        ("read: {tag: eval/return_mean}", "read: {tag: a, keep: means}", "key 'read': what is kept is of a table"),
         ("tried: 3", "tried: 3\n    curves_csv: results/b.csv", "'results/b.csv' is of no claim with the same first training"),
         ("tolerance: 0.01", "tolerance: [", "not valid YAML"),
     ],

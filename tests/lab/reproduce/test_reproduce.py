@@ -35,7 +35,7 @@ from lightning_rl.lab.reproduce.ledger import (
     verdict,
 )
 from lightning_rl.lab.reproduce.manifest import load_claims
-from lightning_rl.lab.reproduce.reading import read_means, read_rows, read_value, statistic
+from lightning_rl.lab.reproduce.reading import read_kept, read_rows
 from lightning_rl.lab.reproduce.runs import Job, Outcome, shown_command
 from lightning_rl.methods.agents import AgentMethod
 from lightning_rl.tools import use
@@ -184,8 +184,10 @@ def test_what_is_missing_is_run_stored_and_written_down(checkout, capsys):
     with pytest.raises(UserError, match=r"at step 40 is .* within 5%, or as another seed may be"):
         again(checkout, verify="table")
 
-    # with another budget it is another claim: its seeds are missing
+    # with another budget, or read otherwise, it is another claim: its seeds are missing
     (checkout / MANIFEST).write_text(CLAIMS.replace("max_env_steps: 400", "max_env_steps: 440"))
+    assert store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["table"]) == []
+    (checkout / MANIFEST).write_text(CLAIMS.replace("last: 2", "last: 3"))
     assert store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["table"]) == []
 
 
@@ -270,6 +272,7 @@ def test_rows_of_a_report_are_kept_for_figures(tmp_path):
     (tmp_path / "claims.yaml").write_text(CLAIMS.replace(before, after))
     claim = load_claims(tmp_path / "claims.yaml").claims["report"]
     about = {**dict.fromkeys(store.RUN_COLUMNS, "x"), "seed": 100, "value": 28.05, "command": shown_command(claim, 100)}
+    about["read"] = claim.read.text
     job = Job("report", claim, 100, "c", tmp_path, main, None)
     store.add(tmp_path, Outcome(job, about, read_rows(claim.read, [tmp_path])))
     head, *kept = (tmp_path / claim.csv).read_text().splitlines()
@@ -430,21 +433,13 @@ def test_what_is_shown_of_values():
     assert measured_text(entry(None, 500.0, float("inf"), 700.0)) == "not reached by 1 of 3 seeds, the others at 500, 700"
 
 
-def test_statistics_of_a_curve_by_hand():
-    x, values = np.array([10.0, 20.0, 30.0, 40.0]), np.array([1.0, 5.0, 2.0, 6.0])
-    read = {"tag": "a", "where": {}}
-    assert statistic(Read(**read, last=3), x, values) == 13 / 3
-    assert statistic(Read(**read, statistic="first", threshold=5.0), x, values) == 20
-    assert statistic(Read(**read, statistic="first", threshold=7.0), x, values) == float("inf")
-    assert statistic(Read(**read, last=2, statistic="above", threshold=5.0), x, values) == 0.5
-
-
 def test_curves_of_one_training_are_kept_once(tmp_path):
     owner = claim_of(None)
     sharer = dataclasses.replace(owner, csv="results/b.csv", curves_csv="results/a.csv")
 
     def add(claim, seed, value):
         about = {**dict.fromkeys(store.RUN_COLUMNS, "1"), "seed": seed, "command": shown_command(claim, seed)}
+        about["read"] = claim.read.text
         curve = [{"gamename": "g", "implementation": "i", "seed": seed, "env_steps": 1, "a": value}]
         store.add(tmp_path, Outcome(Job("x", claim, seed, "c", tmp_path, main, None), about, curve))
 
@@ -458,39 +453,22 @@ def test_curves_of_one_training_are_kept_once(tmp_path):
     assert sorted(path.name for path in (tmp_path / "results").glob("*.csv")) == ["a.csv", "a.runs.csv", "b.runs.csv"]
 
 
-def test_mean_curves_of_each_kind_are_kept_for_figures(tmp_path):
-    job = Job("table", claim_of(None), 101, "c", tmp_path, main, None)
-    read = Read(table="t.csv", key="returns", means=True, where={})
-    job = dataclasses.replace(job, claim=dataclasses.replace(job.claim, read=read, curves=[]))
-    job.folder.mkdir(parents=True)
-    head = "gamename,trained_on,agent,protocol,every,returns"
-    curves = [f"cliff,additive,QL,p,5,{' '.join(str(start + n) for n in range(60))}" for start in (0, 1)]
-    real = f"cliff,real,QL,p,5,{' '.join(['-3'] * 60)}"
-    (job.folder / "t.csv").write_text("\n".join([head, *curves, real, ""]))
-    about = {**dict.fromkeys(store.RUN_COLUMNS, "x"), "seed": 101}
-    for _ in range(2):  # the second time in place of the first
-        store.add(tmp_path, Outcome(job, about, [], means=read_means(read, job.folder, 101)))
-    first, *kept = (tmp_path / "results" / "a.means.csv").read_text().splitlines()
+def test_what_is_kept_of_tables_is_replaced_seed_by_seed_and_made_again_where_it_is_gone(tmp_path):
+    read = Read(table="t.csv", key="returns", keep="means", where={})
+    claim = dataclasses.replace(claim_of(None), read=read, curves=[])
+    for seed, value in ((101, 1), (100, 2), (101, 3)):  # the third in place of the first
+        job = Job("table", claim, seed, "c", tmp_path, main, None)
+        job.folder.mkdir(parents=True, exist_ok=True)
+        (job.folder / "t.csv").write_text(f"gamename,trained_on,agent,protocol,every,returns\ncliff,additive,QL,p,5,{value}\n")
+        about = {**dict.fromkeys(store.RUN_COLUMNS, "1"), "seed": seed, "command": shown_command(claim, seed), "read": read.text}
+        store.add(tmp_path, Outcome(job, about, [], kept=read_kept(read, job.folder, seed)))
+    path = tmp_path / "results" / "a.means.csv"
+    first, *rows = path.read_text().splitlines()
     assert first == "gamename,trained_on,proxy,agent,protocol,seed,number,agents,every,returns"
-    middle = " ".join(f"{value:g}" for value in np.arange(1.5, 60, 2))
-    still = " ".join(["-3"] * 30)
-    assert kept == [f"cliff,additive,seed 101,QL,p,101,101,2,10,{middle}", f"cliff,real,real,QL,p,101,101,1,10,{still}"]
-
-
-@pytest.mark.parametrize("column", ["trained_on", "agent", "protocol"])
-def test_the_mean_over_rows_of_two_kinds_is_refused(column, tmp_path):
-    rows = [{"trained_on": "real", "agent": "QL", "protocol": "p", "score": score} for score in ("1", "3")]
-    read = Read(table="t.csv", key="score", where={})
-
-    def value():
-        text = "\n".join(",".join(row.values()) for row in rows)
-        (tmp_path / "t.csv").write_text(f"trained_on,agent,protocol,score\n{text}\n")
-        return read_value(read, [], tmp_path)[0]
-
-    assert value() == 2
-    rows[1][column] = "other"
-    with pytest.raises(UserError, match=f"rows of {column} '.*', '.*' count; say in read.where of the claim which"):
-        value()
+    assert rows == [f"cliff,additive,seed {seed},QL,p,{seed},{seed},1,5,{value}" for seed, value in ((100, 2), (101, 3))]
+    assert len(store.read_runs(tmp_path, claim)) == 2
+    path.unlink()
+    assert store.read_runs(tmp_path, claim) == []
 
 
 @pytest.mark.slow

@@ -1,0 +1,68 @@
+"""What is read from the runs of a claim: by hand, and what is refused."""
+
+import numpy as np
+import pytest
+
+from lightning_rl.core.errors import UserError
+from lightning_rl.lab.reproduce.claims import Read
+from lightning_rl.lab.reproduce.reading import KEPT_COLUMNS, read_kept, read_value, statistic
+
+
+def test_statistics_of_a_curve_by_hand():
+    x, values = np.array([10.0, 20.0, 30.0, 40.0]), np.array([1.0, 5.0, 2.0, 6.0])
+    read = {"tag": "a", "where": {}}
+    assert statistic(Read(**read, last=3), x, values) == 13 / 3
+    assert statistic(Read(**read, statistic="first", threshold=5.0), x, values) == 20
+    assert statistic(Read(**read, statistic="first", threshold=7.0), x, values) == float("inf")
+    assert statistic(Read(**read, last=2, statistic="above", threshold=5.0), x, values) == 0.5
+
+
+def test_mean_curves_of_each_kind_are_kept(tmp_path):
+    read = Read(table="t.csv", key="returns", keep="means", where={})
+    head = "gamename,trained_on,agent,protocol,every,returns"
+    curves = [f"cliff,additive,QL,p,5,{' '.join(str(start + n) for n in range(60))}" for start in (0, 1)]
+    real = f"cliff,real,QL,p,5,{' '.join(['-3'] * 60)}"
+    (tmp_path / "t.csv").write_text("\n".join([head, *curves, real, ""]))
+    kept = [[row[name] for name in KEPT_COLUMNS["means"]] for row in read_kept(read, tmp_path, 101)]
+    middle = " ".join(f"{value:g}" for value in np.arange(1.5, 60, 2))
+    assert kept == [
+        ["cliff", "additive", "seed 101", "QL", "p", 101, 101, 2, 10, middle],
+        ["cliff", "real", "real", "QL", "p", 101, 101, 1, 10, " ".join(["-3"] * 30)],
+    ]
+
+
+def test_agents_are_kept_with_the_seed_of_their_proxy(tmp_path):
+    head = "gamename,trained_on,proxy,proxy_hash,agent,protocol,seed,number,return_mean,train_steps,episodes,test_returns"
+    rows = ["cliff,SE,0a1b-SE-seed_101,ff,QL,p,101,3,-13.5,50,2,-13 -14", "cliff,real,real,,QL,p,101,3,-100,60,1,-100 -100"]
+    (tmp_path / "t.csv").write_text("\n".join([head, *rows, ""]))
+    read = Read(table="t.csv", key="return_mean", keep="agents", where={})
+    kept = [",".join(str(row[name]) for name in KEPT_COLUMNS["agents"]) for row in read_kept(read, tmp_path, 101)]
+    assert kept == [
+        "cliff,SE,seed 101,QL,p,101,3,-13.5,50,2,-13 -14",
+        "cliff,real,real,QL,p,101,3,-100,60,1,-100 -100",
+    ]
+    assert read_kept(Read(table="t.csv", key="return_mean", where={}), tmp_path, 101) == []
+
+
+@pytest.mark.parametrize("column", ["trained_on", "agent", "protocol"])
+def test_the_mean_over_rows_of_two_kinds_is_refused(column, tmp_path):
+    rows = [{"trained_on": "real", "agent": "QL", "protocol": "p", "score": score} for score in ("1", "3")]
+    read = Read(table="t.csv", key="score", where={})
+
+    def value():
+        text = "\n".join(",".join(row.values()) for row in rows)
+        (tmp_path / "t.csv").write_text(f"trained_on,agent,protocol,score\n{text}\n")
+        return read_value(read, [], tmp_path)[0]
+
+    assert value() == 2
+    rows[1][column] = "other"
+    with pytest.raises(UserError, match=f"rows of {column} '.*', '.*' count; say in read.where of the claim which"):
+        value()
+
+
+def test_the_text_of_what_is_read_says_what_the_number_depends_on():
+    read = {"table": "t.csv", "key": "returns", "where": {"agent": "QL"}}
+    assert Read(**read, keep="means").text == Read(**read).text == "table: t.csv; key: returns; agent: QL"
+    first = Read(**read, statistic="first", threshold=-12.0)
+    assert first.text == "table: t.csv; key: returns; statistic: first; threshold: -12.0; agent: QL"
+    assert Read(tag="a", last=20, where={}).text == "tag: a; last: 20"
