@@ -137,9 +137,16 @@ def draw_curves(given: argparse.Namespace) -> None:
 
 
 def mean_values(table: pd.DataFrame) -> pd.DataFrame:
-    """trained_on, quantity, row, column, cell, action, value: means over proxies; visits as shares of all of the kind."""
-    keys = ["trained_on", "quantity", "row", "column", "cell", "action"]
-    means = table.assign(action=table["action"].fillna("")).groupby(keys, sort=False, as_index=False)["value"].mean()
+    """trained_on, agent, agents, quantity, row, column, cell, action, value, proxies: means over ``proxies`` reward networks.
+
+    Visits are shares of all of the kind. A kind may be such means already, of the CSV of a figure.
+    """
+    keys = ["trained_on", "agent", "agents", "quantity", "row", "column", "cell", "action"]
+    proxies = table["proxies"].fillna(1) if "proxies" in table else 1
+    table = table.assign(action=table["action"].fillna(""), proxies=proxies)
+    if (table[table.duplicated(keys, keep=False)]["proxies"] > 1).any():
+        raise UserError("means over reward networks cannot be joined with others of their kind; name one source of each kind")
+    means = table.groupby(keys, sort=False, as_index=False).agg(value=("value", "mean"), proxies=("proxies", "sum"))
     visits = means["quantity"] == "visits"
     total = means[visits].groupby("trained_on")["value"].transform("sum")
     means.loc[visits, "value"] /= total.clip(lower=1e-12)
@@ -243,7 +250,8 @@ def draw_grid(given: argparse.Namespace) -> None:
     figure.colorbar(triangles, ax=list(grid[:, 0]), shrink=0.5, extend="neither" if given.each else "min",
                     label="reward of the action" + ", lowest to highest" * given.each)  # fmt: skip
     figure.colorbar(squares, ax=list(grid[:, 1]), label="share of visits", shrink=0.5)
-    proxies = "; ".join(f"{kind}: {table[table['trained_on'] == kind]['proxy'].nunique()}" for kind in kinds if kind != "real")
+    count = means.groupby("trained_on")["proxies"].max()
+    proxies = "; ".join(f"{kind}: {count[kind]:.0f}" for kind in kinds if kind != "real")
     holes = "" if given.each else "; steps into a hole (O) may lie below the colours' range"
     left_out = "" if given.above is None else f"; rewards of {given.above:g} and less are left out"
     style.describe(
@@ -251,4 +259,4 @@ def draw_grid(given: argparse.Namespace) -> None:
         f"Mean over reward networks ({proxies}). A triangle is the action towards its side{holes}{left_out}. "
         f"Visits: one greedy episode of each of {int(first['agents'])} agents per network.",
     )  # fmt: skip
-    style.save(figure, given.out, means.assign(gamename=first["gamename"]))
+    style.save(figure, given.out, means.assign(gamename=first["gamename"], proxy="mean"))

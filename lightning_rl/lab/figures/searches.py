@@ -27,6 +27,7 @@ from lightning_rl.lab.scalars import Floats, read_scalar
 TAG = "es/fitness_mean"
 NEEDED = ("gamename", "seed", "generation", "fitness_mean")
 STUDY = ("score_transform", "step_size", "mirrored")
+_REMEDY = "name runs of SE, or CSVs of lightning-rl proxies generations"
 
 
 def read_generations(sources: Sequence[str], keys: Sequence[str] = ()) -> pd.DataFrame:
@@ -38,7 +39,7 @@ def read_generations(sources: Sequence[str], keys: Sequence[str] = ()) -> pd.Dat
         sources,
         lambda path, label: _of_csv(path, label, keys),
         lambda run: _of_run(run, keys),
-        f"no source has '{TAG}'; name runs of SE, or CSVs of lightning-rl proxies generations",
+        f"no source has '{TAG}'; {_REMEDY}",
     )
     return table.astype({"seed": str})
 
@@ -155,6 +156,22 @@ def run_table(table: pd.DataFrame, asked: float | None) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def read_runs(sources: Sequence[str], asked: float | None) -> pd.DataFrame:
+    """``run_table`` of the sources, some of which may be such tables already: the CSVs of a figure."""
+
+    def of_csv(path: Path, label: str | None) -> pd.DataFrame:
+        table = read_csv(path, ("generations", "step_size"))
+        if "generations" not in table:
+            return run_table(_of_csv(path, label, STUDY), asked)
+        require(table, ("gamename", "seed", *STUDY, "solved"))
+        return table
+
+    def of_run(run: Run) -> pd.DataFrame:
+        return run_table(_of_run(run, STUDY), asked)
+
+    return read_sources(sources, of_csv, of_run, f"no source has '{TAG}'; {_REMEDY}")
+
+
 def draw_runs(axes: Axes, runs: pd.DataFrame, transforms: Sequence[str], scale: Normalize) -> PathCollection:
     """Every run as a point: step size, score transform, and in how many generations it was solved."""
     lane = np.array([transforms.index(name) for name in runs["score_transform"]], dtype=float)
@@ -174,20 +191,23 @@ def draw_solved_share(axes: Axes, runs: pd.DataFrame, transforms: Sequence[str],
     height = 0.8 / len(ways)
     for index, mirrored in enumerate(ways):
         chosen = runs[runs["mirrored"] == mirrored]
-        share = chosen.groupby("score_transform")["solved"].agg(["mean", "size"]).reindex(transforms).fillna(0)
+        solved = [chosen[chosen["score_transform"] == name]["solved"].to_numpy(float) for name in transforms]
+        share, low, high = np.array([share_interval(each) if len(each) else (0, 0, 0) for each in solved]).T
         place = np.arange(len(transforms)) + (index - (len(ways) - 1) / 2) * height
         label = "mirrored" if mirrored else "not mirrored"
-        bars = axes.barh(place, share["mean"], 0.9 * height, color=style.colour(index), alpha=0.85, label=label)
-        axes.bar_label(bars, [f" n={int(number)}" for number in share["size"]], fontsize=7)
-    axes.set(xlabel="share of runs solved", yticks=range(len(transforms)), yticklabels=[], xlim=(0, 1.15))
+        axes.barh(place, share, 0.9 * height, xerr=(share - low, high - share), error_kw={"elinewidth": 1, "ecolor": "#444444"},
+                  color=style.colour(index), alpha=0.85, label=label)  # fmt: skip
+        for y, number in zip(place, map(len, solved), strict=True):
+            axes.annotate(f"n={number}", (1.02, y), fontsize=7, va="center")
+    axes.set(xlabel="share of runs solved, 95 % interval", yticks=range(len(transforms)), yticklabels=[], xlim=(0, 1.15))
     axes.set_ylim(-0.5, len(transforms) - 0.5)
     if len(ways) > 1:
-        axes.legend(loc="best")
+        axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False)
 
 
 def draw_step_sizes(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
-    runs = run_table(read_generations(given.sources, STUDY), given.threshold)
+    runs = read_runs(given.sources, given.threshold)
     if runs["gamename"].nunique() > 1:
         raise UserError(f"runs of {' and '.join(runs['gamename'].unique())} do not share a figure; draw them apart")
     transforms, ways = sorted(runs["score_transform"].unique()), sorted(runs["mirrored"].unique(), reverse=True)

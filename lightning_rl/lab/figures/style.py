@@ -152,7 +152,7 @@ def small_png(content: bytes) -> bytes:
         if isinstance(text, str):
             said.add_text(str(key), text)
     small = io.BytesIO()
-    # The default, MEDIANCUT, mixes colours of small parts with others.
-    palette = picture.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    # The default, MEDIANCUT, mixes colours of small parts with others; without k-means, pale shades get a tint.
+    palette = picture.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=2, dither=Image.Dither.NONE)
     palette.save(small, "PNG", optimize=True, pnginfo=said, dpi=picture.info.get("dpi"))
     return small.getvalue()

@@ -18,7 +18,7 @@ from lightning_rl.lab.figures.reward_networks import (
     steps_into_holes,
     summary_rows,
 )
-from lightning_rl.lab.figures.searches import curves, read_generations, run_table, solved_at
+from lightning_rl.lab.figures.searches import curves, read_generations, read_runs, run_table, solved_at
 from lightning_rl.lab.figures.transfer import all_returns, bars, densities, groups_text, kernel_density, with_groups
 from lightning_rl.lab.figures.transfer import summary_rows as transfer_rows
 
@@ -194,7 +194,13 @@ def test_grid_rewards(tmp_path):
     fatal = paid[steps_into_holes(paid)]
     assert fatal[["row", "column", "action"]].to_numpy().tolist() == [[0, 0, "down"], [1, 1, "left"]]
     both.to_csv(tmp_path / "g.csv", index=False)
-    assert len(drawn(tmp_path, "grid-rewards", tmp_path / "g.csv")) == 20
+    shown = drawn(tmp_path, "grid-rewards", tmp_path / "g.csv")
+    assert len(shown) == 20
+    again = mean_values(shown)  # as a source it is what it was
+    assert again["value"].tolist() == pytest.approx(means["value"].tolist())
+    assert set(again["proxies"]) == {2}
+    with pytest.raises(UserError, match="means over reward networks cannot be joined with others of their kind"):
+        mean_values(pd.concat([shown, grid_table()]))
     assert len(drawn(tmp_path, "grid-rewards", tmp_path / "g.csv", "--each", "--above", "2")) == 20  # the CSV keeps what is paid
 
 
@@ -234,7 +240,10 @@ def test_success_and_step_sizes_of_csvs(tmp_path, capsys):
     runs = run_table(read_generations([str(path)], ("score_transform", "step_size", "mirrored")), None)
     assert runs["generations"].tolist() == [2, 2, 1]
     assert runs["solved"].tolist() == [True, False, True]
-    assert len(drawn(tmp_path, "step-sizes", path)) == 3
+    shown = drawn(tmp_path, "step-sizes", path)
+    assert len(shown) == 3
+    shown.to_csv(tmp_path / "shown.csv", index=False)
+    pd.testing.assert_frame_equal(read_runs([str(tmp_path / "shown.csv")], None), shown)  # as a source it is what it was
     assert "it lacks the column colour" in refused(capsys, "proxy-success", path, "--group", "colour")
     (tmp_path / "r.csv").write_text(path.read_text().replace(",SE,", ",RN,"))
     assert "give --threshold" in refused(capsys, "proxy-success", tmp_path / "r.csv")
