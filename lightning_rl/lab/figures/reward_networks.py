@@ -237,7 +237,7 @@ def draw_grid(given: argparse.Namespace) -> None:
     kinds, first = ordered(table["trained_on"], FIRST), table.iloc[0]
     means = mean_values(table)
     height, width = int(table["row"].max()) + 1, int(table["column"].max()) + 1
-    each = min(0.62 * width + 1.6, 9.0)
+    each = min(0.42 * width + 1.6, 9.0)
     tall = each * height / width * 0.8 + 0.5
     figure, grid = plt.subplots(len(kinds), 2, figsize=(2 * each, tall * len(kinds) + 0.9), squeeze=False)
     rewards, visits = (means[means["quantity"] == quantity] for quantity in ("reward", "visits"))
