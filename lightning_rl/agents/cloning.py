@@ -44,6 +44,7 @@ class Clones(Actors):
 
     def __init__(self, cfg: CloneConfig, spec: EnvSpec, seeds: Sequence[int], variation: Variation | None = None):
         super().__init__(seeds)
+        self.cfg = cfg
         self.distribution_class = distribution_for(spec.continuous)
         learning_rate, hidden, widths = varied(cfg, variation)
         outputs = self.distribution_class.output_size(spec.action_size)
@@ -64,6 +65,12 @@ class Clones(Actors):
         pullback(score.view_as(output) / -obs.shape[1], self.params.grad)
         self.adam.step()
         return -log_prob.view(obs.shape[:2]).mean(1)
+
+    def fit(self, obs: Tensor, action: Tensor) -> Tensor:
+        """The config's number of updates on these pairs; the last loss ``[N]``."""
+        for _ in range(self.cfg.num_updates):
+            loss = self.update(obs, action)
+        return loss
 
     @torch.no_grad()
     def greedy(self, obs: Tensor) -> Tensor:

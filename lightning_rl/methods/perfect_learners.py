@@ -88,9 +88,8 @@ def clones(learners: PerfectLearners, spec: EnvSpec) -> Clones:
     env, count = learners.env, learners.env.reset_noise_size
     noise = [torch.rand(CLONED_STARTS, count, generator=generator) for generator in learners.generators("starts")]
     state = env.reset(torch.stack(noise))
-    cloned, obs, action = Clones(CLONE, spec, learners.seeds), env.observe(state), env.best(state)
-    for _ in range(CLONE.num_updates):
-        cloned.update(obs, action)
+    cloned = Clones(CLONE, spec, learners.seeds)
+    cloned.fit(env.observe(state), env.best(state))
     return cloned
 
 

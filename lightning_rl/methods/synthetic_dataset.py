@@ -66,9 +66,7 @@ class CloningLoop(InnerLoop):
         assert isinstance(self.proxy, DatasetProxy)
         _, cfg = self.agents[number]
         clones = Clones(cfg, self.proxy.spec, seeds, vary_agents(cfg, seeds) if self.vary else None).to(params.device)
-        obs, action = self.proxy.net.split(params)
-        for _ in range(cfg.num_updates):
-            loss = clones.update(obs, action)
+        loss = clones.fit(*self.proxy.net.split(params))
         one, updates = torch.ones(len(seeds), dtype=torch.int64), clones.num_updates.cpu().clone()
         lengths, returns = updates.unsqueeze(1), -loss.unsqueeze(1).cpu()
         return clones, Results(returns, returns, lengths, one, updates, torch.zeros_like(one, dtype=torch.bool), 0 * one)

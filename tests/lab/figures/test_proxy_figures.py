@@ -14,6 +14,7 @@ from lightning_rl.lab.figures.reward_networks import (
     curve_table,
     first_step,
     mean_values,
+    num_agents,
     shown_rewards,
     steps_into_holes,
     summary_rows,
@@ -160,6 +161,7 @@ def test_reward_curves_by_hand(tmp_path):
     assert first_step(steps, np.array([-50.0, -14.0]), -20) == "100"
     assert first_step(steps, np.array([-50.0, -24.0]), -20) == ""
     assert summary_rows(table, -20)[1] == ("QL, fixed", "additive", "2", "3", "100", "-14.0", "-14.0")
+    assert num_agents(pd.concat([table, table.assign(agents=10)])) == 5 + 50  # single agents, and means of ten each
     table.to_csv(tmp_path / "c.csv", index=False)
     lines = drawn(tmp_path, "reward-curves", tmp_path / "c.csv")
     assert lines[lines["reward"] == "real"]["mean"].tolist() == [-50, -45]
