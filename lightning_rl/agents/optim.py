@@ -115,8 +115,10 @@ class MemberAdam(LeanStep):
         if group["weight_decay"]:
             params.mul_((1 - group["weight_decay"] * on).to(kind))
         state["exp_avg"].lerp_(grad, ((1 - beta1) * on).to(kind))
-        square = state["exp_avg_sq"].mul_((1 - (1 - beta2) * on).to(kind)).addcmul_(grad * ((1 - beta2) * on).to(kind), grad)
-        params.addcdiv_(state["exp_avg"] * -step_size.to(kind), (square.sqrt() / scale.to(kind)).add_(group["eps"]))
+        spare = grad * ((1 - beta2) * on).to(kind)  # one for both uses: at this size, new memory costs as much as arithmetic
+        square = state["exp_avg_sq"].mul_((1 - (1 - beta2) * on).to(kind)).addcmul_(spare, grad)
+        root = torch.sqrt(square, out=spare).div_(scale.to(kind)).add_(group["eps"])
+        params.addcdiv_(state["exp_avg"] * -step_size.to(kind), root)
 
     def _step_together(self, group: dict[str, Any], state: dict[str, Tensor]) -> None:
         params = self.params
