@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lightning_rl.core.seeding import generator
+
+_STEP = {"cpu": 10_000_000}
+_STEP_ELSEWHERE = 1_000_000_000
+"""What a training step of a stack costs beside its products, in multiply-adds of a forward pass: measured on one core (a third to
+three times as much is as good); elsewhere products cost next to nothing."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,52 @@ class Variation:
         if len(set(self.depths)) > 1:
             raise ValueError(f"members of one stack need one depth, got {self.depths}; group them by depth")
         return (max(self.widths),) * self.depths[0]
+
+    def stacks(self, ends: int, samples: Callable[[int], int], one_width: bool, device: str) -> list[list[int]]:
+        """Which members train in one stack so that all take the least time: a stack is padded to its widest and largest batch.
+
+        Args:
+            ends: numbers that enter and leave a network.
+            samples: how many transitions a member with a batch size learns from for each of its steps.
+            one_width: a stack has members of one width only.
+            device: the type of where they train.
+        """
+
+        def work(n: int) -> int:
+            return self.widths[n] ** 2 * samples(self.batch_sizes[n])
+
+        def shape(n: int) -> tuple[int, int]:
+            return self.depths[n], self.widths[n] if one_width else 0
+
+        stacks: list[list[int]] = []
+        for (depth, _), members in itertools.groupby(sorted(range(len(self.widths)), key=lambda n: (shape(n), work(n))), shape):
+            group = list(members)
+            sizes = [(self.widths[n], samples(self.batch_sizes[n])) for n in group]
+            runs = cheapest_runs(sizes, depth, ends, _STEP.get(device, _STEP_ELSEWHERE))
+            stacks += [[group[place] for place in run] for run in runs]
+        return stacks
+
+
+def cheapest_runs(sizes: Sequence[tuple[int, int]], depth: int, ends: int, step: int) -> list[range]:
+    """Cuts ``sizes``, (width, samples per step) of each member, into runs that cost the least together.
+
+    A run costs ``step``, and for each of its members the products of one with the largest width and the most samples.
+    """
+    best, cuts = [0], [0]  # cost of the first n members, and where their last run begins
+    for stop in range(1, len(sizes) + 1):
+        options = []
+        for start in range(stop):
+            width, samples = (max(size) for size in zip(*sizes[start:stop], strict=True))
+            products = samples * width * (ends + (depth - 1) * width)
+            options.append((best[start] + step + (stop - start) * products, start))
+        cost, start = min(options)
+        best.append(cost)
+        cuts.append(start)
+    runs, stop = [], len(sizes)
+    while stop:
+        runs.append(range(cuts[stop], stop))
+        stop = cuts[stop]
+    return runs[::-1]
 
 
 def vary_agents(cfg: Any, seeds: Sequence[int]) -> Variation | None:

@@ -26,8 +26,6 @@ from lightning_rl.envs.proxies import Proxy
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.evolution.strategies import Item, Proposal
 
-_SPREAD = 8  # varied agents in one stack are padded to its largest: up to so many times the work of its smallest
-
 
 class Outcome(NamedTuple):
     """The result of training and testing one agent, as plain numbers.
@@ -142,28 +140,21 @@ class InnerLoop:
         outcomes: dict[int, Outcome] = {}
         for number in range(len(self.agents)):
             of_this_kind = [row for row, turn in enumerate(turns) if turn % len(self.agents) == number]
-            for rows in self.stacks(number, of_this_kind, seeds):
+            for rows in self.stacks(number, of_this_kind, seeds, params.device.type):
                 trained = self.train(number, params[rows], [seeds[row] for row in rows])
                 outcomes |= dict(zip(rows, self.outcomes(trained), strict=True))
         return [outcomes[row] for row in range(len(seeds))]
 
-    def stacks(self, number: int, rows: list[int], seeds: Sequence[int]) -> list[list[int]]:
+    def stacks(self, number: int, rows: list[int], seeds: Sequence[int], device: str = "cpu") -> list[list[int]]:
         """Which agents of kind ``number`` train together: all; varied ones beside others of their depth and about their size."""
-        variation = vary_agents(self.agents[number][1], [seeds[row] for row in rows]) if self.vary and rows else None
+        _, cfg = self.agents[number]
+        variation = vary_agents(cfg, [seeds[row] for row in rows]) if self.vary and rows else None
         if variation is None:
             return [rows] if rows else []
-        work = [width * batch for width, batch in zip(variation.widths, variation.batch_sizes, strict=True)]
-        padded = not getattr(self.agents[number][1], "layer_norm", False)  # a layer that is averaged over has no room for padding
-        shapes = [(depth, 0 if padded else width) for depth, width in zip(variation.depths, variation.widths, strict=True)]
-        stacks: list[list[int]] = []
-        last, least = None, 0  # shape and work of the first of the last stack
-        for shape, amount, row in sorted(zip(shapes, work, rows, strict=True)):
-            if shape == last and amount <= _SPREAD * least:
-                stacks[-1].append(row)
-            else:
-                stacks.append([row])
-                last, least = shape, amount
-        return stacks
+        one_width = getattr(cfg, "layer_norm", False)  # a layer that is averaged over has no room for padding
+        ends = self.proxy.spec.obs_size + self.proxy.spec.action_size
+        groups = variation.stacks(ends, cfg.samples_per_step, one_width, device)
+        return [[rows[place] for place in group] for group in groups]
 
     def train(self, number: int, params: Tensor, seeds: Sequence[int]) -> Trained:
         """Trains and tests agents of kind ``number``, one for each proxy ``[N, D]`` and seed."""

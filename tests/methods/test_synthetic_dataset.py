@@ -8,7 +8,7 @@ import torch
 from helpers import tiny_settings
 
 import lightning_rl
-from lightning_rl.agents.cloning import Clones
+from lightning_rl.agents.cloning import CloneConfig, Clones
 from lightning_rl.agents.variation import vary_agents
 from lightning_rl.cli import main
 from lightning_rl.envs.proxies import DatasetProxy, read_proxy, save_proxy
@@ -22,9 +22,7 @@ PENDULUM = SimpleNamespace(obs_size=3, action_size=1, continuous=True)
 
 
 def config(**values):
-    return SimpleNamespace(**{
-        "hidden": [8], "activation": "tanh", "learning_rate": 0.01, "num_updates": 5, "batch_size": None, **values
-    })  # fmt: skip
+    return CloneConfig(**{"hidden": [8], "activation": "tanh", "learning_rate": 0.01, "num_updates": 5, **values})
 
 
 def test_the_loss_and_its_gradient_by_hand():
