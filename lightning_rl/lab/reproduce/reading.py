@@ -96,7 +96,7 @@ def read_kept(read: Read, folder: Path, seed: int) -> list[dict[str, Any]]:
 
 
 def _proxy(trained_on: str, seed: int) -> str:
-    """Of a row: the run directory's name says more than is the same elsewhere."""
+    """Named by its seed: the name of its run directory depends on where it was made."""
     return trained_on if trained_on.startswith("real") else f"seed {seed}"
 
 
