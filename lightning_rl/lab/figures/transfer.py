@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import read_csv
 from lightning_rl.lab.figures.protocol_csv import counts_text, numbers, ordered, read_protocol
-from lightning_rl.lab.figures.runs import Run, find_runs
+from lightning_rl.lab.figures.runs import Run, find_runs, split_label
 from lightning_rl.lab.scalars import attempt, read_scalar
 from lightning_rl.lab.tables import interval, markdown
 
@@ -31,6 +32,7 @@ COLUMNS = (
 )  # fmt: skip
 FIRST = {"real": 0, "SE, varied": 1, "SE": 2, "MBRL": 3}
 LOSSES = {"state": "next observation, squared error", "reward": "reward, squared error", "done": "end, log loss"}
+_CLAIMED = {"model/state_loss": "state", "model/reward_loss": "reward"}
 _POINTS = 200
 _NARROWEST = 0.01
 """Least bandwidth of a density, as a share of the range of all returns."""
@@ -42,9 +44,13 @@ def read_transfer(sources: Sequence[str]) -> pd.DataFrame:
 
 
 def with_groups(table: pd.DataFrame) -> pd.DataFrame:
-    """With a column ``group``: what the agents trained on, and how, where several protocols meet."""
-    several = table.groupby("agent")["protocol"].nunique().max() > 1
-    return table.assign(group=table["trained_on"] + (" (" + table["protocol"] + ")" if several else ""))
+    """With a column ``group``: what the agents trained on and, where protocols meet, what is not the same in all of them."""
+    if table.groupby("agent")["protocol"].nunique().max() == 1:
+        return table.assign(group=table["trained_on"])
+    words = {protocol: re.split(r", (?![^\[]*\])", protocol) for protocol in table["protocol"].unique()}
+    same = set.intersection(*map(set, words.values()))
+    own = {protocol: ", ".join(word for word in each if word not in same) for protocol, each in words.items()}
+    return table.assign(group=table["trained_on"] + table["protocol"].map(lambda name: f" ({own[name]})" if own[name] else ""))
 
 
 def all_returns(table: pd.DataFrame) -> list[float]:
@@ -166,10 +172,10 @@ def draw(given: argparse.Namespace) -> None:
     style.save(figure, given.out, rows.assign(gamename=game))
 
 
-def read_losses(folders: Sequence[Path]) -> pd.DataFrame:
-    """run, loss, epoch (passes over the data, from 1), value of the held-out losses of MBRL runs, or of figures of theirs."""
-    parts = [_drawn_losses(path) for path in folders if not path.is_dir()]
-    for path in filter(Path.is_dir, folders):
+def read_losses(sources: Sequence[Path]) -> pd.DataFrame:
+    """run, loss, epoch (passes over the data, from 1), value of the held-out losses of MBRL runs, or of CSVs that have them."""
+    parts = [_losses_of_csv(path) for path in sources if not path.is_dir()]
+    for path in filter(Path.is_dir, sources):
         for run in itertools.chain(*attempt(path, find_runs, [path])):
             for name in LOSSES:
                 parts += attempt(run.path, _read_loss, run, name)
@@ -178,14 +184,22 @@ def read_losses(folders: Sequence[Path]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _drawn_losses(path: Path) -> pd.DataFrame:
-    """Those in the CSV of a figure like this one."""
+def _has_losses(path: Path) -> bool:
+    """Runs, the CSV of a figure like this one, and that of a claim about MBRL."""
+    if path.is_dir():
+        return True
+    columns = set(read_csv(path))
+    return {"quantity", "run", "x", "value"} <= columns or _CLAIMED.keys() <= columns
+
+
+def _losses_of_csv(path: Path) -> pd.DataFrame:
     table = read_csv(path)
-    return table[table["quantity"] == "loss"].rename(columns={"group": "loss", "x": "epoch"})[["run", "loss", "epoch", "value"]]
-
-
-def _of_a_figure(source: str) -> bool:
-    return not Path(source).is_dir() and {"quantity", "run", "x", "value"} <= set(read_csv(Path(source)))
+    if "quantity" in table:
+        losses = table[table["quantity"] == "loss"].rename(columns={"group": "loss", "x": "epoch"})
+        return losses[["run", "loss", "epoch", "value"]]
+    epoch = (table["env_steps"] / table.groupby("seed")["env_steps"].transform("min")).round()  # a claim's curve has the first
+    table = table.rename(columns=_CLAIMED).assign(run="seed " + table["seed"].astype(str), epoch=epoch)
+    return table.melt(["run", "epoch"], list(_CLAIMED.values()), "loss", "value").dropna()
 
 
 def _read_loss(run: Run, name: str) -> pd.DataFrame:
@@ -198,6 +212,8 @@ def draw_losses(axes: Axes, table: pd.DataFrame) -> None:
     """Thin lines of the runs and their mean."""
     for index, (name, label) in enumerate(LOSSES.items()):
         curves = table[table["loss"] == name].pivot_table(index="epoch", columns="run", values="value")
+        if curves.empty:
+            continue
         axes.plot(curves.index, curves, color=style.colour(index), alpha=0.3, linewidth=0.8)
         axes.plot(curves.index, curves.mean(axis=1), color=style.colour(index), linewidth=2.0, label=label)
     axes.set(xlabel="passes over the data", ylabel="loss on held-out transitions", yscale="log", title="the model")
@@ -207,8 +223,8 @@ def draw_losses(axes: Axes, table: pd.DataFrame) -> None:
 
 def draw_supervised(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
-    tables = [source for source in given.sources if not (Path(source).is_dir() or _of_a_figure(source))]
-    losses = read_losses([Path(source) for source in given.sources if source not in tables])
+    losing = [source for source in given.sources if _has_losses(split_label(source)[0])]
+    tables, losses = [source for source in given.sources if source not in losing], read_losses(list(map(Path, losing)))
     if not tables:
         raise UserError("no agents to draw: name a CSV of lightning-rl proxies transfer beside the run directories")
     table = read_transfer(tables)

@@ -65,6 +65,13 @@ def test_transfer_by_hand():
     assert len(header) == 7
 
 
+def test_of_several_protocols_what_differs_is_named():
+    several = transfer_table()
+    same = "varied, 5 steps"
+    several["protocol"] = [f"{same}, hidden=[8, 8]", f"{same}, hidden=[8]", *[same] * (len(several) - 2)]
+    assert with_groups(several)["group"].tolist()[:3] == ["SE, fixed (hidden=[8, 8])", "SE, fixed (hidden=[8])", "SE, fixed"]
+
+
 def test_agents_of_several_files_are_counted_though_their_numbers_begin_again():
     one = with_groups(transfer_table())
     assert groups_text(one) == "real: 2 agents; SE, fixed: 2 agents on each of 2 proxies"
@@ -271,6 +278,13 @@ def test_supervised_model(tmp_path, capsys):
     (tmp_path / "kept.csv").write_text(table.to_csv(index=False))
     again = drawn(tmp_path, "supervised-model", tmp_path / "kept.csv", tmp_path / "t.csv")
     assert again[again["quantity"] == "loss"]["value"].tolist() == losses["value"].tolist()
+    claimed = ["gamename,seed,env_steps,model/state_loss,model/reward_loss"]
+    claimed += [f"cartpole-v0,{seed},{steps},{10 / steps},{1 / steps}" for seed in (100, 101) for steps in (20, 40, 100)]
+    (tmp_path / "claim.csv").write_text("\n".join(claimed) + "\n")
+    losses = drawn(tmp_path, "supervised-model", tmp_path / "claim.csv", tmp_path / "t.csv").query("quantity == 'loss'")
+    assert losses[losses["group"] == "reward"]["x"].tolist() == [1, 2, 5, 1, 2, 5]  # passes of 20 updates
+    assert losses[losses["group"] == "state"]["value"].tolist() == [0.5, 0.25, 0.1] * 2
+    assert losses["run"].unique().tolist() == ["seed 100", "seed 101"]
     assert "name run directories of MBRL" in refused(capsys, "supervised-model", tmp_path / "t.csv")
     assert "no agents to draw" in refused(capsys, "supervised-model", tmp_path / "cartpole-v0")
 
