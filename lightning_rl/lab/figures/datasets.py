@@ -17,12 +17,12 @@ from lightning_rl.lab.protocols.transitions import component_names
 
 
 def pair_table(model: Model) -> pd.DataFrame:
-    """One row for each pair: the components of its state by name, then its action, or the components of that."""
+    """One row for each pair: the components of its state by name, then its action, or the several components of that."""
     assert isinstance(model.proxy, DatasetProxy)
     obs, action = (values[0] for values in model.proxy.net.split(model.params.unsqueeze(0)))
     table = pd.DataFrame(obs.numpy(), columns=component_names(model.proxy.spec))
-    if action.ndim == 1:
-        return table.assign(action=action.numpy())
+    if action.ndim == 1 or action.shape[1] == 1:
+        return table.assign(action=action.flatten().numpy())
     return table.assign(**{f"action {k + 1}": column for k, column in enumerate(action.T.numpy())})
 
 

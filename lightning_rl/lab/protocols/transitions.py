@@ -32,6 +32,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "acrobot": ("cos angle 1", "sin angle 1", "cos angle 2", "sin angle 2", "velocity 1 (rad/s)", "velocity 2 (rad/s)"),
     "pendulum": ("cos angle", "sin angle", "velocity (rad/s)"),
     "mountaincar-continuous": ("position", "velocity"),
+    "InvertedPendulum-v5": ("cart position (m)", "pole angle (rad)", "cart velocity (m/s)", "pole velocity (rad/s)"),
 }
 """The components of observations by the family of the task, with units."""
 
