@@ -70,10 +70,6 @@ class NetConfig:
     icm_hidden_size: Width
     icm_feature_size: Width
 
-    def samples_per_step(self, batch_size: int) -> int:
-        """How many transitions an agent with this batch size learns from for each of its steps."""
-        return batch_size
-
 
 class Transition(NamedTuple):
     """obs ``[..., O]``, action ``[...]`` int64 or ``[..., A]``, reward ``[...]``, discount ``[...]``, next_obs ``[..., O]``;

@@ -29,9 +29,6 @@ class CloneConfig:
     learning_rate: PositiveFloat
     num_updates: PositiveInt
 
-    def samples_per_step(self, batch_size: int) -> int:
-        return batch_size
-
 
 class Clones(Actors):
     """``N`` policies that imitate. Discrete actions have a softmax, continuous ones a normal distribution of learned width.

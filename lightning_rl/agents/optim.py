@@ -98,14 +98,13 @@ class MemberAdam(LeanStep):
         return self._in_step[1]
 
     def _step_apart(self, group: dict[str, Any], state: dict[str, Tensor], active: Tensor | None) -> None:
-        params = self.params
-        grad = _gradient(params)
+        params, grad = self.params, _gradient(self.params)
         if active is None:
             active = torch.ones_like(state["step"], dtype=torch.bool)
         else:
             grad, self._in_step = learners_only(grad, active), (None, False)
         grad = _clipped(grad, group["max_grad_norm"])
-        beta1, beta2 = group["betas"]
+        (beta1, beta2), eps = group["betas"], group["eps"]
         # Everything that depends on the member alone is [N, 1], in double precision, and rounded once.
         on, rate, kind = active.to(torch.float64).unsqueeze(1), group["lr"], params.dtype
         state["step"] += active
@@ -117,8 +116,7 @@ class MemberAdam(LeanStep):
         state["exp_avg"].lerp_(grad, ((1 - beta1) * on).to(kind))
         spare = grad * ((1 - beta2) * on).to(kind)  # one for both uses: at this size, new memory costs as much as arithmetic
         square = state["exp_avg_sq"].mul_((1 - (1 - beta2) * on).to(kind)).addcmul_(spare, grad)
-        root = torch.sqrt(square, out=spare).div_(scale.to(kind)).add_(group["eps"])
-        params.addcdiv_(state["exp_avg"] * -step_size.to(kind), root)
+        params.addcdiv_(state["exp_avg"] * -step_size.to(kind), torch.sqrt(square, out=spare).div_(scale.to(kind)).add_(eps))
 
     def _step_together(self, group: dict[str, Any], state: dict[str, Tensor]) -> None:
         params = self.params

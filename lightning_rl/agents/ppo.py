@@ -51,9 +51,6 @@ class PPOConfig(AgentConfig, NetConfig):
     std_init: PositiveFloat
     max_grad_norm: PositiveFloat | None
 
-    def samples_per_step(self, batch_size: int) -> int:
-        return self.epochs  # whatever the batch
-
     def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
         return {"rollout_steps": self.rollout_steps}
 

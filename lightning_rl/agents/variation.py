@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,18 +32,20 @@ class Variation:
             raise ValueError(f"members of one stack need one depth, got {self.depths}; group them by depth")
         return (max(self.widths),) * self.depths[0]
 
-    def stacks(self, ends: int, samples: Callable[[int], int], one_width: bool, device: str) -> list[list[int]]:
+    def stacks(self, ends: int, passes: int | None, one_width: bool, device: str) -> list[list[int]]:
         """Which members train in one stack so that all take the least time: a stack is padded to its widest and largest batch.
 
         Args:
             ends: numbers that enter and leave a network.
-            samples: how many transitions a member with a batch size learns from for each of its steps.
+            passes: how often a member learns from each of its steps; None: it learns from a batch at each.
             one_width: a stack has members of one width only.
             device: the type of where they train.
         """
 
+        samples = self.batch_sizes if passes is None else (passes,) * len(self.widths)
+
         def work(n: int) -> int:
-            return self.widths[n] ** 2 * samples(self.batch_sizes[n])
+            return self.widths[n] ** 2 * samples[n]
 
         def shape(n: int) -> tuple[int, int]:
             return self.depths[n], self.widths[n] if one_width else 0
@@ -51,7 +53,7 @@ class Variation:
         stacks: list[list[int]] = []
         for (depth, _), members in itertools.groupby(sorted(range(len(self.widths)), key=lambda n: (shape(n), work(n))), shape):
             group = list(members)
-            sizes = [(self.widths[n], samples(self.batch_sizes[n])) for n in group]
+            sizes = [(self.widths[n], samples[n]) for n in group]
             runs = cheapest_runs(sizes, depth, ends, _STEP.get(device, _STEP_ELSEWHERE))
             stacks += [[group[place] for place in run] for run in runs]
         return stacks

@@ -153,7 +153,8 @@ class InnerLoop:
             return [rows] if rows else []
         one_width = getattr(cfg, "layer_norm", False)  # a layer that is averaged over has no room for padding
         ends = self.proxy.spec.obs_size + self.proxy.spec.action_size
-        groups = variation.stacks(ends, cfg.samples_per_step, one_width, device)
+        passes = getattr(cfg, "epochs", None)  # over a roll-out
+        groups = variation.stacks(ends, passes, one_width, device)
         return [[rows[place] for place in group] for group in groups]
 
     def train(self, number: int, params: Tensor, seeds: Sequence[int]) -> Trained:

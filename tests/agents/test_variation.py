@@ -39,16 +39,16 @@ def test_no_other_cut_is_cheaper(step):
 def test_stacks_by_hand():
     """A step costs 10 million products: of two hidden layers, four members of 300 units and 200 samples are worth a stack."""
     drawn = Variation((1e-3,) * 6, (200, 8, 200, 8, 200, 8), (300, 8, 300, 9, 8, 300), (2, 2, 2, 2, 2, 1))
-    batch = {"ends": 6, "samples": lambda batch: batch, "one_width": False}
+    batch = {"ends": 6, "passes": None, "one_width": False}
     assert drawn.stacks(**batch, device="cpu") == [[5], [1, 3, 4], [0, 2]]
     assert drawn.stacks(**batch, device="cuda") == [[5], [1, 3, 4, 0, 2]]  # where products cost next to nothing
-    assert drawn.stacks(ends=6, samples=lambda batch: batch, one_width=True, device="cpu") == [[5], [1, 4], [3], [0, 2]]
-    assert drawn.stacks(ends=6, samples=lambda _: 10, one_width=False, device="cpu") == [[5], [1, 4, 3, 0, 2]]
+    assert drawn.stacks(ends=6, passes=None, one_width=True, device="cpu") == [[5], [1, 4], [3], [0, 2]]
+    assert drawn.stacks(ends=6, passes=10, one_width=False, device="cpu") == [[5], [1, 4, 3, 0, 2]]
 
 
 def test_every_member_is_in_one_stack_and_stacks_have_one_depth():
     drawn = vary(1e-3, 128, 128, 2, range(40))
-    stacks = drawn.stacks(6, lambda batch: batch, False, "cpu")
+    stacks = drawn.stacks(6, None, False, "cpu")
     assert sorted(n for stack in stacks for n in stack) == list(range(40))
     assert all(len({drawn.depths[n] for n in stack}) == 1 for stack in stacks)
     assert 3 < len(stacks) < 30

@@ -4,6 +4,15 @@ from mutations.mutation import area
 
 MUTATIONS = [
     *area(
+        "agents/variation.py", "agents/test_variation.py",
+        ("best[start] + step +", "best[start] +"),
+        ("(stop - start) * products", "products"),
+        ("(ends + (depth - 1) * width)", "ends"),
+        ("return runs[::-1]", "return runs"),
+        ("self.widths[n] if one_width else 0", "0"),
+        ("self.batch_sizes if passes is None else", "self.batch_sizes if True else"),
+    ),
+    *area(
         "agents/ppo.py", "agents/test_ppo.py",
         ("ratio.clamp(1 - clip, 1 + clip)", "ratio.clamp(max=1 + clip)"),
         ("torch.minimum(ratio", "torch.maximum(ratio"),

@@ -33,6 +33,7 @@ MUTATIONS = [
         ("(not same_place and", "(same_place and"),
         ("abs(now - before) <= tolerance", "abs(now - before) >= tolerance"),
     ),
-    *area("lab/reproduce/store.py", "lab/reproduce/test_reproduce.py", ('row["command"] == shown_command', 'row["command"] != shown_command')),
+    *area("lab/reproduce/store.py", "lab/reproduce/test_reproduce.py", ('(row["command"], row["read"]) ==', '(row["command"], row["read"]) !='),
+          ("claim.read.text)]", 'row["read"])]'), ("by_seed = _only(by_seed, _read(beside", "_only(by_seed, _read(beside")),
     *area("lab/reproduce/claims.py", "lab/reproduce/test_claims.py", ("if first < FIRST_SEED:", "if last < FIRST_SEED:")),
 ]  # fmt: skip

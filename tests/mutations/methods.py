@@ -12,14 +12,13 @@ MUTATIONS = [
     ),
     *area(
         "methods/inner_loop.py", "methods/test_inner_loop.py",
-        ("0 if padded else width", "0"),
-        ("(depth, 0 if padded else width)", "(0, 0 if padded else width)"),
+        ("passes, one_width, device)", "passes, False, device)"),
     ),
     *area(
         "methods/perfect_learners.py", "methods/test_inner_loop.py",
         ("proposal.generation < self.perfect_generations", "proposal.generation <= self.perfect_generations"),
         ("self.perfect_generations + self.clone_generations", "self.perfect_generations"),
-        ("cloned.update(obs, action)", "cloned.update(obs, 0 * action)"),
+        ("cloned.fit(env.observe(state), env.best(state))", "cloned.fit(env.observe(state), 0 * env.best(state))"),
         ("env.observe(state), env.best(state)", "env.observe(state), env.meant(state)"),
         ("met.append(obs[~over])", "met.append(obs)"),
         ("in_units((low + high) / 2", "in_units(met.mean(0)"),
