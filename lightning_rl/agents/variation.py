@@ -10,10 +10,9 @@ from typing import Any
 
 from lightning_rl.core.seeding import generator
 
-_STEP = {"cpu": 10_000_000}
-_STEP_ELSEWHERE = 1_000_000_000
-"""What a training step of a stack costs beside its products, in multiply-adds of a forward pass: measured on one core (a third to
-three times as much is as good); elsewhere products cost next to nothing."""
+_STEP, _STEP_ELSEWHERE = 10_000_000, 1_000_000_000
+"""What a training step of a stack costs beside its products, in multiply-adds of a forward pass: measured on one core of a CPU (a
+third to three times as much is as good); elsewhere, where nothing was measured, products cost next to nothing."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,6 @@ class Variation:
             one_width: a stack has members of one width only.
             device: the type of where they train.
         """
-
         samples = self.batch_sizes if passes is None else (passes,) * len(self.widths)
 
         def work(n: int) -> int:
@@ -51,10 +49,11 @@ class Variation:
             return self.depths[n], self.widths[n] if one_width else 0
 
         stacks: list[list[int]] = []
-        for (depth, _), members in itertools.groupby(sorted(range(len(self.widths)), key=lambda n: (shape(n), work(n))), shape):
+        step = _STEP if device == "cpu" else _STEP_ELSEWHERE
+        ordered = sorted(range(len(self.widths)), key=lambda n: (shape(n), work(n)))
+        for (depth, _), members in itertools.groupby(ordered, shape):
             group = list(members)
-            sizes = [(self.widths[n], samples[n]) for n in group]
-            runs = cheapest_runs(sizes, depth, ends, _STEP.get(device, _STEP_ELSEWHERE))
+            runs = cheapest_runs([(self.widths[n], samples[n]) for n in group], depth, ends, step)
             stacks += [[group[place] for place in run] for run in runs]
         return stacks
 
@@ -66,9 +65,9 @@ def cheapest_runs(sizes: Sequence[tuple[int, int]], depth: int, ends: int, step:
     """
     best, cuts = [0], [0]  # cost of the first n members, and where their last run begins
     for stop in range(1, len(sizes) + 1):
-        options = []
-        for start in range(stop):
-            width, samples = (max(size) for size in zip(*sizes[start:stop], strict=True))
+        options, width, samples = [], 0, 0
+        for start in reversed(range(stop)):
+            width, samples = max(width, sizes[start][0]), max(samples, sizes[start][1])
             products = samples * width * (ends + (depth - 1) * width)
             options.append((best[start] + step + (stop - start) * products, start))
         cost, start = min(options)
