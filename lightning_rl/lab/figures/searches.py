@@ -164,6 +164,8 @@ def read_runs(sources: Sequence[str], asked: float | None) -> pd.DataFrame:
         if "generations" not in table:
             return run_table(_of_csv(path, label, STUDY), asked)
         require(table, ("gamename", "seed", *STUDY, "solved"))
+        if not table["solved"].isin([True, False]).all():
+            raise UserError("its column solved has other values than True and False")
         return table
 
     def of_run(run: Run) -> pd.DataFrame:

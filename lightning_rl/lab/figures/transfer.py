@@ -21,7 +21,7 @@ from scipy import stats
 from lightning_rl.core.errors import UserError
 from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.csv_files import read_csv
+from lightning_rl.lab.figures.csv_files import read_csv, require
 from lightning_rl.lab.figures.protocol_csv import counts_text, numbers, ordered, read_protocol
 from lightning_rl.lab.figures.runs import Run, find_runs, split_label
 from lightning_rl.lab.scalars import attempt, read_scalar
@@ -48,6 +48,7 @@ def with_groups(table: pd.DataFrame) -> pd.DataFrame:
     if table.groupby("agent")["protocol"].nunique().max() == 1:
         return table.assign(group=table["trained_on"])
     words = {protocol: re.split(r", (?![^\[]*\])", protocol) for protocol in table["protocol"].unique()}
+    # but for commas within brackets, as of hidden=[8, 8]
     same = set.intersection(*map(set, words.values()))
     own = {protocol: ", ".join(word for word in each if word not in same) for protocol, each in words.items()}
     return table.assign(group=table["trained_on"] + table["protocol"].map(lambda name: f" ({own[name]})" if own[name] else ""))
@@ -193,10 +194,11 @@ def _has_losses(path: Path) -> bool:
 
 
 def _losses_of_csv(path: Path) -> pd.DataFrame:
-    table = read_csv(path)
+    table = read_csv(path, ("env_steps", *_CLAIMED))
     if "quantity" in table:
         losses = table[table["quantity"] == "loss"].rename(columns={"group": "loss", "x": "epoch"})
         return losses[["run", "loss", "epoch", "value"]]
+    require(table, ("seed", "env_steps"))
     epoch = (table["env_steps"] / table.groupby("seed")["env_steps"].transform("min")).round()  # a claim's curve has the first
     table = table.rename(columns=_CLAIMED).assign(run="seed " + table["seed"].astype(str), epoch=epoch)
     return table.melt(["run", "epoch"], list(_CLAIMED.values()), "loss", "value").dropna()

@@ -5,6 +5,7 @@ Settings are tuned on seeds 0 to 9; evidence is on seeds from 100 on, run once, 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 import shlex
@@ -117,7 +118,8 @@ class Read:
     def text(self) -> str:
         """What says which number is read: without what is kept beside it, and without defaults."""
         beside = ("keep", "rows", "where")
-        values = {name: value for name, value in vars(self).items() if name not in beside and value not in (None, 1, "mean")}
+        default = {field.name: field.default for field in dataclasses.fields(self)}
+        values = {name: value for name, value in vars(self).items() if name not in beside and value != default[name]}
         return "; ".join(f"{name}: {value}" for name, value in {**values, **self.where}.items())
 
 

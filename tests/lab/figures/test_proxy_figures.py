@@ -253,6 +253,8 @@ def test_success_and_step_sizes_of_csvs(tmp_path, capsys):
     assert len(shown) == 3
     shown.to_csv(tmp_path / "shown.csv", index=False)
     pd.testing.assert_frame_equal(read_runs([str(tmp_path / "shown.csv")], None), shown)  # as a source it is what it was
+    shown.assign(solved="perhaps").to_csv(tmp_path / "shown.csv", index=False)
+    assert "nothing to draw" in refused(capsys, "step-sizes", tmp_path / "shown.csv")
     assert "it lacks the column colour" in refused(capsys, "proxy-success", path, "--group", "colour")
     (tmp_path / "r.csv").write_text(path.read_text().replace(",SE,", ",RN,"))
     assert "give --threshold" in refused(capsys, "proxy-success", tmp_path / "r.csv")
@@ -285,6 +287,8 @@ def test_supervised_model(tmp_path, capsys):
     assert losses[losses["group"] == "reward"]["x"].tolist() == [1, 2, 5, 1, 2, 5]  # passes of 20 updates
     assert losses[losses["group"] == "state"]["value"].tolist() == [0.5, 0.25, 0.1] * 2
     assert losses["run"].unique().tolist() == ["seed 100", "seed 101"]
+    (tmp_path / "claim.csv").write_text("\n".join([claimed[0], "cartpole-v0,100,many,0.5,0.1", ""]))
+    assert "env_steps" in refused(capsys, "supervised-model", tmp_path / "claim.csv", tmp_path / "t.csv")
     assert "name run directories of MBRL" in refused(capsys, "supervised-model", tmp_path / "t.csv")
     assert "no agents to draw" in refused(capsys, "supervised-model", tmp_path / "cartpole-v0")
 

@@ -66,3 +66,4 @@ def test_the_text_of_what_is_read_says_what_the_number_depends_on():
     first = Read(**read, statistic="first", threshold=-12.0)
     assert first.text == "table: t.csv; key: returns; statistic: first; threshold: -12.0; agent: QL"
     assert Read(tag="a", last=20, where={}).text == "tag: a; last: 20"
+    assert Read(tag="a", statistic="above", threshold=1.0, where={}).text == "tag: a; statistic: above; threshold: 1.0"
