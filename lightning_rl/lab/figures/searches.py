@@ -24,16 +24,16 @@ from lightning_rl.lab.figures.runs import IDENTITY, Run, read_sources, require_o
 from lightning_rl.lab.figures.scores import threshold_of
 from lightning_rl.lab.scalars import Floats, read_scalar
 
-TAG = "es/fitness_mean"
+TAG, COUNT = "es/fitness_mean", "time/num_updates"
 NEEDED = ("gamename", "seed", "generation", "fitness_mean")
 STUDY = ("score_transform", "step_size", "mirrored")
-_REMEDY = "name runs of SE, or CSVs of lightning-rl proxies generations"
+_REMEDY = "name runs of SE, or CSVs of lightning-rl proxies generations or of claims about searches"
 
 
 def read_generations(sources: Sequence[str], keys: Sequence[str] = ()) -> pd.DataFrame:
     """gamename, exp_name, implementation, seed, run, generation (from 1), fitness_mean and ``keys``; a row per generation.
 
-    sources: run directories of SE and RN, folders above them, and CSVs of ``lightning-rl proxies generations``.
+    sources: run directories of SE and RN, folders above them, and CSVs of ``lightning-rl proxies generations`` or of claims.
     """
     table = read_sources(
         sources,
@@ -45,7 +45,10 @@ def read_generations(sources: Sequence[str], keys: Sequence[str] = ()) -> pd.Dat
 
 
 def _of_csv(path: Path, label: str | None, keys: Sequence[str]) -> pd.DataFrame:
-    table = read_csv(path, ("generation", "fitness_mean"))
+    table = read_csv(path, ("generation", "fitness_mean", TAG, COUNT))
+    if TAG in table:  # a claim's: the scalars of a run
+        require(table, (COUNT,))
+        table = table.rename(columns={TAG: "fitness_mean"}).assign(generation=table[COUNT] - 1)
     require(table, (*NEEDED, *keys))
     for row, generation in enumerate(table["generation"], 1):
         if not 0 <= generation < GENERATIONS or generation != int(generation):
@@ -122,7 +125,7 @@ def draw_success(given: argparse.Namespace) -> None:
     table = label_groups(read_generations(given.sources, given.group or ()), given.group)
     require_one_run_per_seed(table, ["gamename", "group"])
     games = table.groupby("gamename", sort=False)
-    figure, grid = plt.subplots(len(games), 2, figsize=(12, 4.4 * len(games)), squeeze=False)
+    figure, grid = plt.subplots(len(games), 2, figsize=(10.5, 3.2 * len(games)), squeeze=False)
     rows = []
     for (left, right), (game, searches) in zip(grid, games, strict=True):
         limit, end = limit_of(str(game), searches, given.threshold), int(searches["generation"].max())

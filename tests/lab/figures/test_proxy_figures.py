@@ -261,6 +261,16 @@ def test_success_and_step_sizes_of_csvs(tmp_path, capsys):
     assert "nothing to draw: no source has 'es/fitness_mean'" in refused(capsys, "proxy-success", tmp_path)
 
 
+def test_success_of_a_claim(tmp_path, capsys):
+    rows = [f"cartpole-v0,SE,{seed},{n * 500},{seed + 40 * n},199,{n}" for seed in (100, 101) for n in (1, 2, 3)]
+    text = "\n".join(["gamename,implementation,seed,env_steps,es/fitness_mean,es/fitness_best,time/num_updates", *rows, ""])
+    (tmp_path / "claim.csv").write_text(text)
+    mean = drawn(tmp_path, "proxy-success", tmp_path / "claim.csv").query("quantity == 'fitness' and run == 'mean'")
+    assert dict(zip(mean["generation"], mean["value"], strict=True)) == {1: 140.5, 2: 180.5, 3: 220.5}
+    (tmp_path / "claim.csv").write_text(text.replace("time/num_updates", "updates"))
+    assert "it lacks the column time/num_updates" in refused(capsys, "proxy-success", tmp_path / "claim.csv")
+
+
 def test_success_of_runs(tmp_path):
     agent = "{QL: {train_episodes: 3}}"
     for seed in ("1", "2"):
