@@ -44,14 +44,15 @@ def read_transfer(sources: Sequence[str]) -> pd.DataFrame:
 
 
 def with_groups(table: pd.DataFrame) -> pd.DataFrame:
-    """With a column ``group``: what the agents trained on and, where protocols meet, what is not the same in all of them."""
+    """With a column ``group``: what the agents trained on and, where protocols meet, what of their own is not the same in all."""
     if table.groupby("agent")["protocol"].nunique().max() == 1:
         return table.assign(group=table["trained_on"])
     words = {protocol: re.split(r", (?![^\[]*\])", protocol) for protocol in table["protocol"].unique()}
     # but for commas within brackets, as of hidden=[8, 8]
     same = set.intersection(*map(set, words.values()))
     own = {protocol: ", ".join(word for word in each if word not in same) for protocol, each in words.items()}
-    return table.assign(group=table["trained_on"] + table["protocol"].map(lambda name: f" ({own[name]})" if own[name] else ""))
+    named = {protocol: f" (agents: {text})" if text else "" for protocol, text in own.items()}
+    return table.assign(group=table["trained_on"] + table["protocol"].map(named))
 
 
 def all_returns(table: pd.DataFrame) -> list[float]:

@@ -1,15 +1,17 @@
 """In how many generations proxies are evolved, run by run: the paper's Figures 2 and 11 (arXiv 2202.02790).
 
 The runs are those of ``trainer.py --implementation SE`` without its logs and checkpoints, so a hundred short ones take
-minutes. With ``--draw`` every run has other values, for example of the step size.
+minutes; long ones are better trained, as a run that is killed here begins anew. With ``--draw`` every run has other values,
+for example of the step size.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +35,12 @@ COLUMNS = (*KEY, *SHOWN, "generation", "fitness_mean", "solved", "cpu_seconds")
 
 def evolve(
     implementation: str, gamename: str, seed: int, base: Sequence[tuple[str, Mapping[str, Any]]],
-    asked: Sequence[tuple[str, Mapping[str, Any]]],
+    asked: Sequence[tuple[str, Mapping[str, Any]]], tell: Callable[[str], None],
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """A row for each generation of one run, counted from 0. base: layers of the YAML, asked: the user's above them."""
+    """A row for each generation of one run, counted from 0. base: layers of the YAML, asked: the user's above them.
+
+    tell: is told before each generation which it is.
+    """
     cls, layers = METHODS[implementation], [*base, *asked]
     config = build_config(cls.Config, layers)
     refuse_unread(config.unread(), *asked)
@@ -45,6 +50,7 @@ def evolve(
     (_, optimizer), (scheduler,) = method.configure_optimizers()
     shown = {key: getattr(config, key) for key in SHOWN}
     for number in range(config.max_epochs):
+        tell(f"seed {seed}, generation {number} of {config.max_epochs}")
         started, generation = time.process_time(), Generation(number)
         outer.run(generation)
         optimizer.step()
@@ -77,7 +83,7 @@ def run(given: argparse.Namespace) -> None:
                 if not results.has(**about, seed=seed):
                     values = {space.key: space.draw(generator(seed, f"draw {space.key}")) for space in drawn}
                     layers = [("--set", settings), ("--draw", values)]
-                    rows = evolve(given.implementation, given.gamename, seed, base, layers)
+                    rows = evolve(given.implementation, given.gamename, seed, base, layers, functools.partial(advance, 0))
                     results.add([{**about, "seed": seed, **row} for row in rows])
                 advance(1, f"seed {seed}")
         print_runs(results.rows)

@@ -69,7 +69,8 @@ def test_of_several_protocols_what_differs_is_named():
     several = transfer_table()
     same = "varied, 5 steps"
     several["protocol"] = [f"{same}, hidden=[8, 8]", f"{same}, hidden=[8]", *[same] * (len(several) - 2)]
-    assert with_groups(several)["group"].tolist()[:3] == ["SE, fixed (hidden=[8, 8])", "SE, fixed (hidden=[8])", "SE, fixed"]
+    named = ["SE, fixed (agents: hidden=[8, 8])", "SE, fixed (agents: hidden=[8])", "SE, fixed"]
+    assert with_groups(several)["group"].tolist()[:3] == named
 
 
 def test_agents_of_several_files_are_counted_though_their_numbers_begin_again():
@@ -102,7 +103,7 @@ def test_each_pair_of_bars_has_its_own_return(tmp_path, monkeypatch):
 
 def test_protocols_are_told_apart():
     table = pd.concat([transfer_table(), transfer_table().assign(protocol="fixed")])
-    assert sorted(with_groups(table)["group"].unique())[0] == "SE, fixed (fixed)"
+    assert sorted(with_groups(table)["group"].unique())[0] == "SE, fixed (agents: fixed)"
 
 
 def test_transfer_is_drawn_and_foreign_tables_are_named(tmp_path, capsys):

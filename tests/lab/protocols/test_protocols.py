@@ -254,7 +254,9 @@ def test_generations_are_those_of_a_run(tmp_path, capsys):
     assert main([*words, "--set=stop_when_solved=false"]) == 0
     rows = table(out)
     assert [(r["seed"], r["generation"]) for r in rows] == [("25", "0"), ("25", "1"), ("26", "0"), ("26", "1")]
-    assert "of 2 runs solved" in capsys.readouterr().out
+    told = capsys.readouterr()
+    assert "of 2 runs solved" in told.out
+    assert "0 of 2 runs · seed 25, generation 0 of 2" in told.err
     assert main([*words, "--set=stop_when_solved=false"]) == 0
     assert table(out) == rows
 
