@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -79,9 +79,8 @@ class Method(LightningModule):
             raise UserError(f"{self.implementation} does not fit gamename '{gamename}': {reason}")
         where = f"{type(self).__name__}(...)"
         self.cfg: Any = method_config(self.Config, self.implementation, gamename, preset, config or {}, settings, where)
-        self._networks = dict(networks or {})
+        self._networks, known = dict(networks or {}), ", ".join(self.network_names) or "none"
         if unknown := self._networks.keys() - set(self.network_names):
-            known = ", ".join(self.network_names) or "none"
             raise UserError(f"networks: {self.implementation} takes no '{min(unknown)}'; it takes: {known}")
         self.save_hyperparameters({
             "implementation": self.implementation, "gamename": gamename, "seed": seed, "config": dataclasses.asdict(self.cfg),
@@ -143,14 +142,12 @@ class Method(LightningModule):
 
     def budget_share(self) -> float:
         """Share of the budget that is spent, 0 to 1; what ``anneal_from`` is a share of."""
-        limit = self.cfg.max_env_steps
-        return 0.0 if limit is None else int(self.env_steps) / limit
+        return int(self.env_steps) / (self.cfg.max_env_steps or float("inf"))
 
     def schedulers(self, optimizers: Sequence[torch.optim.Optimizer]) -> list[LRScheduler]:
         """What changes the learning rates after each epoch: from ``anneal_from`` of the budget on they fall linearly to 0."""
         start = getattr(self.cfg, "anneal_from", 1.0)
-        falling = optimizers if start < 1.0 else []
-        return [LambdaLR(each, lambda _: 1 - ramp(self.budget_share(), start, 1.0)) for each in falling]
+        return [LambdaLR(each, lambda _: 1 - ramp(self.budget_share(), start, 1.0)) for each in optimizers if start < 1.0]
 
     # What it makes use of
 
@@ -230,12 +227,16 @@ class Method(LightningModule):
         wrapped = super().optimizers(use_pl_optimizer)
         return wrapped if isinstance(wrapped, list) else [wrapped]  # Lightning gives no list of one
 
+    def on_train_start(self) -> None:
+        """A resumed run may have a larger budget: its learning rates are those of the share that is spent of it."""
+        for scheduler in (cast(Any, config.scheduler) for config in self.trainer.lr_scheduler_configs if self.current_epoch):
+            scheduler.last_epoch -= 1  # its last step is taken again
+            scheduler.step()
+            scheduler._step_count -= 1
+
     def backward(self, loss: Tensor, by_hand: Backward | None = None) -> None:
         """What ``manual_backward`` calls."""
-        if by_hand is None:
-            loss.backward()
-        else:
-            by_hand()
+        (by_hand or loss.backward)()
 
     def training_step(self, batch: Any, batch_idx: int) -> None:
         self.train_epoch(batch)
@@ -249,8 +250,7 @@ class Method(LightningModule):
         scalars = {"time/eval_env_steps": float(self.eval_env_steps)}
         for prefix, episodes in evaluated.items():
             scalars |= episode_scalars(prefix, episodes)
-            value = scalars[f"{prefix}/return_mean"]
-            self.log(f"{prefix}/return_mean", value, batch_size=len(episodes), logger=False)
+            self.log(f"{prefix}/return_mean", scalars[f"{prefix}/return_mean"], batch_size=len(episodes), logger=False)
         self.log_scalars(scalars)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:

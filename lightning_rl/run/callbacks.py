@@ -81,22 +81,29 @@ class StopOnSignal(Callback):
         self._restore()
 
 
-class StopAtEnvSteps(Callback):
-    """Stops after the epoch in which ``max_env_steps`` training steps are reached; that epoch is evaluated.
+BUDGETS = ("max_env_steps", "max_episodes", "max_epochs")
 
-    Methods that can stop within an epoch make the last one shorter; others end with the collection that reaches the budget.
+
+class StopAtBudget(Callback):
+    """Stops after the epoch in which so much of one of ``BUDGETS`` is done; that epoch is evaluated.
+
+    Methods that can stop within an epoch make the last one of ``max_env_steps`` shorter; others end with the collection that
+    reaches the budget.
     """
 
-    def __init__(self, max_env_steps: int):
-        self.max_env_steps = max_env_steps
+    def __init__(self, key: str, budget: int):
+        self.key, self.budget = key, budget
+
+    def _stop_if_spent(self, trainer: Trainer, method: Any, epochs: int) -> None:
+        done = dict(zip(BUDGETS, (method.env_steps, method.episodes, epochs), strict=True))
+        if int(done[self.key]) >= self.budget:
+            trainer.should_stop = True
 
     def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
-        if int(pl_module.env_steps) >= self.max_env_steps:  # resumed with nothing left to do
-            trainer.should_stop = True
+        self._stop_if_spent(trainer, pl_module, trainer.current_epoch)  # resumed with nothing left to do
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, *args: Any) -> None:
-        if int(pl_module.env_steps) >= self.max_env_steps:
-            trainer.should_stop = True
+        self._stop_if_spent(trainer, pl_module, trainer.current_epoch + 1)
 
 
 class StopAtReturn(Callback):

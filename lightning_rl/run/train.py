@@ -29,7 +29,7 @@ from lightning_rl.run.callbacks import (
     LastCheckpoint,
     Recorder,
     RunProgress,
-    StopAtEnvSteps,
+    StopAtBudget,
     StopAtReturn,
     StopOnSignal,
     last_returns,
@@ -284,7 +284,7 @@ def _trainer(
     name = f"{options.implementation} {options.gamename} seed {options.seed}{last}"
     every = list(callbacks)
     if config.max_env_steps is not None:
-        every.append(StopAtEnvSteps(config.max_env_steps))
+        every.append(StopAtBudget("max_env_steps", config.max_env_steps))
     if options.recording_epoch_interval > 0:
         every.append(Recorder(options.run_dir, options.recording_epoch_interval))
     if options.checkpoint:

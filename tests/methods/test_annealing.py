@@ -1,5 +1,9 @@
 import pytest
-from helpers import last, run_cli
+from helpers import last, run_cli, tiny_settings
+from pytorch_lightning import Callback
+
+from lightning_rl.run.options import RunOptions
+from lightning_rl.run.train import run_training
 
 
 def learning_rate(tmp_path, implementation="AAC", gamename="cartpole"):
@@ -18,6 +22,25 @@ def test_the_rate_of_a_policy_gradient_falls_with_its_episodes(tmp_path):
     assert run_cli(tmp_path / "parts", "--resume", implementation="AAC", **settings) == 0
     parts, whole = (last(tmp_path / name, "AAC")["state_dict"] for name in ("parts", "whole"))
     assert all(value.equal(whole[name]) for name, value in parts.items() if name.startswith(("policy", "critic")))
+
+
+def test_a_larger_budget_has_its_own_rate_from_its_first_epoch_on(tmp_path):
+    """Eight of 8 episodes end at 0; of 16 they are half, from where the rate falls: the next epoch has all of it."""
+    settings = {"num_episodes_per_iter": 4, "anneal_from": 0.5, "learning_rate": 0.01}
+    assert run_cli(tmp_path, implementation="AAC", max_episodes=8, **settings) == 0
+    assert learning_rate(tmp_path) == [0.0]
+    before = last(tmp_path, "AAC")["state_dict"]
+    rates = []
+
+    class Noted(Callback):
+        def on_train_batch_start(self, trainer, *args):
+            rates.append(trainer.optimizers[1].param_groups[0]["lr"])
+
+    options = RunOptions("AAC", "cartpole", logdir=tmp_path, num_workers=0, resume=True,
+                         settings={**tiny_settings("AAC"), "max_episodes": 16, **settings})  # fmt: skip
+    run_training(options, [Noted()])
+    assert rates == pytest.approx([0.01, 0.005])
+    assert any(not value.equal(before[name]) for name, value in last(tmp_path, "AAC")["state_dict"].items() if "policy" in name)
 
 
 def test_a_share_of_no_budget_is_refused(tmp_path, capsys):

@@ -18,6 +18,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import base_name
 from lightning_rl.core.limits import SEEDS, WHOLE
 from lightning_rl.core.schema import STRICT, Agents
+from lightning_rl.run.callbacks import BUDGETS
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -35,8 +36,9 @@ class TuneConfig:
     search: dict[str, dict[str, Any]]
 
     def __post_init__(self) -> None:
-        if len(self.budget) != 1:
-            raise ValueError(f"tune budget {self.budget}: expected one key of the config, e.g. {{max_env_steps: 500000}}")
+        if len(self.budget) != 1 or not self.budget.keys() <= set(BUDGETS):
+            one_of = ", ".join(BUDGETS)
+            raise ValueError(f"tune budget {self.budget}: expected one of {one_of}, e.g. {{max_env_steps: 500000}}")
         if both := {*self.budget, *self.settings} & self.search.keys():
             raise ValueError(f"tune search '{min(both)}' is in the budget or the settings of the search, too; leave one out")
         if not self.search:

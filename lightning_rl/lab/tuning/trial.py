@@ -23,6 +23,7 @@ from lightning_rl.core.files import appending, read_lines, write_text
 from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.lab.tuning.space import TuneConfig, spaces
 from lightning_rl.methods.registry import implementation
+from lightning_rl.run.callbacks import StopAtBudget
 from lightning_rl.run.options import RunOptions, check_accelerator, run_config
 from lightning_rl.run.runtime import prepare_process
 from lightning_rl.run.train import run_training
@@ -85,8 +86,9 @@ class Plan:
 def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[dict[str, float]]:
     """Trains the trial's runs to 1/reports, 2/reports, .. of the budget; after each, the mean score over seeds.
 
-    What was reported before is not done again; where nothing is left to do, the last report is given once more, as the search
-    may have been killed before it received it. UserError where a run fails, e.g. diverges.
+    All the while the runs' budget is the whole one, which annealing is a share of, so that they become those of the best
+    settings by themselves. What was reported before is not done again; where nothing is left to do, the last report is given
+    once more, as the search may have been killed before it received it. UserError where a run fails, e.g. diverges.
     """
     prepare_process()
     folder, tune = plan.trial_folder(name), plan.tune
@@ -98,8 +100,8 @@ def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[di
     for number in range(len(before_now) + 1, tune.reports + 1):
         before, budget = (round(total * n / tune.reports) for n in (number - 1, number))
         for run in plan.runs(name, settings):
-            longer = {**run.settings, key: budget}
-            if run_training(dataclasses.replace(run, settings=longer, resume=True)).received:
+            whole = dataclasses.replace(run, settings={**run.settings, key: total}, resume=True)
+            if run_training(whole, [StopAtBudget(key, budget)]).received:
                 raise KeyboardInterrupt
         folders = [run.run_dir for whole in plan.runs(name, settings) for run in whole.seeds()]
         scores = [stretch_score(each, tune.metric, before if key == "max_env_steps" else None) for each in folders]

@@ -5,6 +5,7 @@ import sys
 import time
 
 import pytest
+import torch
 import yaml
 from helpers import ROOT, tiny_settings
 
@@ -15,6 +16,7 @@ from lightning_rl.lab.tuning.results import Trial, best_trial, read_search, read
 from lightning_rl.lab.tuning.search import NEEDS
 from lightning_rl.lab.tuning.space import load_tune_config
 from lightning_rl.lab.tuning.trial import Plan, read_reports, run_trial
+from lightning_rl.run.callbacks import StopAtBudget
 from lightning_rl.run.options import RunOptions
 from lightning_rl.run.train import run_training
 
@@ -56,9 +58,29 @@ def test_a_trial_killed_on_its_way_goes_on_to_the_same_result(tmp_path):
     half.close()
     # as if the first seed had just finished the second stretch when the machine went down
     (first, _) = broken.runs("one", settings)
-    longer = dataclasses.replace(first, settings={**first.settings, "max_env_steps": 400}, resume=True)
-    assert run_training(longer).received == 0
+    first = dataclasses.replace(first, settings={**first.settings, "max_env_steps": 600}, resume=True)
+    assert run_training(first, [StopAtBudget("max_env_steps", 400)]).received == 0
     assert list(run_trial(broken, "one", settings)) == expected[1:]
+
+
+@pytest.mark.parametrize(
+    ("name", "budget", "own"),
+    [("RCP-A", {"max_env_steps": 600}, {"anneal_from": 0.2}),
+     ("AAC", {"max_episodes": 12}, {"anneal_from": 0.2, "num_episodes_per_iter": 2}), ("UDRL", {"max_epochs": 6}, {})],
+)  # fmt: skip
+def test_a_trial_trains_what_a_run_with_its_settings_does(tmp_path, name, budget, own):
+    """Though it stops on its way: learning rates fall with the whole budget, not to 0 at each stop."""
+    plan = plan_of(tmp_path, name, seeds=1, budget=budget)
+    settings = {"learning_rate": 1e-2, "hidden": [8, 8], **own}
+    assert len(list(run_trial(plan, "one", settings))) == 3
+    (trial,) = plan.runs("one", settings)
+    run = dataclasses.replace(trial, exp_name="straight", settings={**trial.settings, **budget})
+    assert run_training(run).received == 0
+    stopped, straight = (torch.load(each.run_dir / "last.ckpt", weights_only=True) for each in (trial, run))
+    assert stopped["epoch"] == straight["epoch"] >= 3
+    for saved in (stopped, straight):
+        del saved["state_dict"]["eval_env_steps"]  # it is evaluated at each stop, too
+    assert all(value.equal(straight["state_dict"][key]) for key, value in stopped["state_dict"].items())
 
 
 def test_an_evolution_is_a_trial_that_reports_its_generations(tmp_path):

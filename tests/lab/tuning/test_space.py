@@ -57,8 +57,9 @@ def test_a_search_that_cannot_run_is_refused_before_it_starts(tmp_path):
     for settings, words in (
         ({"search": {"batch_sise": {"int": [1, 2]}}}, "unknown key 'batch_sise'; did you mean 'batch_size'"),
         ({"search": {"batch_size": {"int": [-5, 2]}}}, "key 'batch_size': .* got -5"),
-        ({"budget": {"max_env_step": 5}}, "unknown key 'max_env_step'"),
-        ({"budget": {"max_env_steps": 5, "max_epochs": 3}}, "expected one key of the config"),
+        ({"budget": {"max_env_step": 5}}, "expected one of max_env_steps"),
+        ({"budget": {"max_env_steps": 5, "max_epochs": 3}}, "expected one of max_env_steps, max_episodes, max_epochs"),
+        ({"budget": {"train_episodes": 5}}, "expected one of max_env_steps, max_episodes, max_epochs"),
         ({"algorithm": "grid"}, "key 'algorithm': .*'asha', 'bohb' or 'optuna'"),
         ({"trails": 3}, "unknown key 'trails'; did you mean 'trials'"),
         ({"search": {}}, "tune search is empty"),
