@@ -88,6 +88,10 @@ class PPO(Agent):
             raise UserError(
                 f"batch_size {cfg.batch_size} does not divide rollout_steps {cfg.rollout_steps}; choose one that does"
             )
+        of_each_batch = cfg.batch_size if cfg.standardise == "advantages" else None
+        for key, size in (("rollout_steps", cfg.rollout_steps), ("batch_size", of_each_batch)):
+            if size == 1:
+                raise UserError(f"{key} 1: {cfg.standardise} are standardised, and one alone cannot be; use 2 or more")
         super().__init__(seeds)
         learning_rate, hidden, widths = varied(cfg, variation)
         obs, size, continuous = spec.obs_size, spec.action_size, spec.continuous

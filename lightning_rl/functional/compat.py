@@ -18,7 +18,8 @@ def dueling_q_over_batch(value: Tensor, advantage: Tensor) -> Tensor:
     """``value_learning.dueling_q`` with the mean over samples ``[..., B, A]`` and actions together, as in the
     synthetic-environments paper's code.
 
-    Q values of a batch then depend on each other; one sample ``[A]`` is a batch of its own.
+    Q values of a batch then depend on each other; one sample ``[A]`` is a batch of its own. In a stack of members whose batches
+    are of several sizes they also depend on the samples of weight 0 that the smaller ones are filled up with.
     """
     return value + advantage - advantage.mean((-2, -1) if advantage.ndim > 1 else -1, keepdim=True)
 

@@ -76,12 +76,13 @@ class AgentMethod(StackedMethod):
         return member_policy(self.agent, row, self.spec)
 
     def train_epoch(self, batch: MemberTraining) -> None:
-        before, played = batch.results.episodes.clone(), batch.env_steps.sum()
+        before, played, judged = batch.results.episodes.clone(), batch.env_steps.sum(), batch.results.judge_steps.clone()
         end, repeat = batch.step + self.decisions(batch.step, 0), self.spec.repeat
         while not batch.done and batch.step < end and (some := self.decisions(batch.step, int(batch.env_steps.max()), repeat)):
             batch.run(some)  # once, but where an episode ended within a repeated action
         self.member_counters[:, 0] = batch.env_steps
         self.member_counters[:, 1] = self.agent.num_updates
+        self.member_counters[:, 2] += batch.results.judge_steps - judged
         self.member_counters[:, 3] = batch.results.episodes
         self._take_policies()
         self.sum_up()
@@ -94,8 +95,7 @@ class AgentMethod(StackedMethod):
         """Copies the agent's rows into the plain networks."""
         for member in range(len(self.seeds)):
             state = self.agent.module(member).state_dict()
-            total = sum(float(value.sum()) for value in state.values())
-            self.check_member(member, total)
+            self.check_member(member, sum(float(value.sum()) for value in state.values()))
             self.policies[member].net.load_state_dict(state)
 
 

@@ -130,6 +130,8 @@ class SEConfig(AgentSearchConfig):
             raise ValueError(f"clone_generations {self.clone_generations}: clones follow perfect_generations; set that, or use 0")
         if self.agent_noise != 1 and not (self.perfect_generations and self.strategy == "snes"):
             raise ValueError(f"agent_noise {self.agent_noise:g}: it needs perfect_generations and strategy snes; or use 1.0")
+        if self.perfect_generations and self.keep == "best":
+            raise ValueError(f"perfect_generations {self.perfect_generations}: their scores are no agents'; use keep=last, or 0")
         return self
 
     def proxy(self, gamename: str) -> SyntheticProxy:
@@ -149,8 +151,7 @@ def agent_configs(
     actions are taken. preset: of their YAMLs. UserError for an unknown one, and where none fits.
     """
     spec = env_spec(gamename)
-    if asked is None:
-        asked = "TD3" if spec.continuous else "DDQN"
+    asked = ("TD3" if spec.continuous else "DDQN") if asked is None else asked
     names = [asked] if isinstance(asked, str) else list(asked)
     if not names:
         raise UserError("key 'agent' is empty; name one or more agents, e.g. agent=DDQN")
@@ -393,8 +394,7 @@ class ProxySearch(ProxyMethod):
             "es/step_norm": step_norm,
             "time/eval_env_steps": float(self.eval_env_steps),
         })  # fmt: skip
-        if self.cfg.stop_when_solved and self.solves(generation):
-            self.trainer.should_stop = True
+        self.trainer.should_stop |= self.cfg.stop_when_solved and self.solves(generation)
 
     def solves(self, generation: Generation) -> bool:
         """Whether agents of the unperturbed proxy pass the solved return of the real task on average."""

@@ -420,9 +420,8 @@ class UpsideDown(Method):
     def _diagnostics(self, batch: UpsideDownEpoch, command: Tensor, label: Tensor) -> dict[str, float]:
         mean, sd, *_ = self.target.target
         obs, command = batch.episodes.obs[batch.episodes.row[batch.index["policy"][-1]]], command[-1]
-        scalars = {"command/target_mean": mean, "command/target_sd": sd}
+        scalars = {"command/target_mean": mean, "command/target_sd": sd, "train/label_sd": float(label.std(correction=0))}
         scalars["train/entropy"] = float(self.policy.distribution(obs, command).entropy().mean())
-        scalars["train/label_sd"] = float(label.std(correction=0))
         assert isinstance(self.policy.net, ScaledCommand)
         if (saturation := self.policy.net.saturation(command)) is not None:
             scalars["train/gate_saturation"] = saturation

@@ -139,6 +139,7 @@ class UpsideDownConfig(MethodConfig):
         critic += "critic_learning_rate critic_max_grad_norm value_scale"
         rules = (
             (not self.has_critic, critic, "there is no critic; set command=advantage or weights=fitted_advantage as well"),
+            (self.command == "return_horizon" and self.weights == "none", "label_max", "no label is used; set weights as well"),
             (self.weights == "none", "temperature", "all steps count alike; set weights as well"),
             (self.weights == "none" and self.target != "tilted", "max_weight", "all steps count alike; set weights as well"),
             (self.buffer == "newest", "replay_size", "no best episodes are kept; set buffer=both as well"),

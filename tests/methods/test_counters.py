@@ -11,6 +11,15 @@ CASES = [
 ]  # fmt: skip
 
 
+def test_judges_steps_are_counted_as_evaluation(tmp_path):
+    """With ``judge: test`` real episodes are played after each training episode; here nothing else is evaluated."""
+    settings = {"judge": "test", "train_episodes": 4, "learning_starts": 0, "eval_interval": 10**6, "steps_per_epoch": 20}
+    assert run_cli(tmp_path, "--max_epochs", "60", implementation="DDQN", gamename="cartpole-v0", **settings) == 0
+    state = last(tmp_path, "DDQN", "cartpole-v0")["state_dict"]
+    scored = read_scalar(run_dir(tmp_path, "cartpole-v0", implementation="DDQN"), "time/episodes").value[-1]
+    assert state["eval_env_steps"] >= 8 * scored  # a pole takes as many steps to fall
+
+
 @pytest.mark.parametrize(("implementation", "gamename", "settings"), CASES)
 def test_training_episodes_are_counted_and_logged(tmp_path, implementation, gamename, settings):
     assert run_cli(tmp_path, "--max_epochs", "3", implementation=implementation, gamename=gamename, **settings) == 0

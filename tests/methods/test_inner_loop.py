@@ -243,7 +243,8 @@ def test_objectives_by_hand():
      ({"clone_generations": 3}, "clone_generations 3: clones follow perfect_generations; set that, or use 0"),
      ({"agent_noise": 0.5}, "agent_noise 0.5: it needs perfect_generations and strategy snes; or use 1.0"),
      ({"agent_noise": 0.5, "strategy": "snes"}, "agent_noise 0.5: it needs perfect_generations"),
-     ({"agent_noise": 0.5, "perfect_generations": 3, "one_step": True}, "agent_noise 0.5: it needs .* and strategy snes")],
+     ({"agent_noise": 0.5, "perfect_generations": 3, "one_step": True}, "agent_noise 0.5: it needs .* and strategy snes"),
+     ({"perfect_generations": 3, "one_step": True}, "perfect_generations 3: their scores are no agents'; use keep=last, or 0")],
 )  # fmt: skip
 def test_keys_that_contradict_each_other(settings, message):
     with pytest.raises(UserError, match=message):

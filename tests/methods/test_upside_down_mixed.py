@@ -119,6 +119,7 @@ def test_a_tilted_target_keeps_the_horizon_of_the_best_by_hand():
         ("RCP-A", {"critic_hidden": None}, r"advantages need a critic; set critic_hidden=\[128, 64\]"),
         ("UDRL", {"gae_lambda": 0.5}, "there is no critic; set command=advantage or weights=fitted_advantage as well"),
         ("UDRL", {"temperature": 2.0}, "all steps count alike; set weights as well"),
+        ("UDRL", {"label_max": 5.0}, "no label is used; set weights as well"),
         ("UDRL", {"recent_episodes": 5}, "only the best are kept; set buffer=both or newest as well"),
         ("RCP-A", {"replay_size": 5}, "no best episodes are kept; set buffer=both as well"),
         ("RCP-A", {"horizon_scale": 0.1}, "commands have no horizon; set command=return_horizon as well"),

@@ -20,7 +20,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import read_csv, require
-from lightning_rl.lab.figures.groups import LABELS, Group, read_groups
+from lightning_rl.lab.figures.groups import LABELS, Group, in_common, read_groups
 from lightning_rl.lab.figures.registry import AXES
 from lightning_rl.lab.figures.runs import split_label
 from lightning_rl.lab.scalars import Floats
@@ -137,14 +137,10 @@ def areas(groups: Sequence[Group]) -> list[tuple[str, int, float, float, float, 
 
     low, high: 95 % interval over seeds, nan for a single one.
     """
-    whole = np.logical_and.reduce([np.isfinite(group.values).all(axis=0) for group in groups])
-    if not whole.any():
-        raise UserError("the runs have no part of the axis in common; compare runs that overlap")
-    end = float(groups[0].x[whole][-1])
     rows = []
-    for group in groups:
-        mean, low, high = mean_interval(group.values[:, whole].mean(axis=1))
-        rows.append((group.label, len(group.seeds), end, float(mean), float(low), float(high)))
+    for group in in_common(groups):
+        mean, low, high = mean_interval(group.values.mean(axis=1))
+        rows.append((group.label, len(group.seeds), float(group.x[-1]), float(mean), float(low), float(high)))
     return rows
 
 

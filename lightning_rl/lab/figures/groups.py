@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.functional.statistics import IQM_RUNS, interquartile_mean
 from lightning_rl.lab.figures.runs import read_table, require_one_run_per_seed
@@ -92,6 +93,14 @@ def make_groups(table: pd.DataFrame, axis: str, width: float | None) -> tuple[di
         seeds = [str(run["seed"].iloc[0]) for run in runs]
         games.setdefault(str(game), []).append(Group(str(label), seeds, edges, np.array(values)))
     return games, width
+
+
+def in_common(groups: Sequence[Group]) -> list[Group]:
+    """The groups in the bins that every run of all of them has; UserError where there are none."""
+    whole = np.logical_and.reduce([np.isfinite(group.values).all(axis=0) for group in groups])
+    if not whole.any():
+        raise UserError("the runs have no part of the axis in common; compare runs that overlap")
+    return [replace(group, x=group.x[whole], values=group.values[:, whole]) for group in groups]
 
 
 def labelled_runs(

@@ -62,9 +62,9 @@ def num_agents(rows: pd.DataFrame) -> int:
 
 
 def draw_curve(axes: Axes, agents: pd.DataFrame, colour: str, label: str, banded: bool = True) -> pd.DataFrame:
-    """The mean over agents and its interval, which is drawn if ``banded``; the rows of the CSV."""
-    steps, curves, units = curve_table(agents)
-    (_, low, high), mean = mean_interval(units), curves.mean(axis=0)
+    """The mean over proxies (agents where there is one) and its interval, which is drawn if ``banded``; the rows of the CSV."""
+    steps, _, units = curve_table(agents)
+    mean, low, high = mean_interval(units)
     line = _LINES.get(str(agents["trained_on"].iloc[0]), "-")
     style.banded_line(axes, steps, mean, low, high, colour, 0.15 if banded else 0.0, linewidth=1.8, linestyle=line, label=label)
     return pd.DataFrame({"env_steps": steps, "mean": mean, "low": low, "high": high})

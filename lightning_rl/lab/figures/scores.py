@@ -21,6 +21,7 @@ from lightning_rl.lab.figures.registry import AXES, SCORES
 from lightning_rl.lab.scalars import Floats
 from lightning_rl.lab.tables import interval, markdown, put_rows, save_table
 
+FAR = 0.9  # of the longest run's length; shorter ones are pointed out
 FINAL_SHARE = 0.1
 """What counts as the end of a run: the last tenth of its curve."""
 
@@ -107,6 +108,9 @@ def show_scores(given: argparse.Namespace) -> None:
     table = score_table(games, given.threshold)
     title = given.title or f"{LABELS.get(given.tag, given.tag)}: mean over seeds and its 95 % interval"
     caption = f"bins of {width:,.6g}; final: mean of the last tenth of a run"
+    ends = [group.x[np.isfinite(run)][-1] for groups in games.values() for group in groups for run in group.values]
+    if min(ends) < FAR * max(ends):
+        caption += f"; runs have {min(ends):,.6g} to {max(ends):,.6g} {AXES[given.x]}, each counts as far as it goes"
     _show(given, "scores", table, summary_rows(table, given.x), title, caption)
 
 

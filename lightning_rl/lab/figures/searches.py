@@ -77,6 +77,12 @@ def limit_of(game: str, table: pd.DataFrame, asked: float | None) -> float:
     return limit
 
 
+def by_generation(run: pd.DataFrame) -> Floats:
+    """The fitness of generation 1, 2, .. of one run; one that a thinned table lacks has that of the one before."""
+    known = run.groupby("generation")["fitness_mean"].last()
+    return known.reindex(range(1, int(known.index[-1]) + 1)).ffill().bfill().to_numpy(float)
+
+
 def solved_at(fitness: Floats, limit: float) -> int | None:
     """The first generation, from 1, whose fitness is above the limit."""
     above = np.flatnonzero(fitness > limit)
@@ -130,7 +136,7 @@ def draw_success(given: argparse.Namespace) -> None:
     for (left, right), (game, searches) in zip(grid, games, strict=True):
         limit, end = limit_of(str(game), searches, given.threshold), int(searches["generation"].max())
         for index, (group, members) in enumerate(searches.groupby("group", sort=False)):
-            runs = [run["fitness_mean"].to_numpy(float) for _, run in members.groupby("run", sort=False)]
+            runs = [by_generation(run) for _, run in members.groupby("run", sort=False)]
             fitness, solved = curves(runs, limit, min(end, given.until or end))
             colour, label = style.colour(index), f"{group}, {style.counted([len(runs)])}"
             parts = (draw_fitness(left, fitness, colour, label), draw_share(right, solved, colour, label))
@@ -152,10 +158,10 @@ def run_table(table: pd.DataFrame, asked: float | None) -> pd.DataFrame:
     """A row per run: gamename, seed, ``STUDY``, generations until solved, or all that it took, and whether it was solved."""
     rows = []
     for _, run in table.groupby("run", sort=False):
-        first = run.iloc[0]
-        when = solved_at(run["fitness_mean"].to_numpy(float), limit_of(first["gamename"], run, asked))
+        first, fitness = run.iloc[0], by_generation(run)
+        when = solved_at(fitness, limit_of(first["gamename"], run, asked))
         about = {name: first[name] for name in ("gamename", "seed", *STUDY)}
-        rows.append({**about, "generations": when or len(run), "solved": when is not None})
+        rows.append({**about, "generations": when or len(fitness), "solved": when is not None})
     return pd.DataFrame(rows)
 
 

@@ -126,12 +126,12 @@ def draw_bars(axes: Axes, table: pd.DataFrame, groups: Sequence[str]) -> None:
 
 
 def summary_rows(table: pd.DataFrame) -> list[tuple[str, ...]]:
-    """Header and one row per agent and group; the interval is over proxies, or over agents where there is one proxy."""
+    """Header and one row per agent and group; mean and interval are over proxies, or over agents where there is one proxy."""
     rows: list[tuple[str, ...]] = [("agent", "trained on", "proxies", "agents", "mean return", "median", "training steps")]
     for (agent, group), agents in table.groupby(["agent", "group"], sort=False):
         proxies = agents.groupby("proxy")["return_mean"].mean().to_numpy()
-        _, low, high = mean_interval(proxies if len(proxies) > 1 else agents["return_mean"].to_numpy(float))
-        score = interval(float(agents["return_mean"].mean()), float(low), float(high))
+        mean, low, high = mean_interval(proxies if len(proxies) > 1 else agents["return_mean"].to_numpy(float))
+        score = interval(float(mean), float(low), float(high))
         steps = f"{agents['train_steps'].mean():,.0f} ± {agents['train_steps'].std():,.0f}"
         count = "-" if str(group).startswith("real") else str(len(proxies))
         rows.append((str(agent), str(group), count, str(len(agents)), score, f"{agents['return_mean'].median():.1f}", steps))
@@ -218,7 +218,7 @@ def draw_losses(axes: Axes, table: pd.DataFrame) -> None:
         if curves.empty:
             continue
         axes.plot(curves.index, curves, color=style.colour(index), alpha=0.3, linewidth=0.8)
-        axes.plot(curves.index, curves.mean(axis=1), color=style.colour(index), linewidth=2.0, label=label)
+        axes.plot(curves.index, curves.mean(axis=1, skipna=False), color=style.colour(index), linewidth=2.0, label=label)
     axes.set(xlabel="passes over the data", ylabel="loss on held-out transitions", yscale="log", title="the model")
     style.plain_ticks(axes.yaxis)
     axes.legend(loc="best")

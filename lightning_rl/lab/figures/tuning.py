@@ -21,7 +21,7 @@ def draw_search(out: Out, order: Sequence[Trial], search: Mapping[str, Any]) -> 
     tune = search["tune"]
     metric, (budget,) = tune["metric"], tune["budget"]
     scored = [trial for trial in order if trial.reports]
-    keys = list(order[0].settings)
+    keys = list(dict.fromkeys(key for trial in scored for key in trial.settings))  # one may be no key of another's method
     figure, panels = style.panels(1 + len(keys), (5.6, 4.2))
     for trial in reversed(scored):
         steps, score = zip(*trial.reports, strict=True)
@@ -49,7 +49,8 @@ def draw_search(out: Out, order: Sequence[Trial], search: Mapping[str, Any]) -> 
 
 
 def _scatter(axes: Axes, key: str, scored: Sequence[Trial]) -> None:
-    """Score against one key: numbers as such, anything else as categories."""
+    """Score against one key, of the trials that have it: numbers as such, anything else as categories."""
+    scored = [trial for trial in scored if key in trial.settings]
     values = [trial.settings[key] for trial in scored]
     numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
     names = sorted({plain(value) for value in values})

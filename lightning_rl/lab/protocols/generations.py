@@ -92,10 +92,12 @@ def run(given: argparse.Namespace) -> None:
 def print_runs(rows: Sequence[Mapping[str, str]]) -> None:
     """One line per group of runs: how many were solved, and when; a run that is not solved counts as all of its generations."""
     table = pd.DataFrame(rows).astype({"cpu_seconds": float})
+    table["solved"] = table["solved"] == "True"
+    table["before"] = ~table.groupby(list(KEY), sort=False)["solved"].cummax()  # of the first that solves
     found = table.groupby(list(KEY), sort=False).agg(
-        solved=("solved", "last"), generations=("solved", "size"), seconds=("cpu_seconds", "sum")
+        solved=("solved", "max"), before=("before", "sum"), seconds=("cpu_seconds", "sum")
     )
     for group, runs in found.groupby(list(KEY[:-1]), sort=False):
-        when, solved = sorted(runs["generations"]), (runs["solved"] == "True").sum()
+        when, solved = sorted(runs["before"] + runs["solved"]), runs["solved"].sum()
         text = f"{solved} of {len(runs)} runs solved, median {when[len(when) // 2]} generations ({when[0]} to {when[-1]})"
         print(f"{' | '.join(filter(None, group))}: {text}, {runs['seconds'].mean():.1f} s of CPU time a run")

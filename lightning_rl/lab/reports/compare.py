@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.functional.intervals import Interval, difference_interval, improvement_interval, mean_of_intervals
-from lightning_rl.lab.figures.groups import LABELS, Group, labelled_runs, make_groups
+from lightning_rl.lab.figures.groups import LABELS, Group, in_common, labelled_runs, make_groups
+from lightning_rl.lab.figures.registry import AXES
 from lightning_rl.lab.figures.scores import run_scores
 from lightning_rl.lab.scalars import Floats
 from lightning_rl.lab.tables import interval, put_rows
@@ -42,22 +44,33 @@ def _floats(found: Interval) -> tuple[float, float, float]:
     return float(value), float(low), float(high)
 
 
-def one_group_each(source: str, given: argparse.Namespace) -> dict[str, Group]:
-    """The runs of a source by environment; UserError where they are of several methods."""
+def runs_by_environment(source: str, given: argparse.Namespace) -> dict[str, pd.DataFrame]:
+    """The runs of a source; UserError where they are of several methods."""
     table = labelled_runs([source], given.tag, given.x, given.group)
-    games, _ = make_groups(table, given.x, given.bin)
-    for game, groups in games.items():
-        if len(groups) > 1:
-            names = ", ".join(group.label for group in groups)
-            raise UserError(f"'{source}' holds several methods on {game or 'one environment'} ({names}); give the folder of one")
-    return {game: groups[0] for game, groups in games.items()}
+    games = {str(game): runs for game, runs in table.groupby("gamename", sort=False)}
+    for game, runs in games.items():
+        if len(names := runs["group"].unique()) > 1:
+            several = f"{game or 'one environment'} ({', '.join(names)})"
+            raise UserError(f"'{source}' holds several methods on {several}; give the folder of one")
+    return games
+
+
+def shared_part(game: str, sides: Sequence[pd.DataFrame], given: argparse.Namespace) -> list[Group]:
+    """The runs of both on one grid of bins, up to where the shortest run ends; says so where that is not the end of all."""
+    runs = [side.assign(gamename=game, group=str(number)) for number, side in enumerate(sides)]
+    groups = make_groups(pd.concat(runs), given.x, given.bin)[0][game]
+    shared = in_common(groups)
+    if (end := shared[0].x[-1]) < groups[0].x[-1]:
+        where = f"{game}: " if game else ""
+        print(f"{where}compared up to {end:,.6g} {AXES[given.x]}, where the shortest run ends")
+    return shared
 
 
 def compare(given: argparse.Namespace) -> list[Comparison]:
     """The comparisons on all environments that both have; the others are named."""
-    a, b = (one_group_each(source, given) for source in (given.a, given.b))
+    a, b = (runs_by_environment(source, given) for source in (given.a, given.b))
     if len(a) == len(b) == 1 and "" in (*a, *b):  # a CSV without environments
-        a, b = ({"": next(iter(groups.values()))} for groups in (a, b))
+        a, b = ({"": next(iter(runs.values()))} for runs in (a, b))
     shared = [game for game in a if game in b]
     if not shared:
         raise UserError(f"A is on {', '.join(a)}, B on {', '.join(b)}: there is no environment that both have")
@@ -65,8 +78,9 @@ def compare(given: argparse.Namespace) -> list[Comparison]:
         print(f"skipped {game}: only {'A' if game in a else 'B'} has runs on it")
     found = []
     for game in shared:
-        scores = [run_scores(groups[game], None)[given.score].to_numpy(float) for groups in (a, b)]
-        found.append(compare_scores(game, (a[game].label, b[game].label), *scores))
+        sides = (a[game], b[game])
+        scores = [run_scores(group, None)[given.score].to_numpy(float) for group in shared_part(game, sides, given)]
+        found.append(compare_scores(game, (sides[0]["group"].iloc[0], sides[1]["group"].iloc[0]), *scores))
     return found
 
 

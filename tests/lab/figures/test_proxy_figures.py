@@ -1,5 +1,6 @@
 """Figures of learned proxies: their numbers by hand, and each drawn once from a small table."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,7 +21,7 @@ from lightning_rl.lab.figures.reward_networks import (
     summary_rows,
 )
 from lightning_rl.lab.figures.searches import curves, read_generations, read_runs, run_table, solved_at
-from lightning_rl.lab.figures.transfer import all_returns, bars, densities, groups_text, kernel_density, with_groups
+from lightning_rl.lab.figures.transfer import all_returns, bars, densities, draw_losses, groups_text, kernel_density, with_groups
 from lightning_rl.lab.figures.transfer import summary_rows as transfer_rows
 
 
@@ -99,6 +100,23 @@ def test_each_pair_of_bars_has_its_own_return(tmp_path, monkeypatch):
     assert main(["figures", "proxy-transfer", "x", str(tmp_path / "t.csv")]) == 0
     labels = [[text.get_text() for text in axes.get_xticklabels()] for axes in shown[0].axes[2:4]]
     assert labels == [["return\n150.0", "return\n15.0"], ["return\n157.0", "return\n22.0"]]
+
+
+def test_mean_and_interval_of_a_table_are_over_the_same():
+    """A proxy of many agents counts as one, as its agents are not independent."""
+    lone = transfer_table().query("proxy == 'a'").assign(return_mean=0.0)
+    other = transfer_table().query("proxy == 'b'").head(1).assign(return_mean=100.0)
+    _, row = transfer_rows(with_groups(pd.concat([lone, lone, other])))
+    assert row[4].startswith("50.0 [")
+
+
+def test_a_mean_loss_ends_with_the_shortest_run():
+    _, axes = plt.subplots()
+    lengths = {"one": 4, "two": 2}
+    rows = [(run, "state", epoch, 1.0) for run, length in lengths.items() for epoch in range(1, length + 1)]
+    draw_losses(axes, pd.DataFrame(rows, columns=["run", "loss", "epoch", "value"]))
+    mean = axes.lines[-1].get_ydata()
+    assert np.isfinite(mean).tolist() == [True, True, False, False]
 
 
 def test_protocols_are_told_apart():
@@ -268,6 +286,10 @@ def test_success_of_a_claim(tmp_path, capsys):
     (tmp_path / "claim.csv").write_text(text)
     mean = drawn(tmp_path, "proxy-success", tmp_path / "claim.csv").query("quantity == 'fitness' and run == 'mean'")
     assert dict(zip(mean["generation"], mean["value"], strict=True)) == {1: 140.5, 2: 180.5, 3: 220.5}
+    thinned = text.replace("cartpole-v0,SE,100,1500,220,199,3", "cartpole-v0,SE,100,9000,220,199,9")
+    (tmp_path / "claim.csv").write_text(thinned)
+    runs = run_table(read_generations([str(tmp_path / "claim.csv")]).assign(score_transform="", step_size=1, mirrored=True), None)
+    assert runs["generations"].tolist() == [9, 3]
     (tmp_path / "claim.csv").write_text(text.replace("time/num_updates", "updates"))
     assert "it lacks the column time/num_updates" in refused(capsys, "proxy-success", tmp_path / "claim.csv")
 

@@ -40,6 +40,16 @@ def test_the_summary_says_who_did_not_get_there():
     assert only[3:] == ("19.5", "20.0", "10.5", "0% of seeds reach 475")  # what solves the environment, from its spec
 
 
+@pytest.mark.parametrize(("ends", "said"), [((100, 60), True), ((100, 95), False)])
+def test_runs_of_unlike_lengths_are_pointed_out(tmp_path, capsys, monkeypatch, ends, said):
+    monkeypatch.setenv("COLUMNS", "200")
+    rows = [f"m,{seed},{step},1" for seed, end in enumerate(ends) for step in range(1, end + 1)]
+    (tmp_path / "t.csv").write_text("\n".join(["implementation,seed,env_steps,value", *rows, ""]))
+    assert main(["figures", "scores", str(tmp_path / "s"), str(tmp_path / "t.csv"), "--bin", "5"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert ("runs have 60 to 100 environment steps, each counts as far as it goes" in out) == said
+
+
 def test_profile_and_table_from_committed_results(tmp_path, capsys):
     source = f"{ROOT}/results/policy_gradient/tuned.csv"
     flags = ["--tag", "mean_return", "--x", "episodes"]

@@ -11,6 +11,7 @@ from lightning_rl.cli import main
 from lightning_rl.envs.grids import cliff
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, read_proxy, save_proxy, shipped
 from lightning_rl.lab.protocols.agents import Job, make_kinds
+from lightning_rl.lab.protocols.generations import print_runs
 from lightning_rl.lab.protocols.grid_rewards import rewards
 from lightning_rl.lab.protocols.models import Model, best_of_each, find_models, kind_of, real_task
 from lightning_rl.lab.protocols.transitions import histogram
@@ -264,6 +265,13 @@ def test_generations_are_those_of_a_run(tmp_path, capsys):
     assert main(["--implementation", "SE", "--gamename", "emptyroom22", *flags]) == 0
     curve = read_scalar(run_dir(tmp_path, "emptyroom22", implementation="SE"), "es/fitness_mean")
     assert curve.value.tolist() == pytest.approx([float(r["fitness_mean"]) for r in rows[:2]], rel=1e-5)
+
+
+def test_runs_count_as_solved_from_their_first_generation_that_is(capsys):
+    solved = {"1": [False, True, False, True], "2": [False, False, True, False], "3": [False, False, False, False]}
+    same = {"gamename": "cliff", "implementation": "SE", "settings": "", "cpu_seconds": "1"}
+    print_runs([{**same, "seed": seed, "solved": str(value)} for seed, values in solved.items() for value in values])
+    assert "2 of 3 runs solved, median 3 generations (2 to 4), 4.0 s" in capsys.readouterr().out
 
 
 def test_drawn_values_differ_from_run_to_run_and_come_again(tmp_path):

@@ -6,11 +6,11 @@ from lightning_rl.cli import main
 from lightning_rl.lab.reports.compare import compare_scores, over_environments, verdict
 
 
-def write_runs(root, game, method, finals):
+def write_runs(root, game, method, finals, steps=10):
     for seed, final in enumerate(finals):
         with SummaryWriter(str(root / game / "exp" / method / f"seed_{seed}" / "logger" / "version_0")) as writer:
-            for step in range(1, 11):
-                writer.add_scalar("rollout/return_mean", final, step * 100)
+            for step in range(1, steps + 1):
+                writer.add_scalar("rollout/return_mean", final + step / 10, step * 100)
 
 
 def test_by_hand():
@@ -39,6 +39,19 @@ def test_from_run_directories(tmp_path, capsys, monkeypatch):
     assert "skipped three: only B has runs on it" in out
     assert "4.0 [1.7, 6.3]" in out
     assert "mean over environments" in out
+
+
+@pytest.mark.parametrize("score", ["area", "final", "best"])
+def test_runs_of_unequal_lengths_are_compared_where_all_have_data(tmp_path, capsys, monkeypatch, score):
+    """Returns that grow with the steps, and twice as many steps: the same learner is no better for that."""
+    monkeypatch.setenv("COLUMNS", "160")
+    write_runs(tmp_path / "a", "one", "A", [5.0, 7.0, 6.0], steps=40)
+    write_runs(tmp_path / "b", "one", "B", [5.0, 7.0, 6.0], steps=20)
+    assert main(["compare", str(tmp_path / "a"), str(tmp_path / "b"), "--score", score]) == 0
+    out = capsys.readouterr().out
+    assert "one: compared up to 2,000 environment steps, where the shortest run ends" in out
+    assert "no difference shown" in out
+    assert " 0.0 [" in out
 
 
 @pytest.mark.parametrize(

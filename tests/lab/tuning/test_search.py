@@ -11,6 +11,8 @@ from helpers import ROOT, tiny_settings
 
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.outputs import Out
+from lightning_rl.lab.figures.tuning import draw_search
 from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.lab.tuning.results import Trial, best_trial, read_search, read_trials, state_of
 from lightning_rl.lab.tuning.search import NEEDS
@@ -111,6 +113,16 @@ def test_the_best_is_looked_for_among_those_that_came_furthest():
     assert best_trial(trials, "min") is bad
     assert best_trial([failed], "max") is None
     assert [state_of(trial, 2) for trial in trials] == ["stopped early", "finished", "finished", "failed: it diverged"]
+
+
+def test_a_key_that_the_best_trial_does_not_read_is_drawn_of_the_others(tmp_path):
+    trials = [Trial("one", {"weights": "none"}, [(1.0, 2.0)], "", ""),
+              Trial("two", {"weights": "return_to_go", "temperature": 0.5}, [(1.0, 1.0)], "", "")]  # fmt: skip
+    tune = {"metric": "eval/return_mean", "budget": {"max_epochs": 1}, "algorithm": "asha", "mode": "max", "seeds": 1}
+    draw_search(Out(tmp_path / "search", [], False), trials, {"tune": tune, "implementation": "RCP-R", "gamename": "cartpole"})
+    with (tmp_path / "search.csv").open() as file:
+        assert [row["temperature"] for row in csv.DictReader(file)] == ["", "0.5"]
+    assert (tmp_path / "search.png").stat().st_size > 5000
 
 
 def test_a_search_from_the_command_line(tmp_path, capsys, ray_cluster):
