@@ -14,6 +14,7 @@ import yaml
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_text, write_text
+from lightning_rl.core.limits import shown
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.tables import put_rows
 from lightning_rl.lab.tuning.trial import FAILED, REPORTS, SETTINGS, Plan, read_reports
@@ -36,10 +37,9 @@ class Trial:
         return self.reports[-1][1] if self.reports else float("nan")
 
 
-def write_search(plan: Plan) -> None:
-    """``search.yaml``: what is searched, for people and for the figure."""
+def _about(plan: Plan) -> dict[str, Any]:
     options = plan.options
-    content = {
+    return {
         "implementation": options.implementation,
         "gamename": options.gamename,
         "seed": options.seed,
@@ -47,7 +47,24 @@ def write_search(plan: Plan) -> None:
         "config": {**options.config, **options.settings},
         "tune": dataclasses.asdict(plan.tune),
     }
-    write_text(plan.folder / SEARCH, yaml.safe_dump(content, sort_keys=False))
+
+
+def write_search(plan: Plan) -> None:
+    """``search.yaml``: what is searched, for people and for the figure."""
+    write_text(plan.folder / SEARCH, yaml.safe_dump(_about(plan), sort_keys=False))
+
+
+def require_same(plan: Plan) -> None:
+    """UserError where the search that is there is another one: its trials would be taken for those of this."""
+    there, now = read_search(plan.folder), yaml.safe_load(yaml.safe_dump(_about(plan)))
+    parts = {f"{name}.": (there.pop(name, None) or {}, now.pop(name)) for name in ("tune", "config")} | {"": (there, now)}
+    for part, (old, new) in parts.items():
+        for key in sorted(new.keys() | old.keys()):
+            if old.get(key) != new.get(key):
+                raise UserError(
+                    f"--resume: {part}{key} is {shown(new.get(key))} now but {shown(old.get(key))} in '{plan.folder / SEARCH}'; "
+                    "use the same settings, or another --exp_name for a new search"
+                )
 
 
 def read_search(folder: Path) -> dict[str, Any]:
@@ -90,12 +107,14 @@ def write_results(plan: Plan, trials: Sequence[Trial]) -> None:
     content = {
         "implementation": options.implementation,
         "gamename": options.gamename,
-        "config": {**options.config, **options.settings, **best.settings},
+        # Whole, as a run's config.yaml has it: what a preset says is not lost.
+        "config": dataclasses.asdict(plan.config(best.settings)),
     }
     ((key, total),) = plan.tune.budget.items()
     head = (
         f"# The best of {len(trials)} trials ({plan.tune.algorithm}): {plan.tune.metric} {best.score:.6g}, mean of seeds "
         f"{options.seed} .. {options.seed + plan.tune.seeds - 1} at {key} {best.reports[-1][0]:.0f} of {total}.\n"
+        f"# It has {', '.join(f'{name}={plain(value)}' for name, value in best.settings.items())}\n"
     )
     write_text(plan.folder / BEST, head + yaml.safe_dump(content, sort_keys=False))
     rows = [_row(trial, plan) for trial in order]
@@ -106,6 +125,7 @@ def write_results(plan: Plan, trials: Sequence[Trial]) -> None:
         shown.append((row["trial"], row["state"], row[key], row["score"], settings))
     put_rows(shown, f"{options.implementation} on {options.gamename}: {plan.tune.metric}, {plan.tune.seeds} seeds")
     use = f"--implementation {options.implementation} --gamename {options.gamename} --config {plan.folder / BEST}"
+    use += "" if options.logdir == Path("exp_dir").absolute() else f" --logdir {options.logdir}"
     print(f"best settings: {plan.folder / BEST}\nuse them: python trainer.py {use}")
 
 
@@ -125,5 +145,5 @@ def plain(value: Any) -> str:
 def state_of(trial: Trial, reports: int) -> str:
     """finished, stopped early, or failed and why."""
     if trial.failure:
-        return f"failed: {trial.failure[:60]}"
+        return f"failed: {trial.failure}"
     return "finished" if len(trial.reports) >= reports else "stopped early"

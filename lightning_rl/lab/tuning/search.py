@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.files import hold, make_folder
 from lightning_rl.core.outputs import Out
 from lightning_rl.evolution.cluster import join_cluster
 from lightning_rl.lab.tuning.placement import check_room, trial_bundles
-from lightning_rl.lab.tuning.results import Trial, best_trial, ranked, read_search, read_trials, write_results, write_search
+from lightning_rl.lab.tuning.results import (
+    SEARCH,
+    Trial,
+    best_trial,
+    ranked,
+    read_search,
+    read_trials,
+    require_same,
+    write_results,
+    write_search,
+)
 from lightning_rl.lab.tuning.space import Space, spaces
 from lightning_rl.lab.tuning.trial import Plan, fail, run_trial
+from lightning_rl.run.state import LOCK
 
 STATE = "ray"  # folder of Ray Tune's own state
 NEEDS = {"asha": (), "optuna": ("optuna",), "bohb": ("ConfigSpace", "hpbandster.optimizers.config_generators.bohb")}
@@ -29,18 +44,27 @@ def tune(plan: Plan, resume: bool) -> int:
     state = plan.folder / STATE
     if state.exists() and not resume:
         raise UserError(f"'{plan.folder}' already holds a search; continue with --resume, or choose another --exp_name")
+    if resume and (plan.folder / SEARCH).exists():
+        require_same(plan)
     os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "2")  # what a kill may cost of the search's own state
+    os.environ.setdefault("TUNE_DISABLE_STRICT_METRIC_CHECKING", "1")  # a trial may fail before its first report
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
     joined = join_cluster(plan.ray_address or os.environ.get("RAY_ADDRESS"))
     import ray
 
     try:
         check_room(trial_bundles(plan.options), ray.nodes())
-        write_search(plan)
-        _fit(plan, state, resume)
+        make_folder(plan.folder)
+        with (plan.folder / LOCK).open("w") as lock:
+            hold(lock, plan.folder, "wait until that search has ended, or choose another --exp_name")
+            write_search(plan)
+            interrupted = _fit(plan, state, resume)
     finally:
         if joined:
             ray.shutdown()
+    if interrupted:
+        print(f"interrupted; continue with --resume, what was tried is in '{plan.folder}'", file=sys.stderr)
+        return 128 + signal.SIGINT
     trials = read_trials(plan.folder)
     if best_trial(trials, plan.tune.mode) is None:
         reason = min((trial.failure for trial in trials if trial.failure), default="")
@@ -64,7 +88,8 @@ def _require_packages(algorithm: str) -> None:
             ) from error
 
 
-def _fit(plan: Plan, state: Any, resume: bool) -> None:
+def _fit(plan: Plan, state: Path, resume: bool) -> bool:
+    """Whether it was interrupted."""
     from ray import tune as ray_tune
 
     def trainable(drawn: dict[str, Any]) -> None:
@@ -91,7 +116,14 @@ def _fit(plan: Plan, state: Any, resume: bool) -> None:
         )  # fmt: skip
         space = {each.key: _domain(each) for each in spaces(plan.tune.search)}
         tuner = ray_tune.Tuner(placed, param_space=space, tune_config=tune_config, run_config=run_config)
+    before = signal.getsignal(signal.SIGINT)
     tuner.fit()
+    if threading.current_thread() is not threading.main_thread():
+        return False  # where Ray does not catch it
+    # Ray's handler gives its place back when it has caught a Ctrl-C, after which all trials count as ended.
+    interrupted = signal.getsignal(signal.SIGINT) is before
+    signal.signal(signal.SIGINT, before)
+    return interrupted
 
 
 def _domain(space: Space) -> Any:

@@ -20,6 +20,7 @@ import yaml
 from lightning_rl.core.config import build_config, config_layers
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import appending, read_lines, write_text
+from lightning_rl.core.schema import MethodConfig
 from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.lab.tuning.space import TuneConfig, spaces
 from lightning_rl.methods.registry import implementation
@@ -74,6 +75,11 @@ class Plan:
         run = dataclasses.replace(base, exp_name=exp_name, settings=every, num_seeds=tune.seeds)
         return [run] if implementation(base.implementation).stackable else run.seeds()
 
+    def config(self, settings: Mapping[str, Any]) -> MethodConfig:
+        """The whole config of a trial with these settings."""
+        o = self.options
+        return run_config(dataclasses.replace(o, settings={**o.settings, **self.tune.settings, **settings}))
+
     def check(self) -> None:
         """UserError for a search that cannot run, e.g. a space beyond what a key may be."""
         check_accelerator(self.options, run_config(self.options))
@@ -93,6 +99,7 @@ def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[di
     prepare_process()
     folder, tune = plan.trial_folder(name), plan.tune
     write_text(folder / SETTINGS, yaml.safe_dump(dict(settings), sort_keys=False))
+    (folder / FAILED).unlink(missing_ok=True)  # of an earlier start
     ((key, total),) = tune.budget.items()
     before_now = read_reports(folder)
     if len(before_now) >= tune.reports:

@@ -11,6 +11,7 @@ from helpers import ROOT, tiny_settings
 
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.files import hold
 from lightning_rl.core.outputs import Out
 from lightning_rl.lab.figures.tuning import draw_search
 from lightning_rl.lab.scalars import read_scalar
@@ -130,7 +131,7 @@ def test_a_search_from_the_command_line(tmp_path, capsys, ray_cluster):
     search = "search={learning_rate: {choice: [1.0e-3, 1.0e+38]}}"
     flags = ["--implementation", "UDRL", "--gamename", "cartpole", "--logdir", str(tmp_path), "--seed", "1"]
     flags += [f"--set={key}={value}" for key, value in tiny_settings("UDRL").items()]
-    flags += ["--use_tune", "--tune", "trials=2", "--tune", "seeds=1", "--tune", "reports=1", "--tune", search]
+    flags += ["--preset", "original", "--use_tune", "--tune", "trials=2", "--tune", "seeds=1", "--tune", "reports=1", "--tune", search]
     assert main([*flags, "--tune", "budget={max_env_steps: 200}"]) == 0
     folder = tmp_path / "cartpole" / "default" / "UDRL" / "tune"
     rows = list(csv.DictReader((folder / "trials.csv").open()))
@@ -148,6 +149,19 @@ def test_a_search_from_the_command_line(tmp_path, capsys, ray_cluster):
     assert main([*flags[:8], "--num_workers", "0", "--config", str(folder / "best.yaml"), "--max_epochs", "1"]) == 0
     config = yaml.safe_load((tmp_path / "cartpole" / "default" / "UDRL" / "seed_1" / "config.yaml").read_text())["config"]
     assert (config["learning_rate"], config["hidden"]) == (1e-3, [8, 8])
+    (winner,) = folder.glob(f"{rows[0]['trial']}/UDRL/seed_1/config.yaml")
+    tried = yaml.safe_load(winner.read_text())["config"]
+    assert {key for key in tried if tried[key] != config[key]} <= {"max_epochs", "max_env_steps"}  # also what the preset says
+    # a search goes on as what it is, or not at all
+    for other in (["--tune", "budget={max_env_steps: 300}"], ["--set=gamma=0.5"], ["--seed=2"]):
+        capsys.readouterr()
+        same = [] if "--tune" in other else ["--tune", "budget={max_env_steps: 200}"]
+        assert main([*flags, *same, *other, "--resume"]) == 2
+        assert "use the same settings, or another --exp_name for a new search" in capsys.readouterr().err
+    with (folder / ".lock").open("w") as lock:
+        hold(lock, folder, "")
+        assert main([*flags, "--tune", "budget={max_env_steps: 200}", "--resume"]) == 2
+    assert "is in use by another process; wait until that search has ended" in capsys.readouterr().err
 
 
 @pytest.mark.slow
