@@ -228,7 +228,7 @@ def main(argv: Sequence[str] | None = None, program: str = "trainer.py") -> int:
     try:
         return _main(words, program)
     except KeyboardInterrupt:
-        print("left at once; what is written is whole: --resume, or the same command, goes on", file=sys.stderr)
+        print(f"left at once; what is written is whole{': --resume goes on' if _resumable(words) else ''}", file=sys.stderr)
         return 130
     except Exception as error:
         if (message := user_message(error, _resumable(words))) is None:

@@ -216,7 +216,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         _flag(
             "--calibrate", (EVAL,),
             "of UDRL, RCP-R and RCP-A: find out which command obtains which return, keep that in the checkpoint, and sweep; from "
-            "then on --eval_command return=150 asks for episodes of that return",
+            "then on the command return=150 asks for episodes of that return",
             action="store_true",
         ),
         _flag(

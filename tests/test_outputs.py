@@ -93,9 +93,12 @@ def test_reports_and_listings_leave_the_run_alone(tmp_path, capsys):
     assert run_cli(tmp_path / "exp", "--max_epochs", "2") == 0
     run = run_dir(tmp_path / "exp")
     before = files(tmp_path)
-    for name in ("last.ckpt", "config.yaml", ".lock"):
-        refused(capsys, "report", run, "-o", run / name, says="was not written by this command")
-        refused(capsys, "runs", run, "--csv", run / name, says="was not written by this command")
+    refused(capsys, "report", run, "-o", run / ".lock", says="was not written by this command")
+    (events,) = run.rglob("events.out.*")
+    for path in (run / "last.ckpt", run / "config.yaml", events):
+        refused(capsys, "report", run, "-o", path, "--force", says="may be part of a run")
+        refused(capsys, "runs", run, "--csv", path, "--force", says="may be part of a run")
+        refused(capsys, "proxies", "clones", path, "SD-CartPole-v1", "--force", says="may be part of a run")
     assert files(tmp_path) == before
     page, table = tmp_path / "page.html", tmp_path / "runs.csv"
     for _ in range(2):

@@ -226,7 +226,7 @@ def appending(path: Path, header: str, remedy: str, force: bool = False) -> Iter
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode) or about.st_size > TABLE_BYTES:
             raise UserError(f"'{path}' is no plain file, or has more than {TABLE_BYTES:,} bytes; {remedy}")
-        hold(descriptor, path, remedy)
+        hold(descriptor, path, f"wait until it has ended, or {remedy.partition(', or --force')[0]}")
         yield Appended(path, descriptor, header, remedy, force)
 
 

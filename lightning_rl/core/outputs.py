@@ -23,6 +23,7 @@ PROGRAM = "lightning_rl"
 NUMBERS = "Numbers"
 """Key of a PNG's metadata: the checksum of the CSV that it shows."""
 
+_OF_RUNS = (".ckpt", ".pt", ".yaml")
 _HEAD = 20_000  # bytes; the marks are near the beginning
 Owned = Callable[[Path], bool]
 
@@ -63,6 +64,7 @@ class Out:
             raise UserError(f"'{path}' is read by this command and would be overwritten; {self.remedy}")
         if not path.is_file():
             raise UserError(f"'{path}' is no plain file; {self.remedy}")
+        refuse_run_file(path, self.remedy)
         if not self.force and not owned(path):
             raise UserError(f"'{path}' was not written by this command; {self.remedy}, or --force to overwrite it")
 
@@ -72,6 +74,12 @@ class Out:
             self.check(file.path, file.owned)
         for file in files:
             write_bytes(file.path, file.content, self.remedy)
+
+
+def refuse_run_file(path: Path, remedy: str) -> None:
+    """UserError for what may be a run's own file, however much the user insists."""
+    if path.exists() and (path.suffix in _OF_RUNS or path.name.startswith("events.out.")):
+        raise UserError(f"'{path}' may be part of a run ({', '.join(_OF_RUNS)}), which nothing overwrites; {remedy}")
 
 
 def checksum(content: bytes) -> str:

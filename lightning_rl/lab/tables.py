@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from lightning_rl.core.console import put
+from lightning_rl.core.limits import LARGEST_NUMBER
 from lightning_rl.core.outputs import File, Out, owned_table
 
 if TYPE_CHECKING:
@@ -51,6 +52,14 @@ def put_rows(
 def csv_text(table: pd.DataFrame) -> bytes:
     """A CSV: numbers with six significant digits, whole ones as such."""
     return str(table.map(plain_number).to_csv(index=False, lineterminator="\n")).encode()
+
+
+def finite(value: object) -> bool:
+    """Whether a cell holds a finite number of a usable size."""
+    try:
+        return abs(float(value)) <= LARGEST_NUMBER  # type: ignore[arg-type]
+    except (ValueError, TypeError, OverflowError):
+        return False
 
 
 def plain_number(value: Any) -> Any:

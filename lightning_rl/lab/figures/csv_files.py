@@ -6,22 +6,25 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_bytes
-from lightning_rl.core.limits import LARGEST_NUMBER, TABLE_BYTES, TABLE_CELLS, shorten, shown
+from lightning_rl.core.limits import TABLE_BYTES, TABLE_CELLS, shorten, shown
+from lightning_rl.lab.scalars import print_skipped
+from lightning_rl.lab.tables import finite
 
 
 def read_csv(path: Path, numbers: Sequence[str] = (), lists: Sequence[str] = (), whole_rows: bool = False) -> pd.DataFrame:
     """A CSV; UserError if it is missing, empty or none.
 
     numbers: columns that have a finite number in every row; lists: those that have several in a cell, with spaces between.
-    whole_rows: leave out a last row that does not end.
+    whole_rows: leave out a last row that does not end, and say so.
     """
     content = read_bytes(path, "CSV", TABLE_BYTES)
     if whole_rows:
+        if not content.endswith(b"\n"):
+            print_skipped(path, "its last row is not whole (what wrote it was killed there); the others count")
         content = content[: content.rfind(b"\n") + 1]
     try:
         table = pd.read_csv(io.StringIO(_text(content), newline=""))
@@ -61,13 +64,6 @@ def _checked(path: Path, row: int, name: str, value: object, several: bool) -> o
     """The value of a cell: a number, or the text of several."""
     parts = str(value).split() if several else [value]
     for part in parts or [""]:
-        if not _is_number(part):
+        if not finite(part):
             raise UserError(f"'{path}', row {row}, column {shorten(name)}: {shown(part)} is not a finite number")
     return str(value) if several else float(str(value)) if isinstance(value, str) else value
-
-
-def _is_number(part: object) -> bool:
-    try:
-        return bool(np.abs(float(part)) <= LARGEST_NUMBER)  # type: ignore[arg-type]
-    except (ValueError, TypeError, OverflowError):
-        return False

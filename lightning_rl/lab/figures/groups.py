@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.limits import did_you_mean
 from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.functional.statistics import IQM_RUNS, interquartile_mean
 from lightning_rl.lab.figures.runs import read_table, require_one_run_per_seed
@@ -76,6 +77,10 @@ def label_groups(table: pd.DataFrame, keys: Sequence[str] | None) -> pd.DataFram
     if keys is None:
         several = table.groupby(["gamename", "implementation"])["exp_name"].nunique().max() > 1
         keys = ["implementation", "exp_name"] if several else ["implementation"]
+    for key in keys:
+        if key not in table:
+            known = table.columns.drop(["run", "seed", "value", "config"], errors="ignore")
+            raise UserError(f"--group {key}: no source has that key; {did_you_mean(key, map(str, known), 'they have')}")
     plain = {"implementation", "exp_name", "gamename", "preset"}
     parts = [table[key].astype(str) if key in plain else f"{key} " + table[key].astype(str) for key in keys]
     return table.assign(group=parts[0].str.cat(parts[1:], sep=", ").str.strip(", ").replace("", "runs"))

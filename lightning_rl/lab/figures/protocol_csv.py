@@ -8,17 +8,19 @@ from pathlib import Path
 import pandas as pd
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.files import read_bytes
-from lightning_rl.core.limits import TABLE_BYTES
 from lightning_rl.lab.figures.csv_files import labelled, read_csv, require
 from lightning_rl.lab.figures.runs import read_sources
 from lightning_rl.lab.figures.style import counted
-from lightning_rl.lab.scalars import print_skipped
 
 _NUMBERS = (
     "number", "return_mean", "train_steps", "episodes", "every", "agents", "row", "column", "value", "low", "width", "count",
 )  # fmt: skip
 _LISTS = ("returns", "test_returns")
+_ABOUT = (
+    "gamename", "trained_on", "proxy", "proxy_hash", "agent", "protocol", "seed", "number", "agents", "sample", "component",
+    "low", "quantity", "row", "column", "cell", "action",
+)  # fmt: skip
+"""The columns that say what a row is about, as far as a table has them."""
 
 
 def read_protocol(sources: Sequence[str], columns: Sequence[str], protocol: str, kind: str = "trained_on") -> pd.DataFrame:
@@ -31,10 +33,23 @@ def read_protocol(sources: Sequence[str], columns: Sequence[str], protocol: str,
         return _read(path, label, columns, protocol, kind)
 
     table = read_sources(sources, read, None, f"no source is a CSV of lightning-rl proxies {protocol}")
+    refuse_twice(table)
+    if "proxy_hash" in table:  # proxies that are not the same may have one name
+        several = table.groupby("proxy")["proxy_hash"].transform("nunique") > 1
+        table["proxy"] = table["proxy"].where(~several, table["proxy"] + " " + table["proxy_hash"].astype(str))
     games = table["gamename"].unique()
     if len(games) > 1:
         raise UserError(f"results of {' and '.join(games)} do not share an axis; draw them apart")
     return table
+
+
+def refuse_twice(table: pd.DataFrame) -> None:
+    """UserError where two rows are about the same: each counts once."""
+    twice = table[table.duplicated([name for name in _ABOUT if name in table])]
+    if len(twice):
+        row = twice.iloc[0]
+        what = f"{row['agent']} on {row['proxy']} ({row['protocol']})"
+        raise UserError(f"{len(twice)} rows are there twice, the first of {what}; name each CSV once, and each row once in it")
 
 
 def _read(path: Path, label: str | None, columns: Sequence[str], protocol: str, kind: str) -> pd.DataFrame:
@@ -42,8 +57,6 @@ def _read(path: Path, label: str | None, columns: Sequence[str], protocol: str, 
     require(table, columns, f"make one with lightning-rl proxies {protocol}")
     if table.empty:
         raise UserError("it has no whole row")
-    if not read_bytes(path, "CSV", TABLE_BYTES).endswith(b"\n"):
-        print_skipped(path, "its last row is not whole (an evaluation was killed there); the others count")
     texts = [name for name in columns if name not in (*_NUMBERS, *_LISTS)]
     table[texts] = table[texts].fillna("").astype(str)
     return table.assign(**{kind: labelled(table[kind], label)})

@@ -176,7 +176,7 @@ def read_results(path: Path, label: str | None, tag: str, axis: str) -> pd.DataF
 
     The method is in ``implementation``, ``group`` or ``method``, or the file's name; the value may be in a column called ``tag``.
     """
-    table = csv_files.read_csv(path)
+    table, value_names = csv_files.read_csv(path, whole_rows=True), ("value", tag, tag.rpartition("/")[2])
     runs = pd.DataFrame(index=table.index)
     for name in ("gamename", "exp_name"):
         runs[name] = table[name].fillna("").astype(str) if name in table else ""
@@ -185,11 +185,20 @@ def read_results(path: Path, label: str | None, tag: str, axis: str) -> pd.DataF
     seeds = table["seed"] if "seed" in table else table.get("run", pd.Series("0", table.index)).astype(str)
     runs["seed"] = seeds.astype(str).str.removeprefix("seed_")
     runs[axis] = _number_column(table, (axis, axis.removesuffix("s")))
-    runs["value"] = _number_column(table, ("value", tag, tag.rpartition("/")[2]))
-    runs = runs[_of_single_runs(table) & runs[[axis, "value"]].notna().all(axis=1)]
+    runs["value"] = _number_column(table, value_names)
+    single, whole = _of_single_runs(table), runs[[axis, "value"]].notna().all(axis=1)
+    bad = table.index[single & ~whole & _filled(table, (axis, axis.removesuffix("s"))) & _filled(table, value_names)]
+    if len(bad):
+        print_skipped(path, f"{len(bad)} rows, the first is row {bad[0] + 1}, have no finite number there; the others count")
+    runs = runs[single & whole]
     if runs.empty:
         raise UserError("it has no row of a single run with finite numbers")
     return runs.assign(run=f"{path}:" + runs["implementation"] + ":" + runs["gamename"] + ":" + runs["seed"])
+
+
+def _filled(table: pd.DataFrame, names: Sequence[str]) -> pd.Series:
+    """Where the column that ``_number_column`` takes has anything: an empty cell says that there is no value."""
+    return table[next(name for name in names if name in table)].notna()
 
 
 def _number_column(table: pd.DataFrame, names: Sequence[str]) -> pd.Series:
@@ -219,7 +228,8 @@ def require_one_run_per_seed(table: pd.DataFrame, groups: Sequence[str]) -> None
     runs = table.drop_duplicates("run")
     twice = runs[runs.duplicated([*groups, "seed"], keep=False)]
     if not twice.empty:
-        a, b = twice["run"].iloc[:2]
+        first = twice.iloc[0]
+        a, b = twice["run"][(twice[[*groups, "seed"]] == first[[*groups, "seed"]]).all(axis=1)].iloc[:2]
         raise UserError(f"'{a}' and '{b}' are of one seed and one group; tell them apart with --group exp_name (or a config key)")
     for names, group in runs.groupby(list(groups), sort=False) if "config" in runs else ():
         if group["config"].nunique() > 1:

@@ -13,9 +13,14 @@ import pandas as pd
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import Appended, appending
+from lightning_rl.core.limits import shown
+from lightning_rl.core.outputs import refuse_run_file
 from lightning_rl.functional.statistics import summarise
 from lightning_rl.lab.protocols.models import REAL
-from lightning_rl.lab.tables import plain_number
+from lightning_rl.lab.tables import finite, plain_number
+
+_SUMMARISED = ("return_mean", "train_steps", "fitness_mean", "cpu_seconds")
+"""Columns with a number in every row, of which a summary is printed."""
 
 
 class Results:
@@ -36,6 +41,10 @@ class Results:
             if len(row) != len(self.columns):
                 here = f"'{self._file.path}', row {number}: {len(row)} values in {len(self.columns)} columns"
                 raise UserError(f"{here}; mend the row or name another CSV")
+            for name, value in zip(self.columns, row, strict=True):
+                if name in _SUMMARISED and not finite(value):
+                    where = f"'{self._file.path}', row {number}, column {name}"
+                    raise UserError(f"{where}: {shown(value)} is not a finite number; mend the row or name another CSV")
         return [dict(zip(self.columns, row, strict=True)) for row in rows]
 
     def _key_of(self, row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -68,7 +77,7 @@ def print_summary(rows: Sequence[Mapping[str, str]], values: Sequence[str]) -> N
         parts = []
         for name in values:
             parts.append("{name} {mean:,.1f} +- {sd:,.1f} (median {median:,.1f})".format(name=name, **summarise(group[name])))
-        proxies = 0 if trained_on.startswith(REAL) else group["proxy"].nunique()
+        proxies = 0 if trained_on.startswith(REAL) else group["proxy_hash"].nunique()
         where = f" on {proxies} {'proxies' if proxies > 1 else 'proxy'}" if proxies else ""
         print(f"{agent} | {protocol} | {trained_on}: {', '.join(parts)}; {len(group)} agents{where}")
 
@@ -79,5 +88,6 @@ def open_results(path: Path, columns: Sequence[str], key: Sequence[str], force: 
 
     force: a file that is no such table is written anew.
     """
+    refuse_run_file(path, "name another CSV")
     with appending(path, ",".join(columns), "name another CSV, or --force to overwrite it", force) as file:
         yield Results(file, columns, key)

@@ -15,12 +15,15 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.outputs import File, Out, owned_table
 from lightning_rl.lab.figures.runs import Run, find_runs
 from lightning_rl.lab.reports.registry import RUN_COLUMNS
-from lightning_rl.lab.scalars import Curve, read_scalar
+from lightning_rl.lab.scalars import Curve, attempt, read_scalar
 from lightning_rl.lab.tables import csv_text, put_rows
 from lightning_rl.run.state import read_state
 
 RETURNS = ("eval/return_mean", "rollout/return_mean", "es/fitness_mean")
 """The score of a run: the first of these that it has."""
+
+SPEED = "time/env_steps_per_second"
+"""Has a value after every epoch, not at evaluations alone."""
 
 
 def score_curve(run: Run) -> tuple[str, Curve | None]:
@@ -38,9 +41,11 @@ def run_row(run: Run) -> dict[str, object]:
     tag, curve = score_curve(run)
     state, reason = read_state(run.path)
     row = {name: run.about.get(name, "") for name in ("implementation", "gamename", "exp_name", "seed")}
+    clocks = [*attempt(run.path, read_scalar, run.path, SPEED, skip=lambda *_: None), curve]
+    if (clock := clocks[0]) is not None:
+        hours = float("nan") if clock.seconds is None else float(clock.seconds[-1]) / 3600
+        row |= {"env_steps": float(clock.env_steps[-1]), "hours": hours}
     if curve is not None:
-        hours = float("nan") if curve.seconds is None else float(curve.seconds[-1]) / 3600
-        row |= {"env_steps": float(curve.env_steps[-1]), "hours": hours}
         row |= {"last": float(curve.value[-1]), "best": float(curve.value.max())}
     return {**row, "state": state, "scalar": tag, "run": str(run.path), "reason": reason}
 

@@ -110,6 +110,21 @@ def test_mean_and_interval_of_a_table_are_over_the_same():
     assert row[4].startswith("50.0 [")
 
 
+def test_a_row_counts_once(tmp_path, capsys):
+    transfer_table().to_csv(tmp_path / "t.csv", index=False)
+    err = refused(capsys, "proxy-transfer", tmp_path / "t.csv", tmp_path / "t.csv", "--markdown")
+    assert "6 rows are there twice, the first of DDQN on a (varied, 10 tests); name each CSV once" in err
+    pd.concat([transfer_table(), transfer_table().head(1).assign(return_mean=7.0)]).to_csv(tmp_path / "one.csv", index=False)
+    assert "1 rows are there twice" in refused(capsys, "proxy-transfer", tmp_path / "one.csv")
+
+
+def test_unlike_proxies_of_one_name_are_two(tmp_path, capsys):
+    hashed = [transfer_table().head(2).assign(proxy_hash=content, trained_on="SE") for content in ("1f", "2e")]
+    pd.concat(hashed).to_csv(tmp_path / "t.csv", index=False)
+    assert main(["figures", "proxy-transfer", "x", str(tmp_path / "t.csv"), "--markdown"]) == 0
+    assert "| DDQN | SE | 2 | 4 |" in capsys.readouterr().out
+
+
 def test_a_mean_loss_ends_with_the_shortest_run():
     _, axes = plt.subplots()
     lengths = {"one": 4, "two": 2}

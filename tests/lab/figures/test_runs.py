@@ -6,7 +6,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
-from lightning_rl.lab.figures.groups import label_groups
+from lightning_rl.lab.figures.groups import label_groups, labelled_runs
 from lightning_rl.lab.figures.runs import find_runs, open_run, read_table, require_one_run_per_seed
 from lightning_rl.lab.scalars import read_scalar
 
@@ -106,6 +106,31 @@ def test_runs_of_several_seeds_read_like_runs_alone(tmp_path):
     assert run_cli(tmp_path, "--max_epochs", "2", "--num_seeds", "2", implementation="DDQN") == 0
     runs = find_runs([tmp_path])
     assert [run.path for run in runs] == [run_dir(tmp_path, seed=seed, implementation="DDQN") for seed in (25, 26)]
+
+
+def test_what_a_results_csv_loses_is_said(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("implementation,seed,env_steps,value\nm,1,10,1\nm,1,20,oops\nm,1,30,1e400\nm,1,40,\nm,1,50,3")
+    table = read_table([str(path)], "value")
+    assert table["value"].tolist() == [1.0]
+    err = capsys.readouterr().err
+    assert "2 rows, the first is row 2, have no finite number there; the others count" in err
+    assert "its last row is not whole" in err
+
+
+def test_a_group_by_an_unknown_key_is_refused(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("implementation,seed,env_steps,value\nm,1,10,1\n")
+    assert main(["figures", "curves", "out", str(path), "--group", "learning_rate"]) == 2
+    assert "--group learning_rate: no source has that key" in capsys.readouterr().err
+
+
+def test_runs_of_one_seed_are_named_as_a_pair(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("implementation,seed,env_steps,value\nm,1,10,1\nm,2,10,1\n")
+    copy = shutil.copy(path, tmp_path / "u.csv")
+    with pytest.raises(UserError, match=rf"'{path}:m::1' and '{copy}:m::1' are of one seed"):
+        labelled_runs([str(path), str(copy)], "value")
 
 
 def test_a_group_of_unequal_configs_is_named(tmp_path, capsys):

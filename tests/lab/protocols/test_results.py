@@ -37,9 +37,20 @@ def test_a_killed_start_leaves_nothing_behind(tmp_path):
     assert path.read_text() == "name,number,value,returns\n"
 
 
+@pytest.mark.parametrize("cell", ["abc", "", "1e400", "nan"])
+def test_a_damaged_cell_is_found_before_the_work(tmp_path, cell):
+    path = tmp_path / "r.csv"
+    path.write_text(f"n,return_mean\n1,2\n2,{cell}\n")
+    with (
+        pytest.raises(UserError, match=r"row 3, column return_mean: .*no.* finite number; mend the row or name another CSV"),
+        open_results(path, ("n", "return_mean"), ("n",)),
+    ):
+        pass
+
+
 def test_another_table_and_a_second_process_are_refused(tmp_path):
     path = tmp_path / "r.csv"
-    refused = pytest.raises(UserError, match="in use by another process; name another CSV")
+    refused = pytest.raises(UserError, match="in use by another process; wait until it has ended, or name another CSV")
     with open_results(path, COLUMNS, KEY), refused, open_results(path, COLUMNS, KEY):
         pass
     with pytest.raises(UserError, match="begins with 'name,number,value,returns', not with"), open_results(path, KEY, KEY):

@@ -36,6 +36,12 @@ def test_states_of_real_runs(tmp_path, capsys, monkeypatch):
     assert len((tmp_path / "t.csv").read_text().splitlines()) == 5
 
 
+def test_steps_are_those_of_the_run_not_of_its_last_evaluation(tmp_path):
+    assert run_cli(tmp_path, "--max_epochs", "5", implementation="DDQN", steps_per_epoch=30, eval_interval=2) == 0
+    (row,) = list_runs([tmp_path]).to_dict("records")
+    assert row["env_steps"] == 150
+
+
 def test_nothing_to_list(tmp_path, capsys):
     assert main(["runs", str(tmp_path)]) == 2
     assert capsys.readouterr().err.splitlines() == [f"error: no run at or below {tmp_path}"]

@@ -131,7 +131,8 @@ def test_a_search_from_the_command_line(tmp_path, capsys, ray_cluster):
     search = "search={learning_rate: {choice: [1.0e-3, 1.0e+38]}}"
     flags = ["--implementation", "UDRL", "--gamename", "cartpole", "--logdir", str(tmp_path), "--seed", "1"]
     flags += [f"--set={key}={value}" for key, value in tiny_settings("UDRL").items()]
-    flags += ["--preset", "original", "--use_tune", "--tune", "trials=2", "--tune", "seeds=1", "--tune", "reports=1", "--tune", search]
+    flags += ["--preset", "original", "--use_tune"]
+    flags += ["--tune", "trials=2", "--tune", "seeds=1", "--tune", "reports=1", "--tune", search]
     assert main([*flags, "--tune", "budget={max_env_steps: 200}"]) == 0
     folder = tmp_path / "cartpole" / "default" / "UDRL" / "tune"
     rows = list(csv.DictReader((folder / "trials.csv").open()))
