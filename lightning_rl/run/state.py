@@ -43,6 +43,15 @@ def check_folder_names(exp_name: str, gamename: str) -> None:
 
 
 @contextlib.contextmanager
+def held(folder: Path, remedy: str) -> Iterator[None]:
+    """A folder that is no run's, made if need be, held against other processes; UserError with the remedy if one has it."""
+    make_folder(folder)
+    with (folder / LOCK).open("w") as lock:
+        hold(lock, folder, remedy)
+        yield
+
+
+@contextlib.contextmanager
 def owned(run_dir: Path) -> Iterator[Callable[[], None]]:
     """Creates the run directory and holds it against a second process with the same one.
 

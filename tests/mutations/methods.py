@@ -119,7 +119,7 @@ MUTATIONS = [
         ("self.num_updates += 1", "self.num_updates += len(outcomes)"),
         ("if item.sign == 0]", "if item.sign != 0]"),
         ("sum(returns) / len(returns) > threshold", "sum(returns) / len(returns) >= threshold"),
-        ("if self.cfg.stop_when_solved and self.solves(generation)", "if self.solves(generation)"),
+        ("self.cfg.stop_when_solved and self.solves(generation)", "self.solves(generation)"),
         ("returns.std(correction=0)", "returns.std()"),
         ("sum(o.solved for o in outcomes) / count", "sum(o.failed for o in outcomes)"),
     ),

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.files import hold, make_folder
 from lightning_rl.core.outputs import Out
 from lightning_rl.evolution.cluster import join_cluster
 from lightning_rl.lab.tuning.placement import check_room, trial_bundles
@@ -30,7 +29,7 @@ from lightning_rl.lab.tuning.results import (
 )
 from lightning_rl.lab.tuning.space import Space, spaces
 from lightning_rl.lab.tuning.trial import Plan, fail, run_trial
-from lightning_rl.run.state import LOCK
+from lightning_rl.run.state import held
 
 STATE = "ray"  # folder of Ray Tune's own state
 NEEDS = {"asha": (), "optuna": ("optuna",), "bohb": ("ConfigSpace", "hpbandster.optimizers.config_generators.bohb")}
@@ -54,9 +53,7 @@ def tune(plan: Plan, resume: bool) -> int:
 
     try:
         check_room(trial_bundles(plan.options), ray.nodes())
-        make_folder(plan.folder)
-        with (plan.folder / LOCK).open("w") as lock:
-            hold(lock, plan.folder, "wait until that search has ended, or choose another --exp_name")
+        with held(plan.folder, "wait until that search has ended, or choose another --exp_name"):
             write_search(plan)
             interrupted = _fit(plan, state, resume)
     finally:

@@ -19,7 +19,7 @@ import yaml
 
 from lightning_rl.core.config import build_config, config_layers
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.files import appending, read_lines, write_text
+from lightning_rl.core.files import appending, read_lines, remove, write_text
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.lab.tuning.space import TuneConfig, spaces
@@ -99,7 +99,7 @@ def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[di
     prepare_process()
     folder, tune = plan.trial_folder(name), plan.tune
     write_text(folder / SETTINGS, yaml.safe_dump(dict(settings), sort_keys=False))
-    (folder / FAILED).unlink(missing_ok=True)  # of an earlier start
+    remove(folder / FAILED)  # of an earlier start
     ((key, total),) = tune.budget.items()
     before_now = read_reports(folder)
     if len(before_now) >= tune.reports:
