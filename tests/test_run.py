@@ -335,6 +335,10 @@ def test_sweep_prints_and_draws_obtained_against_commanded(tmp_path, capsys, imp
     commanded = [float(row.split(",")[-3]) for row in last.with_name("sweep_-1_1.5.csv").read_text().splitlines()[1:]]
     assert (commanded[0], commanded[-1]) == (-1.0, 1.5)
     assert last.with_name("sweep.csv").read_text().splitlines() == rows  # that of the whole range is kept
+    ranged = last.with_name("sweep_-1_1.5.csv").read_bytes()
+    assert main(["--eval_agent", str(last), "--eval_command", "sweep=-1,1.5", *flags[2:]]) == 0
+    assert len(last.with_name("sweep_of_-1_1.5.csv").read_text().splitlines()) == 3
+    assert last.with_name("sweep_-1_1.5.csv").read_bytes() == ranged  # two commands are not the range between them
 
 
 def test_sweep_over_a_range_of_ones_own():

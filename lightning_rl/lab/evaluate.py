@@ -184,8 +184,8 @@ def sweep(path: Path, episodes: int, num_workers: int, text: str = "sweep", forc
 
     Of a calibrated policy the commands are returns. Otherwise the first command value goes over those that training saw; the
     others keep the checkpoint's. The report, which is kept as ``sweep.json``, says how well the policy obeys (see ``obedience``).
-    Writes ``sweep.png``, ``.svg`` and ``.csv`` beside the checkpoint, or ``sweep_LOW_HIGH.png`` and so on for commands that are
-    asked for.
+    Writes ``sweep.png``, ``.svg`` and ``.csv`` beside the checkpoint, or ``sweep_LOW_HIGH.png`` and so on for a range that is
+    asked for, ``sweep_of_A_B.png`` for single commands.
 
     Args:
         path: the checkpoint.
@@ -196,7 +196,8 @@ def sweep(path: Path, episodes: int, num_workers: int, text: str = "sweep", forc
     """
     method, values = load(path).method, parse_sweep(text)
     limits_or_values = [f"{float(point):g}" for point in re.split("[=:,]", text)[1:]]
-    out = beside(path, "_".join(["sweep", *limits_or_values]), force)
+    kind = ["sweep_of"] if "," in text else ["sweep"]
+    out = beside(path, "_".join([*kind, *limits_or_values]), force)
     picture = out.path.with_name(f"{out.path.name}.png")
     kept = Path(f"{out.path}.json")
     out.check(picture, owned_picture)  # before the work
