@@ -97,8 +97,10 @@ def lines_text(table: pd.DataFrame, rewards: Sequence[str]) -> str:
     parts = []
     for reward in rewards:
         rows = table[table["trained_on"] == reward]
-        agents = num_agents(rows) // max(rows.groupby(["agent", "protocol"]).ngroups, 1)
-        proxies = "" if reward.startswith("real") else f" with {rows['proxy'].nunique()} reward networks"
+        panels = [panel for _, panel in rows.groupby(["agent", "protocol"])]
+        agents = " or ".join(map(str, sorted({num_agents(panel) for panel in panels})))
+        networks = " or ".join(map(str, sorted({panel["proxy"].nunique() for panel in panels})))
+        proxies = "" if reward.startswith("real") else f" with {networks} reward networks"
         parts.append(f"{reward}: {agents} agents{proxies}")
     return "; ".join(parts)
 
