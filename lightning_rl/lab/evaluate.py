@@ -196,8 +196,7 @@ def sweep(path: Path, episodes: int, num_workers: int, text: str = "sweep", forc
     """
     method, values = load(path).method, parse_sweep(text)
     limits_or_values = [f"{float(point):g}" for point in re.split("[=:,]", text)[1:]]
-    kind = ["sweep_of"] if "," in text else ["sweep"]
-    out = beside(path, "_".join([*kind, *limits_or_values]), force)
+    out = beside(path, "_".join(["sweep_of" if "," in text else "sweep", *limits_or_values]), force)
     picture = out.path.with_name(f"{out.path.name}.png")
     kept = Path(f"{out.path}.json")
     out.check(picture, owned_picture)  # before the work

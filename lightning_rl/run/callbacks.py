@@ -95,7 +95,7 @@ class StopAtBudget(Callback):
         self.key, self.budget = key, budget
 
     def _stop_if_spent(self, trainer: Trainer, method: Any, epochs: int) -> None:
-        done = dict(zip(BUDGETS, (method.env_steps, method.episodes, epochs), strict=True))
+        done = {"max_env_steps": method.env_steps, "max_episodes": method.episodes, "max_epochs": epochs}
         if int(done[self.key]) >= self.budget:
             trainer.should_stop = True
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import yaml
 from filelock import lock_descriptor
@@ -45,10 +45,20 @@ def check_folder_names(exp_name: str, gamename: str) -> None:
 @contextlib.contextmanager
 def held(folder: Path, remedy: str) -> Iterator[None]:
     """A folder that is no run's, made if need be, held against other processes; UserError with the remedy if one has it."""
-    make_folder(folder)
-    with (folder / LOCK).open("w") as lock:
+    with _lock_file(folder, remedy) as lock:
         hold(lock, folder, remedy)
         yield
+
+
+def _lock_file(folder: Path, remedy: str) -> IO[str]:
+    """Opens the file in a folder, made if need be, that a process holds which is at work there."""
+    make_folder(folder, remedy)
+    try:
+        if (folder / LOCK).exists() and not (folder / LOCK).is_file():  # opening a pipe waits for its other end
+            raise UserError(f"'{folder / LOCK}' is not a file; remove it")
+        return (folder / LOCK).open("w")
+    except OSError as error:
+        raise UserError(f"cannot write to '{folder}': {error.strerror}; {remedy}") from error
 
 
 @contextlib.contextmanager
@@ -64,14 +74,7 @@ def owned(run_dir: Path) -> Iterator[Callable[[], None]]:
         begun = True
         write_state(run_dir, "running")
 
-    make_folder(run_dir, "choose another --logdir")
-    try:
-        if (run_dir / LOCK).exists() and not (run_dir / LOCK).is_file():  # opening a pipe waits for its other end
-            raise UserError(f"'{run_dir / LOCK}' is not a file; remove it")
-        lock = (run_dir / LOCK).open("w")
-    except OSError as error:
-        raise UserError(f"cannot write to '{run_dir}': {error.strerror}; choose another --logdir") from error
-    with lock, _folder_held(run_dir):
+    with _lock_file(run_dir, "choose another --logdir") as lock, _folder_held(run_dir):
         hold(lock, run_dir, _TAKEN)
         sweep(run_dir)
         try:

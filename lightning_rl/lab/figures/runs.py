@@ -176,7 +176,8 @@ def read_results(path: Path, label: str | None, tag: str, axis: str) -> pd.DataF
 
     The method is in ``implementation``, ``group`` or ``method``, or the file's name; the value may be in a column called ``tag``.
     """
-    table, value_names = csv_files.read_csv(path, whole_rows=True), ("value", tag, tag.rpartition("/")[2])
+    table = csv_files.read_csv(path, whole_rows=True)
+    table = table[_of_single_runs(table)]
     runs = pd.DataFrame(index=table.index)
     for name in ("gamename", "exp_name"):
         runs[name] = table[name].fillna("").astype(str) if name in table else ""
@@ -184,31 +185,30 @@ def read_results(path: Path, label: str | None, tag: str, axis: str) -> pd.DataF
     runs["implementation"] = label or (methods[0] if methods else path.stem)
     seeds = table["seed"] if "seed" in table else table.get("run", pd.Series("0", table.index)).astype(str)
     runs["seed"] = seeds.astype(str).str.removeprefix("seed_")
-    runs[axis] = _number_column(table, (axis, axis.removesuffix("s")))
-    runs["value"] = _number_column(table, value_names)
-    single, whole = _of_single_runs(table), runs[[axis, "value"]].notna().all(axis=1)
-    bad = table.index[single & ~whole & _filled(table, (axis, axis.removesuffix("s"))) & _filled(table, value_names)]
-    if len(bad):
-        print_skipped(path, f"{len(bad)} rows, the first is row {bad[0] + 1}, have no finite number there; the others count")
-    runs = runs[single & whole]
+    runs[axis] = _number_column(path, table, (axis, axis.removesuffix("s")))
+    runs["value"] = _number_column(path, table, ("value", tag, tag.rpartition("/")[2]))
+    runs = runs[runs[[axis, "value"]].notna().all(axis=1)]
     if runs.empty:
         raise UserError("it has no row of a single run with finite numbers")
     return runs.assign(run=f"{path}:" + runs["implementation"] + ":" + runs["gamename"] + ":" + runs["seed"])
 
 
-def _filled(table: pd.DataFrame, names: Sequence[str]) -> pd.Series:
-    """Where the column that ``_number_column`` takes has anything: an empty cell says that there is no value."""
-    return table[next(name for name in names if name in table)].notna()
+def _number_column(path: Path, table: pd.DataFrame, names: Sequence[str]) -> pd.Series:
+    """The first of the columns that is there; UserError where none is.
 
-
-def _number_column(table: pd.DataFrame, names: Sequence[str]) -> pd.Series:
-    """The first of the columns that is there, nan where it is no usable number; UserError where none is."""
+    A cell is nan where it is empty and, which is said, where it is no usable number.
+    """
     present = [name for name in names if name in table]
     if not present:
         columns = did_you_mean(names[-1], map(str, table.columns), "its columns")
         raise UserError(f"it lacks a column {' or '.join(map(repr, dict.fromkeys(names)))}; {columns}")
-    numbers = pd.to_numeric(table[present[0]], errors="coerce")
-    return numbers.where(numbers.abs() <= LARGEST_NUMBER)
+    given = table[present[0]]
+    numbers = pd.to_numeric(given, errors="coerce")
+    numbers = numbers.where(numbers.abs() <= LARGEST_NUMBER)
+    bad = table.index[given.notna() & numbers.isna()]
+    if len(bad):
+        print_skipped(path, f"{len(bad)} rows, the first is row {bad[0] + 1}, have no finite number there; the others count")
+    return numbers
 
 
 def _of_single_runs(table: pd.DataFrame) -> pd.Series:
