@@ -68,6 +68,18 @@ def test_a_trial_killed_on_its_way_goes_on_to_the_same_result(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "budget", "own"),
+    [("AAC", {"max_episodes": 12}, {"num_episodes_per_iter": 2}), ("UDRL", {"max_epochs": 6}, {}),
+     ("DDQN", {"max_env_steps": 120}, {"steps_per_epoch": 20})],
+)  # fmt: skip
+def test_a_stretch_is_a_third_of_the_budget(tmp_path, name, budget, own):
+    plan = plan_of(tmp_path, name, seeds=1, budget=budget)
+    for epochs, _ in zip((2, 4, 6), run_trial(plan, "one", {"hidden": [8, 8], **own}), strict=True):
+        (run,) = plan.runs("one", {})
+        assert torch.load(run.run_dir / "last.ckpt", weights_only=True)["epoch"] + 1 == epochs
+
+
+@pytest.mark.parametrize(
+    ("name", "budget", "own"),
     [("RCP-A", {"max_env_steps": 600}, {"anneal_from": 0.2}),
      ("AAC", {"max_episodes": 12}, {"anneal_from": 0.2, "num_episodes_per_iter": 2}), ("UDRL", {"max_epochs": 6}, {})],
 )  # fmt: skip
