@@ -14,9 +14,9 @@ SEEDS = [3, 4, 5]
 VARIED = Variation((0.05, 0.02, 0.05), (8, 5, 8), (8, 4, 8), (1,) * 3)
 
 
-def trained(kernels, activation="tanh", hidden=(16,), variation=None, poisoned=()):
+def trained(kernels, activation="tanh", hidden=(16,), variation=None, poisoned=(), **settings):
     """Members that start to learn one after the other."""
-    agent = ddqn_of(3, 3, SEEDS, kernels=kernels, activation=activation, hidden=list(hidden), variation=variation)
+    agent = ddqn_of(3, 3, SEEDS, kernels=kernels, activation=activation, hidden=list(hidden), variation=variation, **settings)
     agent.params.data[list(poisoned)] = torch.nan
     train("ddqn", SEEDS, episodes=6, learning_starts=2, agent=agent)[1].run()
     return agent
@@ -35,6 +35,13 @@ def test_compiled_updates_are_those_of_torch_up_to_rounding(activation, hidden, 
     for name, value in expected.items():
         torch.testing.assert_close(first[name], value, rtol=1e-4, atol=1e-5)
         assert torch.equal(first[name], again[name]), name
+
+
+def test_batches_that_do_not_fill_vector_instructions_are_filled_up_with_nothing():
+    pytest.importorskip("numba")
+    expected, compiled = (trained(kernels, batch_size=13).rows() for kernels in ("torch", "numba"))
+    for name, value in expected.items():
+        torch.testing.assert_close(compiled[name], value, rtol=1e-4, atol=1e-5)
 
 
 def test_a_diverged_member_stays_so_and_alone():
