@@ -32,7 +32,8 @@ def draw_pairs(axes: Axes, table: pd.DataFrame, title: str) -> None:
     largest = np.abs(values).max(axis=0)
     axes.imshow(values / np.where(largest > 0, largest, 1), cmap="RdBu_r", vmin=-1.6, vmax=1.6, aspect="auto")
     for (row, column), value in np.ndenumerate(values):
-        axes.text(column, row, f"{value:.3g}", ha="center", va="center", fontsize=8)
+        text = f"{value:.3g}" if abs(value) >= 0.1 else f"{value:.1g}"  # as wide as its cell
+        axes.text(column, row, text, ha="center", va="center", fontsize=8)
     axes.set_xticks(range(len(table.columns)), table.columns, rotation=30, ha="right", fontsize=8)
     axes.set_yticks(range(len(table)), [str(number + 1) for number in range(len(table))])
     axes.set(ylabel="pair", title=title)

@@ -27,12 +27,14 @@ from lightning_rl.lab.protocols.transfer import rule_text, training
 COLUMNS = ("gamename", *PROXY_KEY, "sample", "component", "low", "width", "count")
 SAMPLES = ("synthetic, in training", "real, in tests", "synthetic, asked what was tested")
 MOST_BINS = 5000
+_LANDER = ("x", "y", "x velocity", "y velocity", "angle (rad)", "angular velocity", "left leg", "right leg")
 NAMES: Mapping[str, tuple[str, ...]] = {
     "cartpole": ("cart position (m)", "cart velocity (m/s)", "pole angle (rad)", "pole velocity (rad/s)"),
     "acrobot": ("cos angle 1", "sin angle 1", "cos angle 2", "sin angle 2", "velocity 1 (rad/s)", "velocity 2 (rad/s)"),
     "pendulum": ("cos angle", "sin angle", "velocity (rad/s)"),
     "mountaincar-continuous": ("position", "velocity"),
     "InvertedPendulum-v5": ("cart position (m)", "pole angle (rad)", "cart velocity (m/s)", "pole velocity (rad/s)"),
+    **dict.fromkeys(("lunarlander", "lunarlander-sparse", "lunarlander-continuous", "beresheet"), _LANDER),
 }
 """The components of observations by the family of the task, with units."""
 

@@ -10,11 +10,12 @@ from helpers import run_dir
 from lightning_rl.cli import main
 from lightning_rl.envs.grids import cliff
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, read_proxy, save_proxy, shipped
+from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.protocols.agents import Job, make_kinds
 from lightning_rl.lab.protocols.generations import print_runs
 from lightning_rl.lab.protocols.grid_rewards import rewards
 from lightning_rl.lab.protocols.models import Model, best_of_each, find_models, kind_of, real_task
-from lightning_rl.lab.protocols.transitions import histogram
+from lightning_rl.lab.protocols.transitions import NAMES, component_names, histogram
 from lightning_rl.lab.scalars import read_scalar
 
 SMALL = ("--set=hidden=[8]", "--set=batch_size=8")
@@ -291,3 +292,8 @@ def test_drawn_values_differ_from_run_to_run_and_come_again(tmp_path):
     out.unlink()
     assert main(words) == 0
     assert [r["step_size"] for r in table(out)] == [r["step_size"] for r in rows]
+
+
+@pytest.mark.parametrize("gamename", NAMES)
+def test_each_component_of_an_observation_has_one_name(gamename):
+    assert len(set(component_names(env_spec(gamename)))) == env_spec(gamename).obs_size
