@@ -1,5 +1,6 @@
 """Runs as a user starts them: what they leave on disk, resuming, interruption, failure."""
 
+import contextlib
 import errno
 import json
 import os
@@ -250,11 +251,21 @@ def test_kill_nine_leaves_a_loadable_last(tmp_path):
         assert weights(last)
 
 
+def kill_a_child_at_work(parent: int) -> bool:
+    """Whether there was one that had computed for 20 ms: of one that dies within the fork, Python itself has something to say."""
+    for child in subprocess.run(["pgrep", "-P", str(parent)], capture_output=True, text=True).stdout.split():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            times = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[11:13]
+            if sum(map(int, times)) >= 2:
+                os.kill(int(child), signal.SIGKILL)
+                return True
+    return False
+
+
 def test_a_dead_worker_ends_the_run_with_an_error_and_leaves_the_checkpoint(tmp_path):
-    process = start(tmp_path, "--num_workers", "1", checkpoint_interval=1, num_episodes_per_iter=50)
+    process = start(tmp_path, "--num_workers", "1", checkpoint_interval=1, num_episodes_per_iter=500)
     wait_for(lambda: (run_dir(tmp_path) / "last.ckpt").exists())
-    children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
-    os.kill(int(children[0]), signal.SIGKILL)
+    wait_for(lambda: kill_a_child_at_work(process.pid))
     _, err = process.communicate(timeout=60)
     assert process.returncode == 2, err
     line = err.strip().splitlines()[-1]
