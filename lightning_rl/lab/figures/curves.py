@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.functional.intervals import mean_interval
+from lightning_rl.functional.statistics import IQM_RUNS
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import read_csv, require
 from lightning_rl.lab.figures.groups import LABELS, Group, in_common, read_groups
@@ -26,7 +27,8 @@ from lightning_rl.lab.figures.runs import split_label
 from lightning_rl.lab.scalars import Floats
 from lightning_rl.lab.tables import put_rows, save_table
 
-LINES = "thin: single seeds; thick: their mean; dotted: interquartile mean (from ten seeds on)"
+LINES = "thin: single seeds; thick: their mean"
+MIDDLE = f"dotted: interquartile mean (from {IQM_RUNS} seeds on)"
 BANDS = "band (from three): 95 % interval of the mean"
 TOGETHER = 3
 """So many groups, with their bands, can be told apart in one panel."""
@@ -83,11 +85,19 @@ def draw_group(axes: Axes, group: Group, colour: str, banded: bool = True) -> di
     return lines
 
 
-def draw_panel(axes: Axes, game: str, groups: Sequence[Group], look: Look, references: Sequence[Reference] = ()) -> pd.DataFrame:
+def group_colours(games: Mapping[str, Sequence[Group]]) -> dict[str, str]:
+    """The colour of each group, the same in the panels of all environments."""
+    labels = dict.fromkeys(group.label for groups in games.values() for group in groups)
+    return {label: style.colour(index) for index, label in enumerate(labels)}
+
+
+def draw_panel(
+    axes: Axes, game: str, groups: Sequence[Group], look: Look, colours: Mapping[str, str], references: Sequence[Reference] = ()
+) -> pd.DataFrame:
     """The groups of an environment, and published curves up to their end, dashed; the rows of the CSV."""
-    banded = len(groups) <= TOGETHER
-    lines = {(group.label, run): line for index, group in enumerate(groups)
-             for run, line in draw_group(axes, group, style.colour(index), banded).items()}  # fmt: skip
+    banded = len(colours) <= TOGETHER
+    lines = {(group.label, run): line for group in groups
+             for run, line in draw_group(axes, group, colours[group.label], banded).items()}  # fmt: skip
     for reference, colour in zip(references, style.REFERENCE_COLOURS * len(references), strict=False):
         inside = reference.x <= groups[0].x[-1]
         line = (reference.x[inside], reference.value[inside])
@@ -105,9 +115,9 @@ def curves_figure(
 ) -> tuple[Figure, pd.DataFrame]:
     """One panel per environment, and the numbers of all its lines."""
     figure, panels = style.panels(len(games))
-    parts = []
+    parts, colours = [], group_colours(games)
     for axes, (game, groups) in zip(panels, games.items(), strict=True):
-        parts.append(draw_panel(axes, game, groups, look, references))
+        parts.append(draw_panel(axes, game, groups, look, colours, references))
         axes.set_title(game if len(games) > 1 or not look.title else "")
         axes.legend(loc=look.legend)
     style.describe(figure, look.title, f"{explained(games)}; averaged over bins of {width:,.6g}.")
@@ -118,7 +128,9 @@ def explained(games: Mapping[str, Sequence[Group]]) -> str:
     """How many seeds the lines of the panels are of, and what each kind of line means."""
     counts = [len(group.seeds) for groups in games.values() for group in groups]
     kinds = [LINES] if max(counts) > 1 else []
-    if max(counts) > 2 and any(len(groups) <= TOGETHER for groups in games.values()):
+    if max(counts) >= IQM_RUNS:
+        kinds.append(MIDDLE)
+    if max(counts) > 2 and len(group_colours(games)) <= TOGETHER:
         kinds.append(BANDS)
     return "; ".join([style.counted(counts), *kinds])
 
@@ -144,14 +156,16 @@ def areas(groups: Sequence[Group]) -> list[tuple[str, int, float, float, float, 
     return rows
 
 
-def draw_areas(axes: Axes, rows: Sequence[tuple[str, int, float, float, float, float]], returns: Sequence[float]) -> None:
+def draw_areas(
+    axes: Axes, rows: Sequence[tuple[str, int, float, float, float, float]], returns: Sequence[float], colours: Mapping[str, str]
+) -> None:
     """A dot for the area of each group, with its interval, and the ``returns`` that are drawn across the curves, too.
 
     They are the legend of the curves as well.
     """
-    for index, (_, _, _, mean, low, high) in enumerate(rows):
+    for index, (label, _, _, mean, low, high) in enumerate(rows):
         error = np.nan_to_num([[mean - low], [high - mean]])
-        axes.errorbar(mean, index, xerr=error, color=style.colour(index), fmt="o", markersize=8, linewidth=2, capsize=4)
+        axes.errorbar(mean, index, xerr=error, color=colours[label], fmt="o", markersize=8, linewidth=2, capsize=4)
     for value in returns:
         axes.axvline(value, color="black", linestyle=":", linewidth=1)
     labels = [f"{label}, {style.counted([seeds])}" for label, seeds, *_ in rows]
@@ -172,15 +186,15 @@ def draw_with_areas(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv of the curves, and OUT-areas.csv."""
     lines = [read_line(text) for text in given.line]
     games, width = read_groups(given)
-    figure, panels = style.panels(2 * len(games))
-    parts, table = [], []
+    figure, panels = style.panels(2 * len(games), columns=2)
+    parts, table, colours = [], [], group_colours(games)
     for (game, groups), left, right in zip(games.items(), panels[::2], panels[1::2], strict=True):
-        parts.append(draw_panel(left, game, groups, Look(given.tag, given.x)))
+        parts.append(draw_panel(left, game, groups, Look(given.tag, given.x), colours))
         for value, label in lines:
             left.axhline(value, color="black", linestyle=":", linewidth=1)
             left.annotate(label, (0.01, value), xycoords=("axes fraction", "data"), fontsize=8, va="bottom")
         found = areas(groups)
-        draw_areas(right, found, [value for value, _ in lines])
+        draw_areas(right, found, [value for value, _ in lines], colours)
         table += [(game, *row) for row in found]
     dots = "whiskers: 95 % interval of the area; colours as on the right"
     style.describe(figure, given.title, f"{explained(games)}; {dots}; averaged over bins of {width:,.6g}.")

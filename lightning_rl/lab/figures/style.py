@@ -41,9 +41,9 @@ plt.rcParams.update(
 )  # fmt: skip
 
 
-def panels(count: int, size: tuple[float, float] = (7.2, 4.4)) -> tuple[Figure, list[Axes]]:
-    """A figure with ``count`` panels in a grid of up to three columns; the others of the grid are left out."""
-    columns = min(count, 3) if count != 4 else 2
+def panels(count: int, size: tuple[float, float] = (7.2, 4.4), columns: int | None = None) -> tuple[Figure, list[Axes]]:
+    """A figure with ``count`` panels in a grid of so many columns, by default up to three; the rest is left out."""
+    columns = columns or (min(count, 3) if count != 4 else 2)
     rows = -(-count // columns)
     shrink = 1.0 if columns == 1 else 0.75
     figure, grid = plt.subplots(rows, columns, figsize=(size[0] * columns * shrink, size[1] * rows * shrink), squeeze=False)

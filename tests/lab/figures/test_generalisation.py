@@ -4,7 +4,8 @@ from helpers import run_cli
 
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
-from lightning_rl.lab.figures.curves import areas, read_line
+from lightning_rl.lab.figures import style
+from lightning_rl.lab.figures.curves import Look, areas, curves_figure, draw_areas, explained, group_colours, read_line
 from lightning_rl.lab.figures.groups import Group
 
 
@@ -28,6 +29,35 @@ def test_runs_without_common_steps_are_refused():
     nan = float("nan")
     with pytest.raises(UserError, match="no part of the axis in common"):
         areas([group("a", [[1, nan]]), group("b", [[nan, 1]])])
+
+
+def test_a_group_has_one_colour_in_all_environments():
+    """b comes second in one environment and alone in the other."""
+    a, b = (group(label, [[1, 2, 3], [2, 3, 4]]) for label in "ab")
+    games = {"one": [a, b], "other": [b]}
+    colours = group_colours(games)
+    assert list(colours) == ["a", "b"] and colours["a"] != colours["b"]
+    figure, _ = curves_figure(games, 1.0, Look("rollout/return_mean", "env_steps"))
+    drawn = [{line.get_color() for line in axes.lines} for axes in figure.axes]
+    assert drawn == [set(colours.values()), {colours["b"]}]
+    figure, (axes,) = style.panels(1)
+    draw_areas(axes, areas([b]), [], colours)
+    assert axes.lines[0].get_color() == colours["b"]
+
+
+def test_panels_are_in_as_many_columns_as_asked_for():
+    for count, columns, expected in ((6, None, (2, 3)), (4, None, (2, 2)), (6, 2, (3, 2))):
+        figure, panels = style.panels(count, columns=columns)
+        assert len(panels) == count
+        assert panels[0].get_gridspec().get_geometry() == expected
+
+
+def test_bands_and_interquartile_means_are_explained_where_they_are_drawn():
+    three, ten = (group("a", [[1, 2]] * count) for count in (3, 10))
+    others = [group(label, [[1, 2]]) for label in "bcd"]
+    assert "band" in explained({"game": [three]}) and "interquartile" not in explained({"game": [three]})
+    assert "interquartile" in explained({"game": [ten]})
+    assert "band" not in explained({"game": [three], "other": others})  # too many groups to tell bands apart
 
 
 def test_a_line_needs_a_number():
