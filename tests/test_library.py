@@ -53,6 +53,15 @@ def test_training_changes_nothing_in_the_process(tmp_path):
     assert process_state() == before
 
 
+def test_lightning_has_nothing_to_say_about_how_checkpoints_are_saved(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("pytorch_lightning"), "propagate", True)
+    with caplog.at_level(logging.INFO, logger="pytorch_lightning"):
+        run = lightning_rl.train("QL", "cliff", logdir=tmp_path, **tiny("QL"))
+    assert (run.path / "last.ckpt").exists()
+    assert "max_epochs=2" in caplog.text  # its messages are heard
+    assert "weights_only" not in caplog.text
+
+
 def test_training_gives_a_run_and_takes_callbacks_and_loggers(tmp_path):
     seen = Epochs()
     logger = CSVLogger(tmp_path / "csv")
