@@ -36,18 +36,19 @@ def test_a_group_has_one_colour_in_all_environments():
     a, b = (group(label, [[1, 2, 3], [2, 3, 4]]) for label in "ab")
     games = {"one": [a, b], "other": [b]}
     colours = group_colours(games)
-    assert list(colours) == ["a", "b"] and colours["a"] != colours["b"]
+    assert list(colours) == ["a", "b"]
+    assert colours["a"] != colours["b"]
     figure, _ = curves_figure(games, 1.0, Look("rollout/return_mean", "env_steps"))
     drawn = [{line.get_color() for line in axes.lines} for axes in figure.axes]
     assert drawn == [set(colours.values()), {colours["b"]}]
-    figure, (axes,) = style.panels(1)
+    _, (axes,) = style.panels(1)
     draw_areas(axes, areas([b]), [], colours)
     assert axes.lines[0].get_color() == colours["b"]
 
 
 def test_panels_are_in_as_many_columns_as_asked_for():
     for count, columns, expected in ((6, None, (2, 3)), (4, None, (2, 2)), (6, 2, (3, 2))):
-        figure, panels = style.panels(count, columns=columns)
+        _, panels = style.panels(count, columns=columns)
         assert len(panels) == count
         assert panels[0].get_gridspec().get_geometry() == expected
 
@@ -55,7 +56,8 @@ def test_panels_are_in_as_many_columns_as_asked_for():
 def test_bands_and_interquartile_means_are_explained_where_they_are_drawn():
     three, ten = (group("a", [[1, 2]] * count) for count in (3, 10))
     others = [group(label, [[1, 2]]) for label in "bcd"]
-    assert "band" in explained({"game": [three]}) and "interquartile" not in explained({"game": [three]})
+    assert "band" in explained({"game": [three]})
+    assert "interquartile" not in explained({"game": [three]})
     assert "interquartile" in explained({"game": [ten]})
     assert "band" not in explained({"game": [three], "other": others})  # too many groups to tell bands apart
 
