@@ -73,7 +73,10 @@ def ppo(cfg: Any, spec: EnvSpec, seed: int) -> BaseAlgorithm:
 
 
 def dqn(cfg: Any, spec: EnvSpec, seed: int) -> BaseAlgorithm:
-    """Not double, and with its Huber loss; one update and one soft target update per step, and exploration, like ours."""
+    """Not double, with its Huber loss and its clipping of gradients at a norm of 10.
+
+    One update and one soft target update per step, and exploration, like ours.
+    """
     model = DQN(
         "MlpPolicy", environment(cfg, spec), learning_rate=cfg.learning_rate, buffer_size=cfg.replay_size,
         learning_starts=_first_updates(cfg, spec), batch_size=cfg.batch_size, tau=cfg.tau, gamma=cfg.gamma, train_freq=1,

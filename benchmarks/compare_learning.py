@@ -183,7 +183,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Learning beside Stable-Baselines3.")
     parser.add_argument("task", choices=TASKS)
     parser.add_argument("library", choices=TRAINERS)
-    parser.add_argument("--out", type=Path, default=Path("results/members/learning.csv"), metavar="CSV")
+    parser.add_argument("--out", type=Path, default=Path("results/members/fresh.csv"), metavar="CSV")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     keep_freed_memory()

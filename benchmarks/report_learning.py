@@ -1,6 +1,6 @@
 """Table and figure of a CSV of compare_learning.py; the figure goes beside it.
 
-    python benchmarks/report_learning.py [results/members/learning.csv]
+    python benchmarks/report_learning.py [results/members/fresh.csv]
 
 Means over seeds with their 95 % intervals (Student's t), and ours less theirs with Welch's: of the test return at the end of
 training, and of its mean over the whole curve.
@@ -20,7 +20,7 @@ from lightning_rl.functional.intervals import difference_interval, mean_interval
 from lightning_rl.lab.figures.style import big_numbers, colour, describe, panels, png
 from lightning_rl.lab.tables import interval, markdown
 
-SHIPPED = Path(__file__).resolve().parent.parent / "results" / "members" / "learning.csv"
+SHIPPED = Path(__file__).resolve().parent.parent / "results" / "members" / "fresh.csv"
 NAMES = {"ours": "ours, stacked", "sb3": "Stable-Baselines3"}
 Curves = dict[int, list[tuple[int, float, float]]]
 """(decisions, mean test return, CPU seconds) of each seed."""
