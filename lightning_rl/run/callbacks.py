@@ -238,7 +238,7 @@ class LastCheckpoint(Checkpoint):
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         done = trainer.current_epoch + 1
         if done % self.interval == 0 or done == trainer.max_epochs or trainer.should_stop:
-            trainer.save_checkpoint(self.path, weights_only=False)  # with all moments; said, or Lightning logs that it was not
+            trainer.save_checkpoint(self.path, False)  # not the weights alone; said, or Lightning logs that it was not
 
 
 class BestCheckpoint(Checkpoint):
