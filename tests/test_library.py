@@ -266,3 +266,5 @@ def test_a_method_and_an_environment_from_outside_go_wherever_ours_go(tmp_path, 
     assert main(["train", *flags, "--seed", "1", "--max_epochs", "4", "--resume"]) == 0
     assert main(["eval", str(run.path), "--episodes", "2"]) == 0
     assert "own-method on corridor" in capsys.readouterr().out
+    assert main(["config", "own-method"]) == 0
+    assert "| `learning_rate` | `0.1` |" in capsys.readouterr().out

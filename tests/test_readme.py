@@ -22,7 +22,8 @@ def test_tables_are_complete(name):
 
 
 def test_it_is_short():
-    assert 500 < len(README.split()) <= 850
+    """Words that are seen: not the sources of numbers, nor the bars of tables."""
+    assert 500 < len([word for word in re.sub("<!--.*?-->", "", README).split() if word != "|"]) <= 850
 
 
 def test_every_suite_that_is_named_is_there():

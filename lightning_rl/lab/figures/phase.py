@@ -85,5 +85,6 @@ def draw(given: argparse.Namespace) -> None:
         figure.colorbar(image, ax=list(line))
     seeds = style.counted(len(group.seeds) for groups in games.values() for group in groups)
     text = f"{seeds}; difference of mean returns of the evaluations of the {width:,.6g} steps before; bold: its 95 % interval "
-    style.describe(figure, given.title, text + "(Welch) leaves out 0; grey: not run.")
+    cells = sum(rows["gamename"].nunique() * rows["env_steps"].nunique() * len(methods) for rows in families.values())
+    style.describe(figure, given.title, text + f"(Welch) leaves out 0{'; grey: not run' if len(table) < cells else ''}.")
     style.save(figure, given.out, table)

@@ -35,7 +35,7 @@ plt.rcParams.update(
         "axes.prop_cycle": cycler(color=COLOURS), "axes.grid": True, "grid.alpha": 0.3,
         "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 11,
         "legend.fontsize": 8.5, "legend.framealpha": 0.8, "figure.constrained_layout.use": True,
-        "savefig.dpi": 110, "svg.hashsalt": "lightning_rl", "svg.fonttype": "none",
+        "savefig.dpi": 100, "svg.hashsalt": "lightning_rl", "svg.fonttype": "none",
         "text.parse_math": False,  # names of users may hold dollar signs
     }
 )  # fmt: skip

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import graphlib
 import itertools
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from lightning_rl.core.catalogue import Entry, entry
+from lightning_rl.core.catalogue import Block, Entry, entry
 from lightning_rl.core.files import read_text
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.tables import markdown
@@ -58,14 +59,20 @@ def block_rows(path: Path, name: str) -> list[Row]:
     return rows
 
 
+def _plain_rows(block: Block) -> list[Row]:
+    """The same of a block that was given as a mapping, which has no comments."""
+    return [Row("", key, json.dumps(value), "", "") for key, value in (block.values.get("default") or {}).items()]
+
+
 def config_rows(found: Entry) -> Iterator[Row]:
     """All keys of an implementation: explained where they first stand, with the value and source that stand last."""
     rows: dict[str, Row] = {}
     order: graphlib.TopologicalSorter[str] = graphlib.TopologicalSorter()
-    blocks = [block_rows(block.path, block.name) for block in found.blocks if block.path]
+    blocks = [block_rows(block.path, block.name) if block.path else _plain_rows(block) for block in found.blocks]
     for row in itertools.chain(*blocks):
         first = rows.get(row.key, row)
         rows[row.key] = dataclasses.replace(row, heading=first.heading, explanation=first.explanation)
+    order.add("")  # keys above the first heading
     for block in reversed(blocks):
         for above, below in itertools.pairwise(["", *dict.fromkeys(row.heading for row in block if row.heading)]):
             order.add(below, above)
@@ -97,7 +104,8 @@ def config_table(name: str) -> str:
         sources += row.source
     used = {letter for letters in SOURCE.findall(sources) for letter in letters.strip("[]").split(", ")}
     meanings = [f"[{letter}] {meaning}" for letter, meaning in legend(found).items() if letter in used]
-    table.append(("*sources*", "", _cell("; ".join(meanings))))
+    if meanings:
+        table.append(("*sources*", "", _cell("; ".join(meanings))))
     return markdown(table)
 
 

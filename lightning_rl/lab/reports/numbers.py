@@ -5,7 +5,8 @@ A number with a source is followed by a comment, which a page does not show:
 * ``246.7<!-- = FILE COLUMN STATISTIC [NAME=VALUE ...] -->``: over the rows of a CSV whose columns have these values
   (``COLUMN:7``: the seventh number of each cell);
 * ``96.2<!-- = CLAIM mean -->``: of a claim of ``results/claims.yaml``; or its ``published``, ``low``, ``high``, ``min``, ``max``
-  or ``seeds``.
+  or ``seeds``;
+* ``13.5<!-- = CLAIM less OTHER mean -->``: of the difference of both means; or an end of its interval, ``low`` or ``high``.
 
 ``lightning-rl docs FILE`` reads them anew.
 """
@@ -44,10 +45,10 @@ def with_numbers(text: str) -> str:
 def value_of(source: str) -> float:
     """The number that a source gives; UserError where there is none."""
     words = shlex.split(source)
-    if len(words) == 2:
-        from lightning_rl.lab.reproduce.ledger import value_of_claim
+    if len(words) == 2 or (len(words) == 4 and words[1] == "less"):
+        from lightning_rl.lab.reproduce.entries import difference_of_claims, value_of_claim
 
-        return value_of_claim(*words)
+        return value_of_claim(*words) if len(words) == 2 else difference_of_claims(words[0], words[2], words[3])
     if len(words) < 3 or words[2] not in STATISTICS:
         raise UserError(f"'{source}': write FILE COLUMN STATISTIC [NAME=VALUE ...], of the statistics {', '.join(STATISTICS)}")
     path, (column, _, place), statistic, *filters = words[0], words[1].partition(":"), *words[2:]

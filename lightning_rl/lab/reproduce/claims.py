@@ -16,11 +16,9 @@ from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 from pydantic.dataclasses import dataclass
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import SEED, SEEDS, shorten, unknown
+from lightning_rl.core.limits import shorten, unknown
 from lightning_rl.core.schema import STRICT
-
-FIRST_SEED = 100
-"""Of evidence. Below it, seeds are for tuning: a number on seeds that its settings were chosen on says too much."""
+from lightning_rl.lab.reproduce.seeds import seed_list
 
 COMMANDS = ("train", "eval", "proxies")
 CSV = r"^results/[\w./-]+\.csv$"
@@ -145,6 +143,21 @@ class Tuning:
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
+class EarlierSeeds:
+    """Fresh seeds that were measured or looked at before settings or judges were what they are; no longer evidence.
+
+    Attributes:
+        seeds: which, in words.
+        values: what they reached, or their mean alone; .inf: never got there; empty: not kept.
+        then: what was changed after they were seen.
+    """
+
+    seeds: str
+    values: list[Annotated[float, Field(allow_inf_nan=True)]]
+    then: str
+
+
+@dataclass(frozen=True, config=STRICT, kw_only=True)
 class Earlier:
     """Files of before the manifest. made: on which seeds, by which commit, or where it was published; commands: that made it."""
 
@@ -176,6 +189,7 @@ class Claim:
         cpu_hours: expected, all seeds together; without a training that a claim above has as well.
         tried: how many settings were tried before these, on tuning seeds.
         tuning: what these settings reached before.
+        earlier_seeds: fresh ones that these replace, in their order.
     """
 
     family: str
@@ -196,6 +210,7 @@ class Claim:
     cpu_hours: PositiveFloat
     tried: int | None
     tuning: Tuning | None = None
+    earlier_seeds: Annotated[list[EarlierSeeds], Field(default_factory=list)]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -296,16 +311,3 @@ class Manifest:
             if name not in self.claims:
                 raise UserError(unknown("claim", name, self.claims))
         return {name: claim for name, claim in self.claims.items() if not names or name in names}
-
-
-def seed_list(text: str) -> list[int]:
-    """The seeds of ``first-last``; ValueError for those that are no evidence."""
-    match = re.fullmatch(r"(\d{1,10})-(\d{1,10})", text)
-    if match is None:
-        raise ValueError(f"seeds: '{shorten(text)}' is no range; write 100-109")
-    first, last = int(match[1]), int(match[2])
-    if first < FIRST_SEED:
-        raise ValueError(f"seeds: {text} begins below {FIRST_SEED}; these are for tuning, evidence takes {FIRST_SEED} and up")
-    if not first <= last <= min(SEED, first + SEEDS - 1):
-        raise ValueError(f"seeds: {text} is not a range of 1 to {SEEDS} seeds up to {SEED:,}")
-    return list(range(first, last + 1))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -13,25 +12,41 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import shorten
 from lightning_rl.lab.reports.numbers import matching_rows
 from lightning_rl.lab.reproduce.checkout import MANIFEST
-from lightning_rl.lab.reproduce.claims import Claim, Earlier, Goal, Manifest, Tuning, seed_list
+from lightning_rl.lab.reproduce.claims import Claim, Earlier, EarlierSeeds, Manifest, Tuning
+from lightning_rl.lab.reproduce.entries import (
+    MET,
+    NONE,
+    NOT_MET,
+    REPORTED,
+    SOME,
+    Entry,
+    goal_text,
+    measured_text,
+    read_entries,
+    verdict,
+    verdict_text,
+)  # fmt: skip
 from lightning_rl.lab.reproduce.manifest import load_claims
 from lightning_rl.lab.reproduce.runs import shown_command
-from lightning_rl.lab.reproduce.store import number, read_runs, runs_path
-from lightning_rl.lab.tables import interval, markdown
+from lightning_rl.lab.reproduce.seeds import seed_list
+from lightning_rl.lab.reproduce.store import runs_path
+from lightning_rl.lab.tables import markdown
 
-MET, NOT_MET, SOME, NONE, REPORTED = "met", "not met", "some seeds", "not run yet", "reported"
 _HOW = """\
 A claim is one number together with all that makes it again: commands, seeds, budget, and what is read from the runs.
 
-* **Seeds** are from 100 on. No setting was chosen on them, each is run once, and none is left out. Settings are tuned on seeds
-  0 to 9 ([older ones](#on-tuning-seeds) on 1 to 3 and 25 to 29).
+* **Seeds** are from 100 on, each is run once, and none is left out. Settings are tuned on seeds 0 to 9 ([older
+  ones](#on-tuning-seeds) on 1 to 3 and 25 to 29), none on the seeds shown, but for one setting of `pg-tuned-aac`.
+* **Earlier seeds**: fresh ones that were looked at before the settings, or the agents that judge, were what they are; mean (least
+  to greatest). Such a claim had more than one chance to be met, so trust it less than one that has none; the table above counts
+  them apart. What was changed stands below.
 * **Here** is the mean over seeds with its 95 % interval, Student's t, which is too narrow for very skewed values
   ([by how much](evidence.md#what-an-interval-covers)). A seed counts as it is at the end of its run; the best over time only
   stands beside it.
 * **Published** is what a paper or another program reports; *here otherwise* says what our runs do in another way than those: a
   smaller budget, another rule, another number of seeds.
-* **Verdict**: *met* or *not met*, once all seeds are there; *reported*, where there is no goal; *some seeds*, where some are
-  still to be run; *not run yet*.
+* **Verdict**: *met* or *not met*, once all seeds are there; a mean is met by the number itself, and where its interval reaches
+  beyond the goal, that is said; *reported*, where there is no goal; *some seeds*, where some are still to be run; *not run yet*.
 * **Settings tried** on tuning seeds before these were chosen; 1: those of the source alone; *not counted*: nobody kept count.
 * **Machine**: the processor, and which of its vector instructions were used.
 * **Commit**: what seeds were run with. Where work was committed anew, this history has it under another hash; `config_hash` in a
@@ -41,93 +56,10 @@ A claim is one number together with all that makes it again: commands, seeds, bu
 and compares them with the stored curve. In commands, `N` is the seed, `{run}` the run directory of the training before,
 `{folder}` any folder."""
 _COLUMNS = (
-    "claim", "published", "here otherwise", "here, 95 % interval", "unit", "seeds", "goal", "verdict", "settings tried",
-    "machine",
+    "claim", "published", "here otherwise", "here, 95 % interval", "unit", "seeds", "goal", "verdict", "earlier seeds",
+    "settings tried", "machine",
 )  # fmt: skip
 _BUILT = re.compile(r"^Built at commit (\w+)\.$", re.MULTILINE)
-
-
-@dataclasses.dataclass(frozen=True)
-class Entry:
-    """A claim and the seeds that are measured: in their order values, bests, CPU-hours and commits; each machine once."""
-
-    name: str
-    claim: Claim
-    values: Sequence[float]
-    bests: Sequence[float]
-    hours: Sequence[float]
-    commits: Sequence[str]
-    machines: Sequence[str]
-
-    @property
-    def asked(self) -> int:
-        return len(seed_list(self.claim.seeds))
-
-
-def read_entries(manifest: Manifest, root: Path) -> dict[str, Entry]:
-    """All claims with what is measured of them."""
-    found = {}
-    for name, claim in manifest.claims.items():
-        rows, path = read_runs(root, claim), runs_path(root, claim)
-        values, bests, hours = ([number(row, column, path) for row in rows] for column in ("value", "best", "cpu_hours"))
-        machines = list(dict.fromkeys(row["machine"] for row in rows))
-        found[name] = Entry(name, claim, values, bests, hours, [row["commit"] for row in rows], machines)
-    return found
-
-
-def verdict(entry: Entry, entries: Mapping[str, Entry]) -> str:
-    """Met or not, once all seeds are there."""
-    if not entry.values:
-        return NONE
-    if len(entry.values) < entry.asked:
-        return SOME
-    goal = entry.claim.goal
-    if goal is None:
-        return REPORTED
-    met = [reaches(goal, sum(entry.values) / len(entry.values), goal.mean)]
-    reached = sum(reaches(goal, value, goal.every) for value in entry.values)
-    met.append(reached >= (goal.seeds or len(entry.values)))
-    if goal.above is not None:
-        other = entries[goal.above]
-        if len(other.values) < other.asked:
-            return SOME
-        from lightning_rl.functional.intervals import difference_interval
-
-        met.append(bool(difference_interval(entry.values, other.values)[1] > 0))
-    return MET if all(met) else NOT_MET
-
-
-def reaches(goal: Goal, value: float, limit: float | None) -> bool:
-    """Whether a value is as good as is asked for, if anything is."""
-    return limit is None or (value <= limit if goal.lower else value >= limit)
-
-
-def goal_text(goal: Goal | None) -> str:
-    """A goal in words."""
-    if goal is None:
-        return "–"
-    sign = "≤" if goal.lower else "≥"
-    which = "every seed" if goal.seeds is None else f"{goal.seeds} seeds"
-    parts = [
-        f"mean {sign} {goal.mean:g}" if goal.mean is not None else "",
-        f"{which} {sign} {goal.every:g}" if goal.every is not None else "",
-        f"above {goal.above}" if goal.above is not None else "",
-    ]
-    return ", ".join(part for part in parts if part)
-
-
-def measured_text(entry: Entry) -> str:
-    """The mean and its interval; how many seeds never got there, where values are infinite."""
-    finite = [value for value in entry.values if math.isfinite(value)]
-    if not entry.values:
-        return ""
-    if len(finite) < len(entry.values):
-        reached = f", the others at {', '.join(f'{value:,.6g}' for value in finite)}" if finite else ""
-        return f"not reached by {len(entry.values) - len(finite)} of {len(entry.values)} seeds{reached}"
-    from lightning_rl.functional.intervals import mean_interval
-
-    mean, low, high = map(float, mean_interval(finite))
-    return interval(mean, low, high, ",.1f" if abs(mean) >= 10 else ".2f")
 
 
 def ledger(manifest: Manifest, root: Path, commit: str, checkout: Path) -> str:
@@ -164,14 +96,18 @@ def ledger(manifest: Manifest, root: Path, commit: str, checkout: Path) -> str:
 
 
 def _counts(families: Mapping[str, Sequence[Entry]], verdicts: Mapping[str, str]) -> list[Sequence[str]]:
-    """The table at the top: how many claims have which verdict."""
-    words = (MET, NOT_MET, REPORTED, SOME, NONE)
+    """The table at the top: how many claims have which verdict, and how many of the met ones had other seeds before."""
+    words = (NOT_MET, REPORTED, SOME, NONE)
 
-    def row(name: str, found: Sequence[str]) -> Sequence[str]:
-        return (name, str(len(found)), *(str(found.count(word)) for word in words))
+    def row(name: str, entries: Sequence[Entry]) -> Sequence[str]:
+        found = [verdicts[entry.name] for entry in entries]
+        met = [entry for entry in entries if verdicts[entry.name] == MET]
+        again = sum(bool(entry.claim.earlier_seeds) for entry in met)
+        return (name, *map(str, (len(found), len(met), again, *(found.count(word) for word in words))))
 
-    rows = [row(name, [verdicts[entry.name] for entry in its]) for name, its in families.items()]
-    return [("", "claims", *words), *rows, row("**all**", list(verdicts.values()))]
+    rows = [row(name, its) for name, its in families.items()]
+    total = row("**all**", [entry for its in families.values() for entry in its])
+    return [("", "claims", MET, "of these after earlier seeds", *words), *rows, total]
 
 
 def _family(name: str, entries: Sequence[Entry], verdicts: Mapping[str, str], manifest: Manifest, commit: str) -> str:
@@ -185,7 +121,7 @@ def show(given: argparse.Namespace) -> None:
     """Prints what is published and measured of some claims; of one that is not run yet, what was measured before, and where."""
     manifest = load_claims(MANIFEST)
     entries = read_entries(manifest, Path())
-    rows: list[Sequence[str]] = [("task", "published", "here, 95 % interval", "goal", "claim")]
+    rows: list[Sequence[str]] = [("task", "published", "here otherwise", "here, 95 % interval", "goal", "verdict", "claim")]
     for name, claim in manifest.chosen(given.ids).items():
         entry, tuning = entries[name], claim.tuning
         word = verdict(entry, entries)
@@ -194,23 +130,9 @@ def show(given: argparse.Namespace) -> None:
             here = NONE + (f"; before {tuning_text(tuning, Path())}, {_link(tuning.csv, '.')}" if tuning else "")
         what = re.split("[:,(]", claim.task)[0].strip()
         published = claim.published.text if claim.published and claim.published.value is None else _published(claim)
-        rows.append((what, published, here, goal_text(claim.goal), f"`{name}`"))
+        otherwise = claim.published.here if claim.published else ""
+        rows.append((what, published, otherwise, here, goal_text(claim.goal), verdict_text(entry, word), f"`{name}`"))
     print(markdown(rows))
-
-
-def value_of_claim(name: str, what: str) -> float:
-    """A number of a claim: published, or measured: the mean, the ends of its interval, the least, the highest, how many seeds."""
-    manifest = load_claims(MANIFEST)
-    claim = manifest.chosen([name])[name]
-    if what == "published" and claim.published is not None and claim.published.value is not None:
-        return claim.published.value
-    values = read_entries(manifest, Path())[name].values
-    if not values or what not in ("mean", "low", "high", "min", "max", "seeds"):
-        raise UserError(f"claim '{name}' has no '{what}' to be printed; it may not be measured yet")
-    from lightning_rl.functional.intervals import mean_interval
-
-    mean, low, high = map(float, mean_interval(values))
-    return {"mean": mean, "low": low, "high": high, "min": min(values), "max": max(values), "seeds": float(len(values))}[what]
 
 
 def tuning_text(tuning: Tuning, root: Path) -> str:
@@ -237,7 +159,8 @@ def _row(entry: Entry, word: str) -> tuple[str, ...]:
     claim = entry.claim
     return (
         f"`{entry.name}`", _published(claim), claim.published.here if claim.published else "", measured_text(entry), claim.unit,
-        _seeds(entry, word), goal_text(claim.goal), f"**{word}**" if word in (MET, NOT_MET) else word,
+        _seeds(entry, word), goal_text(claim.goal), verdict_text(entry, word),
+        "; ".join(_earlier_seeds(each) for each in claim.earlier_seeds),
         "not counted" if claim.tried is None else str(claim.tried), "; ".join(entry.machines),
     )  # fmt: skip
 
@@ -249,6 +172,16 @@ def _published(claim: Claim) -> str:
 
 def _seeds(entry: Entry, word: str) -> str:
     return f"{len(entry.values)} of {entry.asked}" if word == SOME else entry.claim.seeds
+
+
+def _earlier_seeds(each: EarlierSeeds) -> str:
+    """Which, the mean of those that got there, how far they spread, and how many never did."""
+    values = [value for value in each.values if math.isfinite(value)]
+    if not values:
+        return f"{each.seeds}: not kept"
+    spread = f" ({min(values):,.4g} to {max(values):,.4g})" if len(values) > 1 else ""
+    never = f", {len(each.values) - len(values)} never" if len(values) < len(each.values) else ""
+    return f"{each.seeds}: {sum(values) / len(values):,.4g}{spread}{never}"
 
 
 def _link(path: str, root: str) -> str:
@@ -267,6 +200,7 @@ def _source(entry: Entry, manifest: Manifest, commit: str) -> str:
     lines = [f"* **`{entry.name}`**: {claim.task}."]
     if claim.published is not None:
         lines.append(f"  Published: {claim.published.text} ({claim.published.source}).")
+    lines += [f"  Earlier seeds {_earlier_seeds(each)}; then: {each.then}." for each in claim.earlier_seeds]
     lines.append(f"  {len(seed_list(claim.seeds))} seeds, {hours_text(entry, manifest)}: `{shown_command(claim)}`")
     if entry.values:
         best = [value for value in entry.bests if math.isfinite(value)]

@@ -15,9 +15,10 @@ from filelock import FileLock
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import make_folder, read_text, write_text
 from lightning_rl.core.limits import TABLE_BYTES, shown
-from lightning_rl.lab.reproduce.claims import Claim, seed_list
+from lightning_rl.lab.reproduce.claims import Claim
 from lightning_rl.lab.reproduce.reading import KEPT_COLUMNS
 from lightning_rl.lab.reproduce.runs import Outcome, shown_command
+from lightning_rl.lab.reproduce.seeds import seed_list
 
 RUN_COLUMNS = ("seed", "value", "best", "cpu_hours", "commit", "config_hash", "machine", "versions", "read", "command")
 Row = Mapping[str, str]

@@ -24,10 +24,10 @@ from lightning_rl.lab.figures.registry import FIGURES
 from lightning_rl.lab.protocols.registry import PROTOCOLS
 from lightning_rl.lab.reproduce import store
 from lightning_rl.lab.reproduce.checkout import PAGE
-from lightning_rl.lab.reproduce.claims import seed_list
 from lightning_rl.lab.reproduce.ledger import built_at, ledger
 from lightning_rl.lab.reproduce.manifest import load_claims
 from lightning_rl.lab.reproduce.runs import Job, budget_of, config_hash, steps_of
+from lightning_rl.lab.reproduce.seeds import seed_list
 from lightning_rl.run.options import run_config
 
 MANIFEST = ROOT / "results" / "claims.yaml"
@@ -132,6 +132,12 @@ def test_proxies_of_the_suite_and_datasets_are_those_of_their_claims():
             assert json.loads(json.dumps(about["config"])) in in_time(config)
         found += len(its)
     assert found == len(made) > 0
+
+
+def test_who_searches_otherwise_than_the_source_has_tried_more_than_its_settings():
+    for name, claim in CLAIMS.items():
+        otherwise = claim.published is not None and "another search" in claim.published.here
+        assert not (claim.tried == 1 and otherwise), name
 
 
 def test_the_ledger_is_that_of_the_manifest_and_the_csvs():

@@ -18,22 +18,25 @@ from PIL import Image
 
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
+from lightning_rl.functional.intervals import difference_interval
 from lightning_rl.lab.reproduce import store
 from lightning_rl.lab.reproduce.checkout import MANIFEST, PAGE
 from lightning_rl.lab.reproduce.claims import Claim, Goal, Read
 from lightning_rl.lab.reproduce.command import ROOT, reproduce
-from lightning_rl.lab.reproduce.ledger import (
+from lightning_rl.lab.reproduce.entries import (
     MET,
     NONE,
     NOT_MET,
     REPORTED,
     SOME,
     Entry,
-    ledger,
+    difference_of_claims,
     measured_text,
     value_of_claim,
     verdict,
-)
+    verdict_text,
+)  # fmt: skip
+from lightning_rl.lab.reproduce.ledger import ledger
 from lightning_rl.lab.reproduce.manifest import load_claims
 from lightning_rl.lab.reproduce.reading import read_kept, read_rows
 from lightning_rl.lab.reproduce.runs import Job, Outcome, shown_command
@@ -60,6 +63,9 @@ claims:
     curves: [rollout/return_mean, rollout/length_mean]
     csv: results/claims/table.csv
     smoke: {max_env_steps: 80}
+    earlier_seeds:
+      - {seeds: "90, 91", values: [-20.0, -10.0, .inf], then: a smaller cliff}
+      - {seeds: "92", values: [], then: nothing}
   report:
     <<: *tiny
     goal: {mean: 100000}
@@ -134,10 +140,13 @@ def test_what_is_missing_is_run_stored_and_written_down(checkout, capsys):
         assert float(row["value"]) == pytest.approx(np.mean(curve[-2:]))  # the last two values are the headline
         assert float(row["best"]) == max(curve)
     page = (checkout / PAGE).read_text()
-    assert "|  | claims | met | not met | reported | some seeds | not run yet |" in page
-    assert "| **all** | 2 | 1 | 1 | 0 | 0 | 0 |" in page
+    assert "|  | claims | met | of these after earlier seeds | not met | reported | some seeds | not run yet |" in page
+    assert "| **all** | 2 | 1 | 1 | 1 | 0 | 0 | 0 |" in page
     assert "| `table` | -12 | a smaller cliff |" in page
-    assert f"| return | 100-101 | mean ≥ -100000, every seed ≥ -100000 | **met** | 7 | {rows[0]['machine']} |" in page
+    earlier = "90, 91: -15 (-20 to -10), 1 never; 92: not kept"
+    goal = "mean ≥ -100000, every seed ≥ -100000"
+    assert f"| return | 100-101 | {goal} | **met** | {earlier} | 7 | {rows[0]['machine']} |" in page
+    assert "  Earlier seeds 90, 91: -15 (-20 to -10), 1 never; then: a smaller cliff.\n  Earlier seeds 92: not kept; then" in page
     assert "another one than this page's" not in page
     assert "results/speed.md" in page
 
@@ -244,7 +253,8 @@ def test_a_claim_that_is_not_run_says_what_was_measured_before_and_where(checkou
     use(["claims", "table"])
     *_, row = capsys.readouterr().out.splitlines()
     before = "not run yet; before 4.0 (2, 6), seeds 1-2, [before.csv](results/before.csv)"
-    assert row == f"| a tiny run | -12 | {before} | mean ≥ -100000, every seed ≥ -100000 | `table` |"
+    goal = "mean ≥ -100000, every seed ≥ -100000"
+    assert row == f"| a tiny run | -12 | a smaller cliff | {before} | {goal} | not run yet | `table` |"
     assert value_of_claim("table", "published") == -12
     with pytest.raises(UserError, match="it may not be measured yet"):
         value_of_claim("table", "mean")
@@ -252,10 +262,15 @@ def test_a_claim_that_is_not_run_says_what_was_measured_before_and_where(checkou
     assert again(checkout, "table") == 0
     capsys.readouterr()
     use(["claims", "table"])
-    assert ", seeds 100-101 | mean ≥ -100000, every seed ≥ -100000 | `table` |" in capsys.readouterr().out
+    assert f", seeds 100-101 | {goal} | **met** | `table` |" in capsys.readouterr().out
     values = [float(each["value"]) for each in store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["table"])]
     assert value_of_claim("table", "mean") == pytest.approx(np.mean(values))
     assert value_of_claim("table", "seeds") == 2
+    assert [difference_of_claims("table", "table", what) for what in ("mean", "low", "high")] == pytest.approx(
+        list(map(float, difference_interval(values, values)))
+    )
+    with pytest.raises(UserError, match="'table' less 'report' has no 'low' to be printed"):
+        difference_of_claims("table", "report", "low")
 
     # the manifest's pictures: small, and nothing beside them
     assert again(checkout, figures=True) == 0
@@ -339,7 +354,7 @@ def test_smoke_measures_all_claims_and_touches_no_result(checkout, capsys, monke
     (checkout / MANIFEST).write_text(CLAIMS.replace("  table:\n", f"  table:\n    {tuning}\n"))  # a dirty tree is no obstacle
     assert again(checkout, smoke=True) == 0
     page = capsys.readouterr().out.splitlines()[-1].removeprefix("tiny budgets, no evidence: ")
-    assert "| **all** | 2 | 0 | 0 | 0 | 2 | 0 |" in Path(page).read_text()  # one seed of two
+    assert "| **all** | 2 | 0 | 0 | 0 | 0 | 2 | 0 |" in Path(page).read_text()  # one seed of two
     assert not (checkout / "results" / "claims").exists()
     assert not (checkout / PAGE).exists()
 
@@ -426,6 +441,21 @@ def entry(goal, *values):
 )
 def test_verdicts_by_hand(goal, values, word):
     assert verdict(entry(goal, *values), {"b": entry(None, 1.0, 2.0, 3.0)}) == word
+
+
+@pytest.mark.parametrize(
+    ("goal", "values", "text"),
+    [
+        (Goal(mean=2.0), (2.9, 3.0, 3.1), "**met**"),  # 3.0 [2.75, 3.25]
+        (Goal(mean=2.8), (2.9, 3.0, 3.1), "**met** (interval includes the goal)"),
+        (Goal(mean=3.2, lower=True), (2.9, 3.0, 3.1), "**met** (interval includes the goal)"),
+        (Goal(mean=3.3, lower=True), (2.9, 3.0, 3.1), "**met**"),
+        (Goal(mean=3.2), (2.9, 3.0, 3.1), "**not met**"),
+        (Goal(every=2.9), (2.9, 3.0, 3.1), "**met**"),
+    ],
+)
+def test_a_mean_that_is_met_by_little_says_so(goal, values, text):
+    assert verdict_text(entry(goal, *values), verdict(entry(goal, *values), {})) == text
 
 
 def test_what_is_shown_of_values():
