@@ -59,7 +59,7 @@ def heading(words: Sequence[str], load: float) -> str:
     }  # fmt: skip
     about = (
         "Medians, in brackets the quartiles. What is compared was measured in turns, in one run. A limit is the time of what "
-        "cannot be left out. Asked is what the project wants to reach on two idle cores of an AMD EPYC, – where nothing."
+        "cannot be left out, alone. Goal: what the project wants to reach on two idle cores of an AMD EPYC, – where nothing."
     )
     return "\n".join(["# Speed", "", about, "", *(f"* {name}: {value}" for name, value in facts.items()), ""])
 

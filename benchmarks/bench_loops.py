@@ -38,7 +38,7 @@ CHAINED = "lunarlander-chained"
 Flight = tuple[int, list[Any]]
 """The seed of an environment, and the actions of an episode."""
 
-ASKED = {"UDRL": "0.25 s / epoch; a share of 0.45", "RCP-A": "3.5 minutes for a million"}
+GOALS = {"UDRL": "0.25 s / epoch; a share of 0.45", "RCP-A": "3.5 minutes for a million"}
 FLIGHTS = 16
 
 
@@ -183,8 +183,8 @@ def tables(smoke: bool) -> Iterator[Table]:
         share = each["bare"].median / each["step"].median
         length = each["episode"].median / each["step"].median
         cells = (each["step"].per_second(), each["episode"].per_second(), each["epoch"], each["bare"].per_second())
-        asked = ASKED.get(loop.name, NOTHING)
-        rows.append([loop.name, str(loop.num_workers), *map(str, cells), number(share), asked, number(length)])
+        goal = GOALS.get(loop.name, NOTHING)
+        rows.append([loop.name, str(loop.num_workers), *map(str, cells), number(share), goal, number(length)])
     steps = every[2].settings["max_env_steps"]
     million = found["RCP-A"]["step"].times(1e6 / 60)
     about = (
@@ -193,5 +193,5 @@ def tables(smoke: bool) -> Iterator[Table]:
         "runs: `make speedrun`). AAC and REINFORCE-combined: preset tuned, a policy trained before; the course's published "
         f"logs show 3 to 18 episodes a second {ANOTHER}. Limit: bare simulators, one a core, on flights of the same policy."
     )
-    header = ["", "workers", "steps / s", "episodes / s", "s / epoch", "limit, steps / s", "share of it", "asked", "length"]
+    header = ["", "workers", "steps / s", "episodes / s", "s / epoch", "limit, steps / s", "share of it", "goal", "length"]
     yield Table("Whole loops beside the simulator", about, header, rows)

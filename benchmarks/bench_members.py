@@ -95,7 +95,7 @@ def ppo_needs(cfg: Any, spec: EnvSpec) -> Needs:
 DDQN = Case("DDQN", "cartpole-v0", 400, 100, 48, ddqn_needs, compiled=True)
 TD3 = Case("TD3", "pendulum", 280, 60, 8, td3_needs, {"learning_starts": 1, "replay_size": 100_000})
 PPO = Case("PPO", "cartpole", 0, 2048, 8, ppo_needs, tiny={"rollout_steps": 128})
-ASKED = {
+GOALS = {
     ("DDQN", "alone"): "0.4 ms; 2.5 times faster", ("DDQN", "alone, kernels: numba"): "0.4 ms; 2.5 times faster",
     ("DDQN", "stacked"): "0.05 ms", ("DDQN", "stacked, kernels: numba"): "0.05 ms",
     ("TD3", "alone"): "1.5 times faster", ("PPO", "alone"): "2 times faster",
@@ -144,12 +144,12 @@ def tables(smoke: bool) -> Iterator[Table]:
             ratio = found["Stable-Baselines3"].median / found[name].median
             ms, over = found[name].times(1e3), found[name].median / limit
             title = f"{case.name}, {name.replace('stacked', f'{members} stacked')}"
-            rows.append([title, str(ms), ASKED.get((case.name, name), NOTHING), number(ratio), number(1e3 * limit), number(over)])
+            rows.append([title, str(ms), GOALS.get((case.name, name), NOTHING), number(ratio), number(1e3 * limit), number(over)])
     about = (
         "CPU ms of a member-step, all that a decision takes; one thread. DDQN: 57 tanh units, batch 199, CartPole-v0; TD3: "
         "2 x 128, batch 256, Pendulum; PPO: 2 x 64, 10 epochs of 64, CartPole-v1; Stable-Baselines3 (its DQN is not double) with "
         "the same. Limit: the matrix products of the updates and DDQN's tanh, or the bytes of batches, weights, gradients and "
         f"moments, whichever takes longer at the rates of large tensors ({rates(found)})."
     )
-    header = ["", "ms", "asked", "times faster than Stable-Baselines3", "limit, ms", "times the limit"]
+    header = ["", "ms", "goal", "times faster than Stable-Baselines3", "limit, ms", "times the limit"]
     yield Table("Agents, alone and stacked", about, header, rows)

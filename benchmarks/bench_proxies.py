@@ -56,5 +56,5 @@ def tables(smoke: bool) -> Iterator[Table]:
         f"matrix products and the tanh of the DDQN updates alone ({rates(found)}). The paper's code was timed on a core that "
         "had other work."
     )
-    header = ["", "here", "asked", "limit", "times the limit", "the paper's code"]
+    header = ["", "here", "goal", "limit", "times the limit", "the paper's code"]
     yield Table("A generation of the CartPole synthetic environment", about, header, rows)

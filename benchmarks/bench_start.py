@@ -17,7 +17,7 @@ COMMANDS = {
     "import torch, pytorch_lightning": ("-c", "import torch, pytorch_lightning"),
     "python": ("-c", ""),
 }
-ASKED = {"trainer.py --help": "0.5", "an unknown flag": "0.5", "import lightning_rl": "0.1"}
+GOALS = {"trainer.py --help": "0.5", "an unknown flag": "0.5", "import lightning_rl": "0.1"}
 """CPU seconds."""
 
 
@@ -41,8 +41,8 @@ def tables(smoke: bool) -> Iterator[Table]:
     found = in_turns({name: command(*words) for name, words in COMMANDS.items()}, 1 if smoke else 5)
     limit = found["python"].median
     rows = [
-        [name, str(seconds), ASKED.get(name, NOTHING), number(limit), number(seconds.median / limit)]
+        [name, str(seconds), GOALS.get(name, NOTHING), number(limit), number(seconds.median / limit)]
         for name, seconds in found.items()
     ]
     about = "CPU seconds of a whole process, files in the page cache. Limit: Python alone."
-    yield Table("Start", about, ["", "s", "asked", "limit, s", "times the limit"], rows)
+    yield Table("Start", about, ["", "s", "goal", "limit, s", "times the limit"], rows)

@@ -25,7 +25,7 @@ STEPS, EPISODES = 1000, 10  # of a policy gradient's batch
 Work = tuple[Callable[[], object], float]
 """An update, and the floating-point operations of its products."""
 
-ASKED = {"RCP-A, policy": "600", "UDRL, batches of 768": "1,900"}
+GOALS = {"RCP-A, policy": "600", "UDRL, batches of 768": "1,900"}
 """CPU microseconds."""
 
 
@@ -137,13 +137,13 @@ def tables(smoke: bool) -> Iterator[Table]:
     needs = {name: needed for name, (_, needed) in works.items()} | {"PPO": flops / updates}
     limits = {name: needed * found["products"].median for name, needed in needs.items()}
     rows = [
-        [name, str(found[name].times(1e6)), ASKED.get(name, NOTHING), number(limit * 1e6), f"{found[name].median / limit:.1f}"]
+        [name, str(found[name].times(1e6)), GOALS.get(name, NOTHING), number(limit * 1e6), f"{found[name].median / limit:.1f}"]
         for name, limit in limits.items()
     ]
     about = (
         "CPU microseconds of an update, one thread, batches of the configs. PPO: one of those on a roll-out, with a share of "
         f"the values. Limit: the matrix products at the rate of large ones, {1e-9 / found['products'].median:.0f} GFLOP/s here."
     )
-    yield Table("Updates", about, ["", "update", "asked", "limit", "times the limit"], rows)
+    yield Table("Updates", about, ["", "update", "goal", "limit", "times the limit"], rows)
     found = in_turns({name: timed(part) for name, part in parts(RCPA(game, seed=0)).items()}, rounds)
     yield Table("Parts of an update of RCP-A's policy", "CPU microseconds.", ["", "time", "share"], shares(found))

@@ -14,7 +14,7 @@ from typing import Any
 
 from lightning_rl import __version__
 from lightning_rl.core.arguments import Parser, checked_path, count, non_negative, number, whole
-from lightning_rl.core.catalogue import aliases, entries
+from lightning_rl.core.catalogue import MODULES, aliases, entries
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES
 from lightning_rl.core.limits import EPISODES, SEED, SEEDS, WHOLE
@@ -36,7 +36,7 @@ EXECUTORS = ("serial", "ray")
 FINAL_EVAL_EPISODES = 100
 IMAGINED_EPISODES = 200
 SWEEP_EPISODES = 50  # for each of its commands
-_EPILOG = "Everything lands under LOGDIR/GAMENAME/EXP_NAME/IMPLEMENTATION/seed_N/."
+_EPILOG = f"Everything lands under LOGDIR/GAMENAME/EXP_NAME/IMPLEMENTATION/seed_N/. For a method of yours: export {MODULES}=its_module."
 
 
 NAMES: dict[str, Callable[[], Iterable[str]]] = {"entries": entries, "aliases": aliases, "games": lambda: GAMES}
