@@ -36,7 +36,10 @@ EXECUTORS = ("serial", "ray")
 FINAL_EVAL_EPISODES = 100
 IMAGINED_EPISODES = 200
 SWEEP_EPISODES = 50  # for each of its commands
-_EPILOG = f"Everything lands under LOGDIR/GAMENAME/EXP_NAME/IMPLEMENTATION/seed_N/. For a method of yours: export {MODULES}=its_module."
+_EPILOG = (
+    "Everything lands under LOGDIR/GAMENAME/EXP_NAME/IMPLEMENTATION/seed_N/. "
+    f"For a method of yours: export {MODULES}=its_module."
+)
 
 
 NAMES: dict[str, Callable[[], Iterable[str]]] = {"entries": entries, "aliases": aliases, "games": lambda: GAMES}
