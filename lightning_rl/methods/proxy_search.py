@@ -81,6 +81,15 @@ class AgentSearchConfig(ProxySearchConfig):
     judge_episodes: Annotated[int, Field(ge=0, le=EPISODES)]
     max_train_steps: PositiveInt
 
+    def unread(self) -> dict[str, str]:
+        """Also the keys ``agent.NAME.KEY`` of agents that are not chosen."""
+        found = super().unread()
+        chosen = [self.agent] if isinstance(self.agent, str) else list(self.agent or AGENTS)
+        for name in AGENTS.keys() - set(chosen):
+            reason = f"agent {name} is none of this search's ({', '.join(chosen)}); leave it out, or choose agent={name}"
+            found |= {f"agent.{name}.{field.name}": reason for field in dataclasses.fields(AGENTS[name].config)}
+        return found
+
     def resolved(self, gamename: str) -> Self:
         """With every value of the inner agents, too."""
         agents = {name: dataclasses.asdict(cfg) for name, cfg in agent_configs(self.agent, gamename)}

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from lightning_rl.core.config import build_config, config_layers
+from lightning_rl.core.config import build_config, config_layers, refuse_unread
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import appending, read_lines, remove, write_text
 from lightning_rl.core.schema import MethodConfig
@@ -62,27 +62,44 @@ class Plan:
         return {key: value for key, value in found.items() if key not in unread}
 
     def _unread(self, settings: Mapping[str, Any]) -> Mapping[str, str]:
-        every = {**self.options.settings, **self.tune.settings, **settings}
+        """Without the searched keys of single agents, ``agent.DDQN.gamma``: naming one would choose it."""
+        every = self._with({key: value for key, value in settings.items() if "." not in key})
+        return build_config(implementation(self.options.implementation).Config, [*self._layers(), ("--set", every)]).unread()
+
+    def _layers(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """(where, values) of what lies below the settings."""
         o = self.options
-        layers = config_layers(o.implementation, o.gamename, o.preset, o.config)
-        return build_config(implementation(o.implementation).Config, [*layers, ("--set", every)]).unread()
+        return config_layers(o.implementation, o.gamename, o.preset, o.config)
+
+    def _with(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """All settings of a run: the search's own, and these.
+
+        Names that these settings reach into, e.g. of ``agent``, become a mapping, which nothing then takes the place of.
+        """
+        every = {**self.options.settings, **self.tune.settings, **settings}
+        for key in {key.partition(".")[0] for key in settings if "." in key}:
+            names = [None, *(values[key] for _, values in (*self._layers(), ("--set", every)) if key in values)][-1]
+            if isinstance(names, str | list):
+                mapping: dict[str, Any] = {name: {} for name in ([names] if isinstance(names, str) else names)}
+                every = {key: mapping, **{other: value for other, value in every.items() if other != key}}
+        return every
 
     def runs(self, name: str, settings: Mapping[str, Any]) -> list[RunOptions]:
         """The runs of a trial: one of all seeds where the method stacks them, else one for each."""
-        base, tune = self.options, self.tune
+        base = self.options
         exp_name = f"{base.exp_name}/{base.implementation}/tune/{name}"
-        every = {**base.settings, **tune.settings, **settings}
-        run = dataclasses.replace(base, exp_name=exp_name, settings=every, num_seeds=tune.seeds)
+        run = dataclasses.replace(base, exp_name=exp_name, settings=self._with(settings), num_seeds=self.tune.seeds)
         return [run] if implementation(base.implementation).stackable else run.seeds()
 
     def config(self, settings: Mapping[str, Any]) -> MethodConfig:
         """The whole config of a trial with these settings."""
-        o = self.options
-        return run_config(dataclasses.replace(o, settings={**o.settings, **self.tune.settings, **settings}))
+        return run_config(dataclasses.replace(self.options, settings=self._with(settings)))
 
     def check(self) -> None:
         """UserError for a search that cannot run, e.g. a space beyond what a key may be."""
         check_accelerator(self.options, run_config(self.options))
+        inner = [key for key in self.tune.search if "." in key and key.partition(".")[0] not in self.tune.search]
+        refuse_unread(self.config({}).unread() if inner else {}, ("tune search", inner))
         for space in spaces(self.tune.search):
             for value in space.bounds():
                 (run, *_) = self.runs("check", {space.key: value})

@@ -89,6 +89,45 @@ def test_a_trial_of_a_searched_strategy_sets_what_that_one_reads(tmp_path):
     assert plan.settings({**drawn, "strategy": "published"}) == {**drawn, "strategy": "published"}
 
 
+GAMMA = {"agent.DDQN.gamma": {"uniform": [0.9, 0.99]}}
+
+
+@pytest.mark.parametrize("agent", ["DuelingDDQN", ["PPO", "DuelingDDQN"], {"DuelingDDQN": {"gamma": 0.9}}])
+def test_a_search_keeps_to_the_agents_that_are_chosen(tmp_path, agent):
+    """The YAML's spaces are of DDQN: a trial that set one of its keys would train DDQN instead."""
+    options = RunOptions("SE", "cartpole", settings={"agent": agent}, logdir=tmp_path)
+    tune = load_tune_config("SE", "cartpole", {}, run_config(options).unread())
+    assert "noise_std" in tune.search
+    assert not [key for key in tune.search if key.startswith("agent.")]
+    Plan(options, tune).check()
+    asked = load_tune_config("SE", "cartpole", {"search": GAMMA})
+    with pytest.raises(UserError, match=r"tune search: key 'agent.DDQN.gamma': agent DDQN is none of this search's"):
+        Plan(options, asked).check()
+
+
+@pytest.mark.parametrize("place", ["settings", "config"])
+@pytest.mark.parametrize("agent", ["DDQN", ["DuelingDDQN", "DDQN"]])
+def test_a_searched_key_of_an_agent_leaves_the_others_what_they_are(tmp_path, agent, place):
+    plan = Plan(
+        RunOptions("SE", "cartpole", logdir=tmp_path, **{place: {"agent": agent}}),
+        load_tune_config("SE", "cartpole", {"search": GAMMA}),
+    )
+    plan.check()
+    agents = plan.config(plan.settings({"agent.DDQN.gamma": 0.95})).agent
+    assert list(agents) == ([agent] if isinstance(agent, str) else agent)
+    assert agents["DDQN"]["gamma"] == 0.95
+
+
+def test_a_trial_of_a_searched_agent_sets_the_keys_of_that_one(tmp_path):
+    search = {"agent": {"choice": ["DDQN", "DuelingDDQN"]}, **GAMMA}
+    plan = Plan(RunOptions("SE", "cartpole", logdir=tmp_path), load_tune_config("SE", "cartpole", {"search": search}))
+    plan.check()
+    drawn = {"agent": "DDQN", "agent.DDQN.gamma": 0.95}
+    assert plan.settings(drawn) == drawn
+    assert list(plan.config(drawn).agent) == ["DDQN"]
+    assert plan.settings({**drawn, "agent": "DuelingDDQN"}) == {"agent": "DuelingDDQN"}
+
+
 def test_draws_stay_inside_and_reach_every_whole_number():
     rng = np.random.default_rng(0)
     search = {
