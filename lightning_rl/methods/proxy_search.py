@@ -404,6 +404,10 @@ class ProxySearch(ProxyMethod):
             "time/eval_env_steps": float(self.eval_env_steps),
         })  # fmt: skip
         self.trainer.should_stop |= self.cfg.stop_when_solved and self.solves(generation)
+        self.after_generation(generation.number)
+
+    def after_generation(self, number: int) -> None:
+        """What a search does to its strategy after the step of a generation; whoever drives the outer loop calls it."""
 
     def solves(self, generation: Generation) -> bool:
         """Whether agents of the unperturbed proxy pass the solved return of the real task on average."""
@@ -431,8 +435,7 @@ class SE(ProxySearch):
 
     Config = SEConfig
 
-    def train_epoch(self, generation: Generation) -> None:
-        super().train_epoch(generation)
-        if generation.number + 1 == self.cfg.perfect_generations:
+    def after_generation(self, number: int) -> None:
+        if number + 1 == self.cfg.perfect_generations:
             from lightning_rl.methods.perfect_learners import agents_come_in
             agents_come_in(self.inner_loop.proxy, self.strategy, self.cfg.agent_noise, self.seed)

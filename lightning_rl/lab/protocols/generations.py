@@ -55,6 +55,7 @@ def evolve(
         outer.run(generation)
         optimizer.step()
         scheduler.step()
+        method.after_generation(number)
         solved = method.cfg.objective == "final_return" and method.solves(generation)
         seconds = round(time.process_time() - started, 2)
         rows.append(

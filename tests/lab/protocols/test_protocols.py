@@ -268,6 +268,18 @@ def test_generations_are_those_of_a_run(tmp_path, capsys):
     assert curve.value.tolist() == pytest.approx([float(r["fitness_mean"]) for r in rows[:2]], rel=1e-5)
 
 
+def test_generations_of_agents_after_perfect_learners_are_those_of_a_run(tmp_path):
+    """When agents come in the search is given other start states, rewards and noise: the second step must not be missed."""
+    suite = ["--gamename", "cartpole", "--preset", "suite"]
+    tiny = [f"--set={key}" for key in ("max_epochs=3", "population=2", "test_episodes=1", "perfect_generations=1")]
+    tiny += ["--set=max_train_steps=40", "--seed=0"]
+    assert main(["proxies", "generations", str(tmp_path / "e.csv"), *suite, "--runs=1", *tiny]) == 0
+    flags = ["--logdir", str(tmp_path), "--num_workers=0", "--set=eval_agents=1", "--set=eval_episodes=1"]
+    assert main(["--implementation=SE", *suite, *tiny, *flags]) == 0
+    curve = read_scalar(run_dir(tmp_path, "cartpole", 0, "SE"), "es/fitness_mean")
+    assert curve.value.tolist() == pytest.approx([float(row["fitness_mean"]) for row in table(tmp_path / "e.csv")], rel=1e-5)
+
+
 def test_runs_count_as_solved_from_their_first_generation_that_is(capsys):
     solved = {"1": [False, True, False, True], "2": [False, False, True, False], "3": [False, False, False, False]}
     same = {"gamename": "cliff", "implementation": "SE", "settings": "", "cpu_seconds": "1"}
