@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -22,9 +23,14 @@ from lightning_rl.agents.training import MemberTraining, Results, evaluate_agent
 from lightning_rl.agents.variation import vary_agents
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.adapters import make_envs
+from lightning_rl.envs.batch import EnvBatch
+from lightning_rl.envs.finite_batch import FiniteActions
 from lightning_rl.envs.proxies import Proxy
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.evolution.strategies import Item, Proposal
+
+ALL_FAILED = -1e9
+"""The score where all agents of a generation failed and nobody knows the worst return: finite, so that a search goes on."""
 
 
 class Outcome(NamedTuple):
@@ -36,7 +42,8 @@ class Outcome(NamedTuple):
         train_steps: environment steps on the proxy.
         test_steps: environment steps on the real task, those of ``judge_episodes`` included.
         solved: whether the stop rule ended the training.
-        failed: whether something was not finite; the fitness then is that of the worst possible return.
+        failed: whether something was not finite; nobody then tests the agent, and its fitness is that of the worst possible
+            return. Where that is not known, fitness and test_return are nan: see ``worst_for_failed``.
     """
 
     fitness: float
@@ -52,7 +59,8 @@ class Outcome(NamedTuple):
 class Trained(NamedTuple):
     """An agent of ``N`` members after training, the record of its training, and its tests on the real task.
 
-    test_returns ``[N, K]``; test_steps ``[N]``: environment steps, those of ``judge_episodes`` included.
+    test_returns ``[N, K]``, nan of members that failed; test_steps ``[N]``: environment steps, those of ``judge_episodes``
+    included.
     """
 
     agent: Actors
@@ -162,10 +170,23 @@ class InnerLoop:
         return self.tested(*self.learn(number, params, seeds), self.task(number), seeds)
 
     def tested(self, agent: Actors, results: Results, spec: EnvSpec, seeds: Sequence[int]) -> Trained:
-        """With ``test_episodes`` real episodes of each member."""
-        tests = make_envs(spec, [derive_seed(seed, "test", k) for seed in seeds for k in range(self.test_episodes)])
+        """With ``test_episodes`` real episodes of each member that has not failed."""
+        failed = _not_finite(agent, results)
+        if not failed.any():
+            return Trained(agent, results, *self._tests(agent, results.judge_steps, spec, seeds))
+        returns, steps = torch.full((len(seeds), self.test_episodes), math.nan), results.judge_steps.clone()
+        sound = (~failed).nonzero().squeeze(1)
+        if len(sound):
+            with agent.holding({name: value[sound.to(value.device)] for name, value in agent.rows().items()}):
+                tests = self._tests(agent, steps[sound], spec, [seeds[row] for row in sound.tolist()])
+            returns[sound], steps[sound] = tests
+        return Trained(agent, results, returns, steps)
+
+    def _tests(self, agent: Actors, steps: Tensor, spec: EnvSpec, seeds: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Returns ``[N, K]`` of real test episodes; ``steps`` ``[N]`` with theirs."""
+        tests = task_envs(spec, [derive_seed(seed, "test", k) for seed in seeds for k in range(self.test_episodes)])
         returns, lengths = evaluate_agents(agent, tests, self.test_episodes)
-        return Trained(agent, results, returns.cpu(), lengths.sum(1).cpu() + results.judge_steps)
+        return returns.cpu(), lengths.sum(1).cpu() + steps
 
     def task(self, number: int) -> EnvSpec:
         """The real task as agents of kind ``number`` play it."""
@@ -184,6 +205,7 @@ class InnerLoop:
         (name, cfg), spec = self.agents[number], self.task(number)
         agent = AGENTS[name].build(cfg, spec, seeds, vary_agents(cfg, seeds) if self.vary else None).to(params.device)
         envs = self.proxy.batch(params.cpu(), [derive_seed(seed, "proxy") for seed in seeds], cfg.gamma, cfg.action_repeat)
+        envs = FiniteActions(envs) if self.proxy.real_dynamics and spec.continuous else envs
         init = getattr(cfg, "learning_starts", 0)
         judged = self.judge_episodes > 0 and (self.proxy.real_dynamics or self.stop_rule == "solved")
         limit_terminates = self.proxy.limit_terminates
@@ -193,17 +215,17 @@ class InnerLoop:
         )  # fmt: skip
         if not judged:
             return MemberTraining(*settings)
-        return JudgedTraining(*settings, score=mean_test_return(functools.partial(make_envs, spec), self.judge_episodes))
+        return JudgedTraining(*settings, score=mean_test_return(functools.partial(task_envs, spec), self.judge_episodes))
 
     def outcomes(self, trained: Trained) -> list[Outcome]:
         """The outcome of each member."""
-        r, worst = trained.results, self.proxy.spec.min_return
+        r, known = trained.results, self.proxy.spec.min_return
         tested, steps = trained.test_returns.double().mean(1), r.env_steps.double()
         scores, lengths = r.scores.double(), r.lengths.double()
-        failed = _not_finite(trained)
+        failed = ~trained.test_returns.isfinite().all(1)
         if failed.any():
-            longest = float(self.max_train_steps)
-            tested = tested if worst is None else tested.masked_fill(failed, worst)
+            longest, worst = float(self.max_train_steps), math.nan if known is None else known
+            tested = tested.masked_fill(failed, worst)
             steps = steps.masked_fill(failed, longest)
             scores = torch.where(failed[:, None], tested[:, None], scores)
             lengths = torch.where(failed[:, None], longest / lengths.shape[1], lengths)
@@ -213,9 +235,28 @@ class InnerLoop:
         return [Outcome(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
-def _not_finite(trained: Trained) -> Tensor:
+def task_envs(spec: EnvSpec, seeds: Sequence[int]) -> EnvBatch:
+    """The real task for agents that may have diverged; discrete actions are never nan."""
+    envs = make_envs(spec, seeds)
+    return FiniteActions(envs) if spec.continuous else envs
+
+
+def worst_for_failed(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Those that failed on a task whose worst return is not known are as bad as the worst of the others.
+
+    Where there are no others, they are as bad as in the paper's code: no score of a task is lower.
+    """
+    others = [outcome for outcome in outcomes if not math.isnan(outcome.fitness)]
+    if len(others) == len(outcomes):
+        return others
+    fitness = min((outcome.fitness for outcome in others), default=ALL_FAILED)
+    test_return = min((outcome.test_return for outcome in others), default=ALL_FAILED)
+    return [o._replace(fitness=fitness, test_return=test_return) if math.isnan(o.fitness) else o for o in outcomes]
+
+
+def _not_finite(agent: Actors, results: Results) -> Tensor:
     """Members ``[N]`` whose parameters or training returns are not finite."""
-    r, failed = trained.results, torch.zeros(len(trained.results.episodes), dtype=torch.bool)
-    for value in (r.returns, *trained.agent.state_dict().values()):
+    failed = torch.zeros(len(results.episodes), dtype=torch.bool)
+    for value in (results.returns, *agent.state_dict().values()):
         failed |= (~value.isfinite().flatten(1).all(1) if value.ndim > 1 else ~value.isfinite()).cpu()
     return failed

@@ -13,7 +13,7 @@ are taught for a moment, without trial and error, what pays best in the start st
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -47,6 +47,10 @@ class PerfectLearners(Actors):
 
     def greedy(self, obs: Tensor) -> Tensor:
         return self.env.meant(obs)
+
+    def load_rows(self, rows: Mapping[str, Tensor]) -> None:
+        super().load_rows(rows)
+        self.env = OneStepEnv(self.env.net, self.params.data, self.env.real)
 
     @property
     def num_updates(self) -> Tensor:

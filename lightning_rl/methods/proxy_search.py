@@ -37,7 +37,7 @@ from lightning_rl.evolution.cluster import EXECUTORS
 from lightning_rl.evolution.executors import Evaluate, Executor, SerialExecutor
 from lightning_rl.evolution.strategies import STRATEGIES, Item, Strategy, StrategyConfig
 from lightning_rl.methods.base import Method
-from lightning_rl.methods.inner_loop import InnerLoop, Outcome
+from lightning_rl.methods.inner_loop import InnerLoop, Outcome, worst_for_failed
 from lightning_rl.methods.registry import register_method
 from lightning_rl.nets.members import ActivationName
 from lightning_rl.rollouts.data_module import Rollouts
@@ -210,7 +210,7 @@ class ProxyRollouts(Rollouts):
         seeds = [derive_seed(method.seed, "evaluation", method.current_epoch, n) for n in range(count)]
         loop = dataclasses.replace(method.inner_loop, test_episodes=method.cfg.eval_episodes)
         with torch.enable_grad():
-            return {"eval": loop.evaluate(method.proxy_params().expand(count, -1), seeds, range(count))}
+            return {"eval": worst_for_failed(loop.evaluate(method.proxy_params().expand(count, -1), seeds, range(count)))}
 
 
 class Generations(ProxyRollouts):
@@ -291,7 +291,7 @@ class Evolution(Callback):
         device, evaluate = self.strategy.mean.device, self.evaluate
         if device.type != "cpu":
             evaluate = functools.partial(cast(Any, evaluate), device=str(device))
-        generation.outcomes = self.executor.map(evaluate, proposal, generation.items)
+        generation.outcomes = worst_for_failed(self.executor.map(evaluate, proposal, generation.items))
         fitness = torch.tensor([outcome.fitness for outcome in generation.outcomes], dtype=torch.float64)
         generation.fitness = strategy.tell(number, fitness)
         generation.is_best = float(strategy.best_score) == generation.fitness

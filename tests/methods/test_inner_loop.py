@@ -1,5 +1,7 @@
 import dataclasses
 
+import gymnasium
+import numpy as np
 import pytest
 import torch
 
@@ -8,13 +10,16 @@ from lightning_rl.agents.training import evaluate_agents
 from lightning_rl.agents.variation import vary_agents
 from lightning_rl.core.config import build_config, load_config, merged_values
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.gamenames import GAMES as NAMED
+from lightning_rl.core.gamenames import Game
 from lightning_rl.envs.adapters import make_envs
+from lightning_rl.envs.finite_batch import FiniteActions
 from lightning_rl.envs.one_step import REWARD_STD
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.evolution.strategies import GaussianProposal, Item
 from lightning_rl.evolution.variants import SNES
-from lightning_rl.methods.inner_loop import OBJECTIVES, Facts, InnerLoop, area_under_curve, steps_to_threshold
+from lightning_rl.methods.inner_loop import OBJECTIVES, Facts, InnerLoop, area_under_curve, steps_to_threshold, worst_for_failed
 from lightning_rl.methods.perfect_learners import CLONE, agents_come_in, clones, perfect_first, perfect_learners, states_met
 from lightning_rl.methods.proxy_search import SEConfig
 
@@ -194,6 +199,56 @@ def test_a_diverged_agent_scores_the_worst_legal_return_and_is_counted():
     params = rows(2, reward)
     params[1] = float("inf")
     assert loop.evaluate(params, [1, 2], [0, 0])[1].fitness == -1000 - 100 * (195 - 1)
+
+
+class Steering(gymnasium.Env):
+    """Five steps that pay the action, as MuJoCo does: one that is nan is paid nan, which a roll-out refuses."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (4,), np.float32)
+    action_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+
+    def reset(self, **kwargs):
+        super().reset(**kwargs)
+        self.left = 5
+        return np.ones(4, np.float32), {}
+
+    def step(self, action):
+        self.left -= 1
+        return np.full(4, self.left / 5, np.float32), float(action[0]), self.left == 0, False, {}
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("kind", ["SE", "RN"])
+def test_a_diverged_agent_is_as_bad_as_the_worst_where_no_worst_return_is_known(monkeypatch, kind, objective):
+    """It is not tested: with its nan weights it would do something, or end the search, and be paid for it."""
+    monkeypatch.setitem(NAMED, "steering", Game(Steering, horizon=5, solved_return=5.0))
+    sizes = {"gamename": "steering", "hidden": (8,), "activation": "tanh"}
+    proxy = SyntheticProxy(**sizes, horizon=20) if kind == "SE" else RewardProxy(**sizes, form="exclusive", gamma=0.9)
+    td3 = build_config(AGENTS["TD3"].config, [*merged_values("TD3", "steering"), ("test", SMALL["DDQN"])])
+    loop = dataclasses.replace(LOOP, proxy=proxy, agents=(("TD3", td3),), objective=objective, stop_rule="solved")
+    params = rows(3, proxy)
+    params[1] = float("inf")
+    outcomes = loop.evaluate(params, [1, 2, 3], [0] * 3)
+    assert [outcome.failed for outcome in outcomes] == [False, True, False]
+    alone = [loop.evaluate(params[[n]], [n + 1], [0])[0] for n in (0, 2)]
+    assert [outcome.test_return for outcome in alone] == pytest.approx([outcomes[0].test_return, outcomes[2].test_return])
+    judged = worst_for_failed(outcomes)
+    for key in ("fitness", "test_return"):
+        assert np.isnan(getattr(outcomes[1], key))
+        assert getattr(judged[1], key) == min(getattr(outcomes[n], key) for n in (0, 2))
+    assert [judged[0], judged[2]] == [outcomes[0], outcomes[2]]
+    assert [outcome.fitness for outcome in worst_for_failed(outcomes[1:2])] == [-1e9]  # nobody knows better
+
+
+def test_an_action_that_is_no_number_never_reaches_the_task(monkeypatch):
+    monkeypatch.setitem(NAMED, "steering", Game(Steering, horizon=5))
+    real, other = (make_envs(env_spec("steering"), [1, 2]) for _ in range(2))
+    envs = FiniteActions(real)
+    step = envs.step(torch.tensor([[0.5], [torch.nan]]))
+    assert step.reward[0] == 0.5
+    assert step.reward[1].isnan()
+    assert torch.equal(step.obs, other.step(torch.tensor([[0.5], [0.0]])).obs)
+    assert torch.equal(envs.obs, step.obs)
 
 
 def test_the_step_budget_ends_a_training():

@@ -14,7 +14,7 @@ from lightning_rl.envs.proxies import Proxy, RewardProxy
 from lightning_rl.lab.protocols import agents
 from lightning_rl.lab.protocols.agents import AGENT_KEY, AgentKind, Job, jobs_on, train_stacks
 from lightning_rl.lab.protocols.models import real_task
-from lightning_rl.methods.inner_loop import InnerLoop, Trained
+from lightning_rl.methods.inner_loop import InnerLoop, Trained, worst_for_failed
 
 COLUMNS = (
     "gamename", *AGENT_KEY, "return_mean", "train_steps", "episodes", "num_updates", "test_steps", "stopped", "failed",
@@ -44,8 +44,8 @@ def rule_text(tests: int, steps: int | None) -> tuple[str, str]:
 def outcome_values(loop: InnerLoop, trained: Trained) -> list[dict[str, Any]]:
     """The columns of each agent of a stack."""
     rows = []
-    for outcome, returns in zip(loop.outcomes(trained), trained.test_returns.tolist(), strict=True):
-        values = outcome._asdict()
+    for outcome, tested in zip(worst_for_failed(loop.outcomes(trained)), trained.test_returns.tolist(), strict=True):
+        values, returns = outcome._asdict(), [outcome.test_return] * len(tested) if outcome.failed else tested
         rows.append({**values, "return_mean": outcome.test_return, "stopped": outcome.solved, "test_returns": returns})
     return rows
 
