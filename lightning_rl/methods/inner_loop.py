@@ -254,6 +254,19 @@ def worst_for_failed(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return [o._replace(fitness=fitness, test_return=test_return) if math.isnan(o.fitness) else o for o in outcomes]
 
 
+def outcome_scalars(outcomes: Sequence[Outcome]) -> dict[str, float]:
+    """``agent/...`` over all agents of a generation."""
+    count = len(outcomes)
+    return {
+        "agent/return_mean": sum(o.test_return for o in outcomes) / count,
+        "agent/return_max": max(o.test_return for o in outcomes),
+        "agent/train_steps": sum(o.train_steps for o in outcomes) / count,
+        "agent/episodes": sum(o.episodes for o in outcomes) / count,
+        "agent/stopped_share": sum(o.solved for o in outcomes) / count,
+        "agent/failed": float(sum(o.failed for o in outcomes)),
+    }
+
+
 def _not_finite(agent: Actors, results: Results) -> Tensor:
     """Members ``[N]`` whose parameters or training returns are not finite."""
     failed = torch.zeros(len(results.episodes), dtype=torch.bool)

@@ -26,7 +26,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.core.config import build_config, merged_values
-from lightning_rl.core.contents import ListOf, Number
+from lightning_rl.core.contents import ListOf, Number, Optional
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import EPISODES, GENERATIONS, WIDTH, unknown
 from lightning_rl.core.schema import STRICT, Agents, Episodes, Layers, MethodConfig
@@ -37,7 +37,7 @@ from lightning_rl.evolution.cluster import EXECUTORS
 from lightning_rl.evolution.executors import Evaluate, Executor, SerialExecutor
 from lightning_rl.evolution.strategies import STRATEGIES, Item, Strategy, StrategyConfig
 from lightning_rl.methods.base import Method
-from lightning_rl.methods.inner_loop import InnerLoop, Outcome, worst_for_failed
+from lightning_rl.methods.inner_loop import InnerLoop, Outcome, outcome_scalars, worst_for_failed
 from lightning_rl.methods.registry import register_method
 from lightning_rl.nets.members import ActivationName
 from lightning_rl.rollouts.data_module import Rollouts
@@ -233,6 +233,7 @@ class ProxyMethod(Method):
     inner_loop: InnerLoop
     score: float  # of the newest proxy, higher is better
     improved: bool  # whether the last training step gave a proxy to be kept
+    solved = False  # whether it ended the search
 
     def proxy_params(self) -> Tensor:
         """The proxy to be evaluated ``[D]``."""
@@ -305,24 +306,30 @@ class SaveProxy(Callback):
 
     def __init__(self) -> None:
         self.curve: list[float] = []  # the score after each step
+        self.solved = False  # whether the last one ended the search
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """A search that is gone on with has nothing to do where it was solved."""
+        trainer.should_stop |= self.solved
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         assert isinstance(pl_module, ProxyMethod)
         self.curve.append(pl_module.score)
+        self.solved = pl_module.solved
         if pl_module.improved:
             pl_module.save_proxy(Path(trainer.default_root_dir) / PROXY_FILE, self.curve)
 
     def state_dict(self) -> dict[str, Any]:
-        return {"curve": list(self.curve)}
+        return {"curve": list(self.curve), **({"solved": True} if self.solved else {})}
 
     def layout(self, done: int) -> dict[str, Any]:
         """What ``state_dict`` may look like after ``done`` epochs."""
-        return {"curve": ListOf(Number(), done)}
+        return {"curve": ListOf(Number(), done), "solved": Optional(True)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.curve = list(state_dict["curve"])
+        self.curve, self.solved = list(state_dict["curve"]), "solved" in state_dict
 
 
 class ProxySearch(ProxyMethod):
@@ -403,7 +410,8 @@ class ProxySearch(ProxyMethod):
             "es/step_norm": step_norm,
             "time/eval_env_steps": float(self.eval_env_steps),
         })  # fmt: skip
-        self.trainer.should_stop |= self.cfg.stop_when_solved and self.solves(generation)
+        self.solved = self.cfg.stop_when_solved and self.solves(generation)
+        self.trainer.should_stop |= self.solved
         self.after_generation(generation.number)
 
     def after_generation(self, number: int) -> None:
@@ -414,19 +422,6 @@ class ProxySearch(ProxyMethod):
         returns = [o.test_return for item, o in zip(generation.items, generation.outcomes, strict=True) if item.sign == 0]
         threshold = self.inner_loop.solved_return
         return threshold is not None and sum(returns) / len(returns) > threshold
-
-
-def outcome_scalars(outcomes: Sequence[Outcome]) -> dict[str, float]:
-    """``agent/...`` over all agents of a generation."""
-    count = len(outcomes)
-    return {
-        "agent/return_mean": sum(o.test_return for o in outcomes) / count,
-        "agent/return_max": max(o.test_return for o in outcomes),
-        "agent/train_steps": sum(o.train_steps for o in outcomes) / count,
-        "agent/episodes": sum(o.episodes for o in outcomes) / count,
-        "agent/stopped_share": sum(o.solved for o in outcomes) / count,
-        "agent/failed": float(sum(o.failed for o in outcomes)),
-    }
 
 
 @register_method("SE")

@@ -36,6 +36,15 @@ def test_resuming_equals_not_having_stopped(tmp_path, implementation, strategy, 
     assert len(a["callbacks"]["SaveProxy"]["curve"]) == 5
 
 
+def test_a_search_that_was_solved_is_not_gone_on_with(tmp_path):
+    """Its second generation would change the proxy that solved the task."""
+    settings = {"solved_return": -1.0, "stop_when_solved": True, "eval_interval": 50}
+    for _ in range(2):
+        assert run_cli(tmp_path, "--max_epochs", "3", "--resume", implementation="SE", **settings) == 0
+        state = last(tmp_path, "SE")["callbacks"]["SaveProxy"]
+        assert (len(state["curve"]), state["solved"]) == (1, True)
+
+
 def test_processes_give_the_same_run(tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     assert run_cli(here, "--max_epochs", "2", implementation="SE") == 0
