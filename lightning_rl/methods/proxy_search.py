@@ -430,6 +430,10 @@ class SE(ProxySearch):
 
     Config = SEConfig
 
+    def solves(self, generation: Generation) -> bool:
+        """Agents solve a task, not the perfect learners and clones who judge the generations before theirs."""
+        return generation.number >= self.cfg.perfect_generations + self.cfg.clone_generations and super().solves(generation)
+
     def after_generation(self, number: int) -> None:
         if number + 1 == self.cfg.perfect_generations:
             from lightning_rl.methods.perfect_learners import agents_come_in

@@ -128,6 +128,15 @@ def test_a_search_ends_when_the_agents_of_its_mean_solve_the_task(threshold, sto
     assert method.trainer.should_stop is ends
 
 
+def test_who_learns_nothing_ends_no_search():
+    """The fourth generation is judged by clones; of perfect learners as good as these there was nothing to learn."""
+    first = {"one_step": True, "perfect_generations": 2, "clone_generations": 2, "keep": "last", "proxy_horizon": None}
+    method = build("SE", population=1, center_agents=2, solved_return=0.0, stop_when_solved=True, **first)
+    judged = generation(method, RESULTS)
+    assert not method.solves(judged)
+    assert method.solves(dataclasses.replace(judged, number=4))
+
+
 def test_an_evaluation_sums_up_fresh_agents():
     method, monitored = build("SE"), {}
     method.log = lambda name, value, **rest: monitored.update({name: value})
