@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from pydantic import BeforeValidator, PositiveFloat, model_validator
+from pydantic import BeforeValidator, Field, PositiveFloat, model_validator
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
@@ -44,7 +44,7 @@ class StrategyConfig:
     noise_std: PositiveFloat
     noise_decay: PositiveFloat
     step_size: PositiveFloat
-    step_decay: PositiveFloat
+    step_decay: Annotated[float, Field(gt=0, le=1)]
     score_transform: Annotated[str, BeforeValidator(_transform_name)]
     num_grad_evals: Agents
     grad_eval_aggregate: Literal["mean", "min"]

@@ -105,6 +105,7 @@ def last_of(folder):
         ("SE", {"strategy": "cmaes", "hidden": [200]}, "too many for a full covariance matrix"),
         ("SE", {"strategy": "snes", "noise_decay": 0.9}, "noise_decay 0.9: strategy snes adapts its noise itself"),
         ("SE", {"strategy": "cmaes", "step_decay": 0.9}, "step_decay 0.9: strategy cmaes adapts its steps"),
+        ("SE", {"step_decay": 1.1}, "key 'step_decay': Input should be less than or equal to 1, got 1.1"),
         ("SE", {"strategy": "snes", "score_transform": "rank"}, "--set: key 'score_transform': strategy snes does not read it; "
          "leave it out, or use strategy=published or openai"),
         ("RN", {"strategy": "snes", "weight_decay": 0.1}, "key 'weight_decay': strategy snes does not read it"),
