@@ -118,12 +118,14 @@ class InnerLoop:
         proxy: the kind of proxy; its parameters come with each call.
         agents: (implementation, its config), which take turns.
         vary: whether each agent draws hyper-parameters around its config's.
-        stop_rule: what ends a training: ``plateau`` of the returns on the proxy; ``solved``: on average the real test episodes
-            after each training episode reach solved_return; ``none``.
+        stop_rule: what ends a training: ``plateau``: returns no longer change; ``solved``: on average the real test episodes
+            after each training episode reach solved_return; ``none``. A plateau is of the returns on the proxy, but of those
+            tests where the reward alone is learned: what a network pays says nothing.
         objective: a name of ``OBJECTIVES``.
         unsolved_penalty: see ``steps_to_threshold``.
         test_episodes: real ones after the training.
-        judge_episodes: real ones after each training episode; 0: the stop rule judges the returns on the proxy.
+        judge_episodes: real ones after each training episode, where the stop rule is ``solved`` or the reward alone is learned;
+            0: none, and the stop rule judges the returns on the proxy.
         max_train_steps: environment steps; an agent that takes longer is tested as it is then.
     """
 

@@ -269,9 +269,10 @@ def test_the_published_rule_needs_21_episodes():
     assert not trained.results.judge_steps.any()
 
 
-def test_reward_networks_are_judged_on_the_real_task():
+@pytest.mark.parametrize("rule", ["solved", "plateau", "none"])
+def test_reward_networks_are_judged_on_the_real_task(rule):
     proxy = RewardProxy(gamename=GAME, hidden=(8,), activation="tanh", form="exclusive", gamma=0.9)
-    loop = dataclasses.replace(LOOP, proxy=proxy, stop_rule="solved")
+    loop = dataclasses.replace(LOOP, proxy=proxy, stop_rule=rule)
     trained = loop.train(0, rows(2, loop.proxy), [1, 2])
     r = trained.results
     assert (r.scores[:, :4] >= 8).all()  # real returns, whatever the network pays
