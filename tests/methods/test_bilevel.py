@@ -146,6 +146,13 @@ def test_rewards_have_the_numbers_of_the_papers_code():
         assert RN("halfcheetah", reward=number).cfg.reward == name
 
 
+@pytest.mark.parametrize("gamename", ["cartpole-v0", "acrobot"])
+def test_the_environments_of_the_papers_figures_have_their_networks(gamename):
+    """Those of Figures 3 and 7 are of one form; the tuned ones of Acrobot, the block of the gamename, are another."""
+    config = run_config(RunOptions("SE", gamename, preset="figure3"))
+    assert (config.hidden, config.activation) == ([128], "leakyrelu")
+
+
 def test_executors_are_for_populations(tmp_path, capsys):
     assert run_cli(tmp_path, "--executor", "ray") == 2
     assert "--executor ray: UDRL evaluates no population; leave it out (SE and RN do)" in capsys.readouterr().err
