@@ -39,11 +39,12 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 """The components of observations by the family of the task, with units."""
 
 
-def answers(model: Model, tested: Transitions) -> Transitions:
-    """What the proxy says to the observations and actions of ``tested``."""
-    assert isinstance(model.proxy, SyntheticProxy)
-    env = model.proxy.env(model.params.unsqueeze(0))
-    step = env.step(tested.obs.unsqueeze(0), tested.action.unsqueeze(0), torch.empty(0))
+def answers(model: Model, tested: Transitions, repeat: int) -> Transitions:
+    """What the proxy says to the observations and actions of ``tested``, each action taken ``repeat`` times as agents take it."""
+    asked = tested.obs.unsqueeze(0)
+    envs, length = model.proxy.batch(model.params.unsqueeze(0), [0], 1.0, repeat), torch.zeros(asked.shape[:2], dtype=torch.int64)
+    envs.restore({"state": asked, "obs": asked, "length": length, "clock": length[0]})
+    step = envs.step(tested.action.unsqueeze(0))
     assert step.continuation is not None
     return tested._replace(next_obs=step.obs[0], reward=step.reward[0], done=1 - step.continuation[0])
 
@@ -81,7 +82,7 @@ def sample_transitions(
         seeds = [derive_seed(run_seed, f"transitions {model.name}", job.number) for job in stack]
         real += played(trained.agent, spec, seeds, tests)
     tested = joined(real)
-    return [joined(recorded.kept), tested, answers(model, tested)]
+    return [joined(recorded.kept), tested, answers(model, tested, kind.config.action_repeat)]
 
 
 def histogram_rows(spec: EnvSpec, samples: Sequence[Transitions], width: float) -> list[dict[str, Any]]:

@@ -15,7 +15,8 @@ from lightning_rl.lab.protocols.agents import Job, make_kinds
 from lightning_rl.lab.protocols.generations import print_runs
 from lightning_rl.lab.protocols.grid_rewards import rewards
 from lightning_rl.lab.protocols.models import Model, best_of_each, find_models, kind_of, real_task
-from lightning_rl.lab.protocols.transitions import NAMES, component_names, histogram
+from lightning_rl.lab.protocols.recording import Transitions
+from lightning_rl.lab.protocols.transitions import NAMES, answers, component_names, histogram
 from lightning_rl.lab.scalars import read_scalar
 
 SMALL = ("--set=hidden=[8]", "--set=batch_size=8")
@@ -206,6 +207,24 @@ def test_histograms_of_transitions(tmp_path):
     assert [(float(r["low"]), int(r["count"])) for r in real] == [(1.0, tested)]
     done = [r for r in rows if (r["sample"], r["component"]) == ("real, in tests", "done")]
     assert sum(int(r["count"]) for r in done if float(r["low"]) == 1.0) == 6  # each of 2 agents falls three times
+
+
+@pytest.mark.parametrize(("repeat", "horizon", "steps"), [(1, 50, 1), (3, 50, 3), (3, 2, 2)])
+def test_a_proxy_is_asked_as_agents_ask_it(repeat, horizon, steps):
+    """Each action is taken ``repeat`` times, or until the episode ends: a state that grows by 1 each step, which pays 1/2."""
+    proxy = SyntheticProxy(gamename="mountaincar-continuous", hidden=(2,), activation="relu", horizon=horizon)
+    params = proxy.net.init([torch.Generator().manual_seed(0)]).zero_()
+    head, block = proxy.net.heads["state"], proxy.net.split(params)["state"]
+    block[:, head.columns("weight")] = torch.tensor([0.0, 0, 1, 0, 0, 1, 1, 0, 0, 1])  # [action, state] -> state
+    block[:, -2:] = 1.0  # the last biases
+    proxy.net.split(params)["reward"][:, -1] = 0.5
+    obs = torch.tensor([[0.0, 2.0], [1.0, 5.0]])
+    told = Transitions(obs, torch.tensor([[0.3], [-0.3]]), torch.zeros(2), torch.zeros(2), obs)
+    answer = answers(Model("m", "SE, fixed", proxy, params[0], 0.0), told, repeat)
+    assert answer.reward.tolist() == [0.5 * steps] * 2
+    assert torch.equal(answer.next_obs, obs + steps)
+    assert answer.done.tolist() == [0.0, 0.0]
+    assert answer.obs is obs
 
 
 def test_bins():
