@@ -17,8 +17,8 @@ _NUMBERS = (
 )  # fmt: skip
 _LISTS = ("returns", "test_returns")
 _ABOUT = (
-    "gamename", "trained_on", "proxy", "proxy_hash", "agent", "protocol", "seed", "number", "agents", "sample", "component",
-    "low", "quantity", "row", "column", "cell", "action",
+    "gamename", "trained_on", "proxy", "proxy_hash", "agent", "protocol", "seed", "number", "every", "agents", "sample",
+    "component", "low", "quantity", "row", "column", "cell", "action",
 )  # fmt: skip
 """The columns that say what a row is about, as far as a table has them."""
 

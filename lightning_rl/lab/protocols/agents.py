@@ -128,16 +128,17 @@ def train_stacks(
 def write_agents(
     given: argparse.Namespace, columns: Sequence[str], kinds: Sequence[AgentKind], jobs: Sequence[Job], words: Sequence[str],
     train: Callable[[AgentKind, list[Job]], Iterator[tuple[list[Job], Sequence[Mapping[str, Any]]]]], shown: Sequence[str],
+    **more: Any,
 ) -> None:  # fmt: skip
     """Fills OUT.csv with a row for each agent of each kind, and prints a summary of the columns ``shown``.
 
     words: of how they are trained, for the column ``protocol``; train: of a kind those that the file lacks, stack by stack: the
-    jobs, and what their rows hold besides.
+    jobs, and what their rows hold besides; more: columns that also tell one request from another.
     """
-    with open_results(Path(given.out), columns, AGENT_KEY, given.force) as results:
+    with open_results(Path(given.out), columns, (*AGENT_KEY, *more), given.force) as results:
         with counting(len(jobs) * len(kinds), "agents") as advance:
             for kind in kinds:
-                common = {"agent": kind.name, "protocol": kind.protocol(*words), "seed": given.seed}
+                common = {"agent": kind.name, "protocol": kind.protocol(*words), "seed": given.seed, **more}
                 left = [job for job in jobs if not results.has(**job.about(), **common)]
                 advance(len(jobs) - len(left), kind.name)
                 for stack, values in train(kind, left):

@@ -75,7 +75,8 @@ def run(given: argparse.Namespace) -> None:
             raise UserError(f"--draw {key}={value}: expected a space, e.g. --draw 'step_size={{log: [0.01, 10]}}'")
     drawn = spaces(asked)
     words = [f"preset {given.preset}"] if given.preset else []
-    words += [*(f"{key}={value}" for key, value in settings.items()), *(f"{space.key} drawn" for space in drawn)]
+    words += [f"{key}={value}" for key, value in settings.items()]
+    words += [f"{space.key} drawn, {space.form} {space.values}" for space in drawn]
     about = {"gamename": given.gamename, "implementation": given.implementation, "settings": "; ".join(words)}
     base = merged_values(given.implementation, given.gamename, given.preset)
     with open_results(Path(given.out), COLUMNS, KEY, given.force) as results:

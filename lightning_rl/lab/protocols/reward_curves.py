@@ -67,6 +67,6 @@ def run(given: argparse.Namespace) -> None:
     def train(kind: AgentKind, left: list[Job]) -> Iterator[tuple[list[Job], list[dict[str, Any]]]]:
         for stack, _, trained in train_stacks(by_curiosity(kind, left, given.seed), loop_for, "reward curves", given.seed):
             found = curves(trained, grid).tolist()
-            yield stack, [{"every": every, "area": sum(curve) / len(curve), "returns": curve} for curve in found]
+            yield stack, [{"area": sum(curve) / len(curve), "returns": curve} for curve in found]
 
-    agents.write_agents(given, COLUMNS, kinds, jobs, (f"{int(grid[-1])} steps",), train, ("area",))
+    agents.write_agents(given, COLUMNS, kinds, jobs, (f"{int(grid[-1])} steps",), train, ("area",), every=every)

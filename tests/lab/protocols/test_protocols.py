@@ -176,6 +176,8 @@ def test_reward_curves(tmp_path):
     assert len(table(out)) == 3
     assert main([*words, "--steps", "200", "--points", "4", "--hyperparameters", "varied"]) == 0
     assert [r["protocol"] for r in table(out)] == ["fixed, 200 steps"] * 3 + ["varied, 200 steps"] * 3
+    assert main([*words, "--steps", "200", "--points", "2"]) == 0  # other values of the same curves
+    assert [(r["every"], len(r["returns"].split())) for r in table(out)[6:]] == [("100", 2)] * 3
 
 
 def test_tables_that_vary_draw_their_own_values():
@@ -318,11 +320,15 @@ def test_drawn_values_differ_from_run_to_run_and_come_again(tmp_path):
     assert {r["score_transform"] for r in rows} <= {"nes", "linear"}
     assert {r["settings"] for r in rows} == {
         "max_epochs=1; population=2; center_agents=2; test_episodes=1; agent={'QL': {'train_episodes': 5}}; "
-        "step_size drawn; score_transform drawn"
+        "step_size drawn, log [0.01, 10]; score_transform drawn, choice ['nes', 'linear']"
     }
     out.unlink()
     assert main(words) == 0
     assert [r["step_size"] for r in table(out)] == [r["step_size"] for r in rows]
+    wider = [word.replace("0.01, 10", "1, 10") for word in words]
+    assert main(wider) == 0  # another question, not the same rows
+    assert len(table(out)) == 2 * len(rows)
+    assert all(float(r["step_size"]) >= 1 for r in table(out)[len(rows) :])
 
 
 @pytest.mark.parametrize("gamename", NAMES)
