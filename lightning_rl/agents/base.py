@@ -46,6 +46,15 @@ class AgentConfig(MethodConfig):
     early_out_virtual_diff: PositiveFloat
     faithful: bool
 
+    def unread(self) -> dict[str, str]:
+        """Keys of a curiosity that is off, which begin with its name."""
+        found = {}
+        for key in vars(self):
+            kind = key.partition("_")[0]
+            if kind in ("icm", "count") and kind != vars(self).get("curiosity", kind):
+                found[key] = f"there is no curiosity of this kind; leave it out, or set curiosity={kind} as well"
+        return found
+
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class EpsilonGreedyConfig(AgentConfig):

@@ -78,17 +78,17 @@ class ModelBasedConfig(LossWeights, MethodConfig):
         return {"replay_size": self.replay_size}
 
     def unread(self) -> dict[str, str]:
+        every = {**_READERS, **({"faithful": ("simple",)} if "logit-bits" in self.faithful else {})}
         reason = f"agents with transitions: {self.transitions} do not read it; leave it out"
-        return {key: reason for key, readers in _READERS.items() if self.transitions not in readers}
+        return {key: reason for key, readers in every.items() if self.transitions not in readers}
 
 
 _LATENT = ("categorical", "gaussian")
 _MODEL = ("simple", *_LATENT)
 _READERS = {
-    "rollout_length": ("environment", *_MODEL),
     **dict.fromkeys(("warm_up", "model_learning_rate", "reward_weight", "continuation_weight", "obs_weight"), _MODEL),
     **dict.fromkeys(("kl_prior_weight", "kl_posterior_weight", "variables"), _LATENT),
-    **{"classes": ("categorical",), "std": ("gaussian",), "min_std": ("gaussian",)},
+    "rollout_length": ("environment", *_MODEL), "classes": ("categorical",), "std": ("gaussian",), "min_std": ("gaussian",),
 }
 """Keys that only some kinds of transitions need."""
 

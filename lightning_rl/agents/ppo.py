@@ -51,6 +51,10 @@ class PPOConfig(AgentConfig, NetConfig):
     std_init: PositiveFloat
     max_grad_norm: PositiveFloat | None
 
+    def unread(self) -> dict[str, str]:
+        reason = "Monte-Carlo returns have no lambda; set standardise=advantages as well"
+        return {**super().unread(), **({"gae_lambda": reason} if self.standardise == "returns" else {})}
+
     def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
         return {"rollout_steps": self.rollout_steps}
 

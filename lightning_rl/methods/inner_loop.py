@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import torch
@@ -21,12 +21,16 @@ from lightning_rl.agents.judged_training import JudgedTraining, mean_test_return
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.training import MemberTraining, Results, evaluate_agents, stop_rule
 from lightning_rl.agents.variation import vary_agents
+from lightning_rl.core.config import build_config, merged_values
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.limits import unknown
+from lightning_rl.core.schema import MethodConfig
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.batch import EnvBatch
 from lightning_rl.envs.finite_batch import FiniteActions
 from lightning_rl.envs.proxies import Proxy
-from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.evolution.strategies import Item, Proposal
 
 ALL_FAILED = -1e9
@@ -108,6 +112,50 @@ OBJECTIVES: dict[str, Callable[[Facts], Tensor]] = {
     "auc": area_under_curve,
 }
 """What evolution maximises, by name; each gives ``[N]``."""
+
+
+def agent_configs(
+    asked: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None, gamename: str, preset: str | None = None
+) -> tuple[tuple[str, Any], ...]:
+    """(implementation, config) of the inner agents: their own YAML for the gamename, with the settings that are asked for.
+
+    asked: a name, several, or names with settings; None: DDQN, or TD3 for continuous actions. Of several, those that fit the
+    actions are taken. preset: of their YAMLs. UserError for an unknown one, and where none fits.
+    """
+    spec = env_spec(gamename)
+    asked = ("TD3" if spec.continuous else "DDQN") if asked is None else asked
+    names = [asked] if isinstance(asked, str) else list(asked)
+    if not names:
+        raise UserError("key 'agent' is empty; name one or more agents, e.g. agent=DDQN")
+    settings = asked if isinstance(asked, Mapping) else {}
+    for name in names:
+        if name not in AGENTS:
+            raise UserError(unknown("agent", name, AGENTS))
+    fitting = [name for name in names if AGENTS[name].misfit(spec) is None]
+    if not fitting:
+        raise UserError(f"agent {names[0]} does not fit gamename '{gamename}': {AGENTS[names[0]].misfit(spec)}")
+    found = []
+    for name in fitting:
+        layers = [*merged_values(name, gamename, preset), (f"key 'agent', {name}", settings.get(name) or {})]
+        found.append((name, build_config(AGENTS[name].config, layers)))
+    return tuple(found)
+
+
+OWN_RUN = ("stop_rule", "solved_return", "judge", "steps_per_epoch", "simulator", *(field.name for field in fields(MethodConfig)))
+"""Keys that an agent reads in a run of its own alone: on proxies the inner loop has its own."""
+
+
+def unread_of_agents(asked: str | Sequence[str] | Mapping[str, Any] | None) -> dict[str, str]:
+    """The keys ``agent.NAME.KEY`` that no agent asked for reads on a proxy, each with the reason and the remedy."""
+    chosen = [asked] if isinstance(asked, str) else list(asked or AGENTS)
+    found: dict[str, str] = {}
+    for name, agent in AGENTS.items():
+        reason = f"agent {name} is none of this search's ({', '.join(chosen)}); leave it out, or choose agent={name}"
+        keys: Sequence[str] = [field.name for field in fields(agent.config)]
+        if name in chosen:
+            reason, keys = "agents read it in runs of their own alone; leave it out", OWN_RUN
+        found |= {f"agent.{name}.{key}": reason for key in keys}
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)

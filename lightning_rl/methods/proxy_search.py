@@ -24,11 +24,9 @@ from pytorch_lightning import Callback, LightningModule, Trainer
 from torch import Tensor
 from torch.optim.lr_scheduler import LRScheduler
 
-from lightning_rl.agents.registry import AGENTS
-from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.contents import ListOf, Number, Optional
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import EPISODES, GENERATIONS, WIDTH, unknown
+from lightning_rl.core.limits import EPISODES, GENERATIONS, WIDTH
 from lightning_rl.core.schema import STRICT, Agents, Episodes, Layers, MethodConfig
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.proxies import Proxy, SyntheticProxy, proxy_path, read_proxy, save_proxy
@@ -37,7 +35,7 @@ from lightning_rl.evolution.cluster import EXECUTORS
 from lightning_rl.evolution.executors import Evaluate, Executor, SerialExecutor
 from lightning_rl.evolution.strategies import STRATEGIES, Item, Strategy, StrategyConfig
 from lightning_rl.methods.base import Method
-from lightning_rl.methods.inner_loop import InnerLoop, Outcome, outcome_scalars, worst_for_failed
+from lightning_rl.methods.inner_loop import InnerLoop, Outcome, agent_configs, outcome_scalars, unread_of_agents, worst_for_failed
 from lightning_rl.methods.registry import register_method
 from lightning_rl.nets.members import ActivationName
 from lightning_rl.rollouts.data_module import Rollouts
@@ -82,12 +80,10 @@ class AgentSearchConfig(ProxySearchConfig):
     max_train_steps: PositiveInt
 
     def unread(self) -> dict[str, str]:
-        """Also the keys ``agent.NAME.KEY`` of agents that are not chosen."""
-        found = super().unread()
-        chosen = [self.agent] if isinstance(self.agent, str) else list(self.agent or AGENTS)
-        for name in AGENTS.keys() - set(chosen):
-            reason = f"agent {name} is none of this search's ({', '.join(chosen)}); leave it out, or choose agent={name}"
-            found |= {f"agent.{name}.{field.name}": reason for field in dataclasses.fields(AGENTS[name].config)}
+        """Also the keys ``agent.NAME.KEY`` that no agent of the search reads."""
+        found = super().unread() | unread_of_agents(self.agent)
+        if self.objective != "steps_to_threshold":
+            found["unsolved_penalty"] = f"objective {self.objective} does not read it; leave it out"
         return found
 
     def resolved(self, gamename: str) -> Self:
@@ -123,6 +119,10 @@ class SEConfig(AgentSearchConfig):
     latent_size: Annotated[int, Field(ge=0, le=WIDTH)]
     reencode: bool
 
+    def unread(self) -> dict[str, str]:
+        reason = f"stop_rule {self.stop_rule} judges no real episode; leave it out, or use stop_rule=solved"
+        return {**super().unread(), **({"judge_episodes": reason} if self.stop_rule != "solved" else {})}
+
     def loop(self, spec: EnvSpec) -> InnerLoop:
         if not self.perfect_generations:
             return super().loop(spec)
@@ -131,6 +131,8 @@ class SEConfig(AgentSearchConfig):
 
     @model_validator(mode="after")
     def _check_one_step(self) -> SEConfig:
+        if self.stop_rule == "solved" and not self.judge_episodes:
+            raise ValueError("judge_episodes 0: stop_rule solved is of real episodes; use 1, or stop_rule=plateau")
         if self.one_step and (self.proxy_horizon is not None or self.cap_ends):
             raise ValueError("one_step true: its episodes end after one step anyway; leave out proxy_horizon and cap_ends")
         if self.perfect_generations and not self.one_step:
@@ -149,33 +151,6 @@ class SEConfig(AgentSearchConfig):
             horizon=env_spec(gamename).horizon if self.proxy_horizon is None else self.proxy_horizon,
             latent_size=self.latent_size, cap_ends=self.cap_ends, reencode=self.reencode)  # fmt: skip
         return dataclasses.replace(proxy, horizon=1, cap_ends=True, done="always") if self.one_step else proxy
-
-
-def agent_configs(
-    asked: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None, gamename: str, preset: str | None = None
-) -> tuple[tuple[str, Any], ...]:
-    """(implementation, config) of the inner agents: their own YAML for the gamename, with the settings that are asked for.
-
-    asked: a name, several, or names with settings; None: DDQN, or TD3 for continuous actions. Of several, those that fit the
-    actions are taken. preset: of their YAMLs. UserError for an unknown one, and where none fits.
-    """
-    spec = env_spec(gamename)
-    asked = ("TD3" if spec.continuous else "DDQN") if asked is None else asked
-    names = [asked] if isinstance(asked, str) else list(asked)
-    if not names:
-        raise UserError("key 'agent' is empty; name one or more agents, e.g. agent=DDQN")
-    settings = asked if isinstance(asked, Mapping) else {}
-    for name in names:
-        if name not in AGENTS:
-            raise UserError(unknown("agent", name, AGENTS))
-    fitting = [name for name in names if AGENTS[name].misfit(spec) is None]
-    if not fitting:
-        raise UserError(f"agent {names[0]} does not fit gamename '{gamename}': {AGENTS[names[0]].misfit(spec)}")
-    found = []
-    for name in fitting:
-        layers = [*merged_values(name, gamename, preset), (f"key 'agent', {name}", settings.get(name) or {})]
-        found.append((name, build_config(AGENTS[name].config, layers)))
-    return tuple(found)
 
 
 # What is trained on

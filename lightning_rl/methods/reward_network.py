@@ -10,8 +10,8 @@ from pydantic.dataclasses import dataclass as config_dataclass
 from lightning_rl.core.schema import STRICT
 from lightning_rl.envs.proxies import RewardProxy
 from lightning_rl.functional.reward_shaping import REWARD_FORMS
-from lightning_rl.methods.inner_loop import OBJECTIVES
-from lightning_rl.methods.proxy_search import AgentSearchConfig, ProxySearch, agent_configs
+from lightning_rl.methods.inner_loop import OBJECTIVES, agent_configs
+from lightning_rl.methods.proxy_search import AgentSearchConfig, ProxySearch
 from lightning_rl.methods.registry import register_method
 
 

@@ -27,8 +27,8 @@ from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.envs.synthetic import SyntheticNet
 from lightning_rl.functional import compat
-from lightning_rl.methods.inner_loop import InnerLoop
-from lightning_rl.methods.proxy_search import ProxyMethod, ProxyRollouts, agent_configs
+from lightning_rl.methods.inner_loop import InnerLoop, agent_configs
+from lightning_rl.methods.proxy_search import ProxyMethod, ProxyRollouts
 from lightning_rl.methods.registry import register_method
 from lightning_rl.nets.members import ActivationName
 

@@ -9,6 +9,7 @@ from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.evaluate import evaluate
 from lightning_rl.methods.agents import AgentMethod, member_policy
 from lightning_rl.methods.registry import IMPLEMENTATIONS
+from lightning_rl.run.options import RunOptions, run_config
 
 # One environment in batched torch for each agent, and one of Gymnasium's for each way of acting.
 CASES = [
@@ -142,3 +143,20 @@ def test_ppo_acts_trains_and_is_evaluated_with_one_standard_deviation(std):
         assert distribution.log_std.exp().item() == pytest.approx(std)
         torch.testing.assert_close(distribution.sample(torch.ones(1)), means[n] + std)
         torch.testing.assert_close(distribution.log_prob(actions[-1, n]), learns_from[n], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("implementation", "gamename", "settings", "message"),
+    [
+        ("DDQN", "cartpole", {"icm_eta": 3.0}, "key 'icm_eta': there is no curiosity of this kind; leave it"),
+        ("QL", "cliff", {"count_beta": 0.1}, "key 'count_beta': there is no curiosity of this kind"),
+        ("PPO", "cartpole", {"standardise": "returns", "gae_lambda": 0.1}, "'gae_lambda': Monte-Carlo returns have no lambda"),
+    ],
+)
+def test_a_key_that_does_nothing_is_refused(tmp_path, capsys, implementation, gamename, settings, message):
+    assert run_cli(tmp_path, implementation=implementation, gamename=gamename, **settings) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_key_of_a_curiosity_that_is_on_is_read():
+    assert run_config(RunOptions("DDQN", "cartpole", settings={"curiosity": "icm", "icm_eta": 3.0})).icm_eta == 3.0

@@ -120,6 +120,11 @@ def last_of(folder):
         ("RN", {"reward": "additive_info"}, "needs the info of the task, but 'cartpole' gives none"),
         ("RN", {"objective": "auc", "judge_episodes": 0}, "judge_episodes 0: learned returns judge nothing; use 1"),
         ("RN", {"objective": "speed"}, "objective 'speed' is unknown"),
+        ("SE", {"unsolved_penalty": 3.0}, "key 'unsolved_penalty': objective final_return does not read it"),
+        ("RN", {"objective": "auc", "unsolved_penalty": 3.0}, "key 'unsolved_penalty': objective auc does not read it"),
+        ("SE", {"judge_episodes": 3}, "key 'judge_episodes': stop_rule plateau judges no real episode; leave it out, or use"),
+        ("SE", {"stop_rule": "solved", "judge_episodes": 0}, "judge_episodes 0: stop_rule solved is of real episodes; use 1"),
+        ("SE", {"agent.PPO.stop_rule": "none"}, "key 'agent.PPO.stop_rule': agents read it in runs of their own alone"),
     ],
 )
 def test_mistakes_are_told_in_one_line(tmp_path, capsys, implementation, settings, message):

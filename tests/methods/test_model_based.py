@@ -144,6 +144,7 @@ def test_regimes_and_tuned_values(implementation, gamename):
      (["--num_seeds", "0"], "0 is too small"),
      (["--gamename", "cartpole"], "its observations must be bits in batched torch; use procmaze"),
      (["--gamename", "procmaze", "--set", "faithful=[stale]"], "key 'faithful'"),
+     (["--gamename", "procmaze", "--set", "faithful=[logit-bits]"], "'faithful': agents with transitions: replay do not read it"),
      (["--gamename", "procmaze", "--preset", "low"], "--preset 'low' is not in model_based.yaml, block 'ER'; it has: low-data")],
 )  # fmt: skip
 def test_bad_input(flags, words, tmp_path, capsys):

@@ -13,15 +13,14 @@ import torch
 
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.tabular import TabularConfig
-from lightning_rl.core.config import has_key, parse_settings
+from lightning_rl.core.config import has_key, parse_settings, refuse_unread
 from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import derive_seed, generator
 from lightning_rl.envs.proxies import Proxy
 from lightning_rl.lab.protocols.models import PROXY_KEY, Model, best_of_each, find_models
 from lightning_rl.lab.protocols.results import open_results, print_summary
-from lightning_rl.methods.inner_loop import InnerLoop, Trained
-from lightning_rl.methods.proxy_search import agent_configs
+from lightning_rl.methods.inner_loop import OWN_RUN, InnerLoop, Trained, agent_configs
 
 STACK = 64
 """Agents that train together at most: after each stack its rows are written."""
@@ -91,8 +90,9 @@ LoopFor = Callable[[AgentKind, Proxy], InnerLoop]
 def make_kinds(names: Sequence[str], gamename: str, preset: str, varied: bool, settings: Mapping[str, Any]) -> list[AgentKind]:
     """The agents called ``names``, with the preset of their YAMLs and ``settings`` for those that have such keys.
 
-    UserError for an agent that does not fit the actions, and a key that none has.
+    UserError for an agent that does not fit the actions, and a key that none has, or that makes no difference on proxies.
     """
+    refuse_unread(dict.fromkeys(OWN_RUN, "how agents are trained here is the protocol's; leave it out"), ("--set", settings))
     kinds = []
     for name in names:
         known = {key: value for key, value in settings.items() if name in AGENTS and has_key(AGENTS[name].config, key)}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any
 
-from lightning_rl.core.config import build_config, merged_values, parse_settings
+from lightning_rl.agents.cloning import CloneConfig
+from lightning_rl.core.config import build_config, merged_values, parse_settings, refuse_unread
 from lightning_rl.envs.proxies import DatasetProxy, Proxy
 from lightning_rl.lab.protocols.agents import AgentKind, Job, asked_models, jobs_on, train_stacks, write_agents
 from lightning_rl.lab.protocols.transfer import COLUMNS, outcome_values
@@ -19,6 +21,9 @@ def run(given: argparse.Namespace) -> None:
     models, gamename = asked_models(given, DatasetProxy, "no synthetic dataset, and clones are made of those alone")
     settings = parse_settings(given.settings)
     config = build_config(SDConfig, [*merged_values("SD", gamename), ("--set", settings)])
+    read = [field.name for field in fields(CloneConfig)]
+    unread = {key: f"it is of the search; clones read {', '.join(read)}" for key in vars(config) if key not in read}
+    refuse_unread(unread, ("--set", settings))
     kind = AgentKind("clone", config, given.hyperparameters == "varied", settings)
 
     def loop_for(kind: AgentKind, proxy: Proxy) -> InnerLoop:

@@ -29,6 +29,7 @@ from lightning_rl.methods.synthetic_dataset import SD
 
 METHODS: dict[str, type[ProxySearch]] = {"SE": SE, "RN": RN, "SD": SD}
 SHOWN = ("strategy", "score_transform", "step_size", "noise_std", "mirrored")
+OF_RUNS = ("max_env_steps", "chunk_size", "eval_interval", "eval_agents", "eval_episodes", "checkpoint_interval")
 KEY = ("gamename", "implementation", "settings", "seed")
 COLUMNS = (*KEY, *SHOWN, "generation", "fitness_mean", "solved", "cpu_seconds")
 
@@ -43,7 +44,8 @@ def evolve(
     """
     cls, layers = METHODS[implementation], [*base, *asked]
     config = build_config(cls.Config, layers)
-    refuse_unread(config.unread(), *asked)
+    of_runs = dict.fromkeys(OF_RUNS, "runs of trainer.py read it, here max_epochs alone counts; leave it out")
+    refuse_unread(config.unread() | of_runs, *asked)
     config = config.resolved(gamename)
     method = cls(gamename, implementation=implementation, seed=seed, config=dataclasses.asdict(config))
     outer, rows = method.outer_loop(), []

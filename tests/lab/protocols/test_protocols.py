@@ -111,6 +111,11 @@ def test_bad_input_is_one_line(tmp_path, capsys):
         (["grid-rewards", proxy], "'se' is a synthetic environment; rewards are drawn of reward networks"),
         (["grid-rewards", "--gamename", "cartpole"], "'cartpole' is no grid world"),
         (["generations", "--draw", "step_size=1"], "--draw step_size=1: expected a space"),
+        (["transfer", proxy, "--set", "stop_rule=none"], "--set: key 'stop_rule': how agents are trained here is the protocol's"),
+        (["reward-curves", "--gamename", "cliff", "--real=1", "--set", "max_env_steps=10"], "key 'max_env_steps': how agents"),
+        (["clones", "SD-CartPole-v1", "--set", "population=3"], "key 'population': it is of the search; clones read hidden, "),
+        (["generations", "--set", "max_env_steps=1"], "--set: key 'max_env_steps': runs of trainer.py read it, here max_epochs"),
+        (["generations", "--draw", "eval_agents={int: [1, 2]}"], "--draw: key 'eval_agents': runs of trainer.py read it"),
         (["generations", "--gamename", "nowhere"], "unknown gamename 'nowhere'"),
     ):
         assert main(["proxies", words[0], str(out), *words[1:]]) == 2, words
