@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import generator
 
 _STEP, _STEP_ELSEWHERE = 10_000_000, 1_000_000_000
@@ -80,8 +81,19 @@ def cheapest_runs(sizes: Sequence[tuple[int, int]], depth: int, ends: int, step:
     return runs[::-1]
 
 
+def check_variable(cfg: Any) -> None:
+    """UserError for an agent's config that ``vary`` cannot draw around: all hidden layers get one width."""
+    hidden = getattr(cfg, "hidden", None)
+    if hidden is not None and len(set(hidden)) != 1:
+        raise UserError(f"hidden {list(hidden)}: agents that vary draw one width for all their layers; give each the same, e.g. "
+                        f"hidden={[max(hidden, default=64)] * max(len(hidden), 1)}, or do not vary them")  # fmt: skip
+
+
 def vary_agents(cfg: Any, seeds: Sequence[int]) -> Variation | None:
-    """Hyper-parameters around those of an agent's config, drawn for each seed; None for tables, which have no network."""
+    """Hyper-parameters around those of an agent's config, drawn for each seed; None for tables, which have no network.
+
+    PPO does not use its batch size: its minibatches are its config's, as they divide a roll-out.
+    """
     if not hasattr(cfg, "hidden"):
         return None
     return vary(cfg.learning_rate, cfg.batch_size or 1, cfg.hidden[0], len(cfg.hidden), seeds)

@@ -20,7 +20,7 @@ from lightning_rl.agents.base import Actors
 from lightning_rl.agents.judged_training import JudgedTraining, mean_test_return
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.training import MemberTraining, Results, evaluate_agents, stop_rule
-from lightning_rl.agents.variation import vary_agents
+from lightning_rl.agents.variation import check_variable, vary_agents
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import unknown
@@ -187,6 +187,10 @@ class InnerLoop:
     solved_return: float | None = None
     unsolved_penalty: float = 0.0
     judge_episodes: int = 0
+
+    def __post_init__(self) -> None:
+        for _, cfg in self.agents if self.vary else ():
+            check_variable(cfg)
 
     def __call__(self, proposal: Proposal, items: Sequence[Item], device: str = "cpu") -> list[Outcome]:
         """The outcome of every item of a generation, whose agents train on ``device``."""

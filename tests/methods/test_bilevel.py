@@ -120,6 +120,8 @@ def last_of(folder):
         ("RN", {"reward": "additive_info"}, "needs the info of the task, but 'cartpole' gives none"),
         ("RN", {"objective": "auc", "judge_episodes": 0}, "judge_episodes 0: learned returns judge nothing; use 1"),
         ("RN", {"objective": "speed"}, "objective 'speed' is unknown"),
+        ("SE", {"vary": True, "agent": "{DDQN: {hidden: []}}"}, "hidden []: agents that vary draw one width for all"),
+        ("SD", {"vary": True, "hidden": [64, 8]}, "hidden [64, 8]: agents that vary draw one width"),
         ("SE", {"unsolved_penalty": 3.0}, "key 'unsolved_penalty': objective final_return does not read it"),
         ("RN", {"objective": "auc", "unsolved_penalty": 3.0}, "key 'unsolved_penalty': objective auc does not read it"),
         ("SE", {"judge_episodes": 3}, "key 'judge_episodes': stop_rule plateau judges no real episode; leave it out, or use"),

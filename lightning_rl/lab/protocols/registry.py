@@ -42,8 +42,8 @@ def _agents(hyperparameters: str) -> tuple[Argument, ...]:
     return (
         _count("--count", "agents of each kind on each proxy (default 10)", 10),
         argument(
-            "--hyperparameters", "varied: learning rate, batch size, width and depth are drawn for each agent around the "
-            f"preset's, learning rate and discount for tables (default {hyperparameters})",
+            "--hyperparameters", "varied: learning rate, batch size (not PPO), width and depth are drawn for each agent around "
+            f"the preset's, learning rate and discount for tables (default {hyperparameters})",
             choices=("varied", "fixed"), default=hyperparameters,
         ),
         _settings("those agents that have it"),
