@@ -94,7 +94,10 @@ PROTOCOLS: dict[str, Tool] = {
             nargs="+", metavar="NAME",
         ),
         *_agents("fixed"),
-        _count("--steps", "training steps (default 50000; cliff 5000, as in the paper)"),
+        _count(
+            "--steps",
+            "training steps (default 50000; as in the paper cliff 5000, mountaincar-continuous 250000, halfcheetah 500000)",
+        ),
         _count("--points", "values of each curve (default 100)", 100),
         _count("--real", "also N agents with the task's own reward", 0),
         _count("--curious", "also N agents with it and a bonus for novelty", 0),

@@ -15,16 +15,15 @@ from torch import Tensor
 
 from lightning_rl.agents.tabular import TabularConfig
 from lightning_rl.envs.proxies import Proxy, RewardProxy
+from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.lab.protocols import agents
 from lightning_rl.lab.protocols.agents import AGENT_KEY, AgentKind, Job, jobs_on, train_stacks
 from lightning_rl.lab.protocols.models import REAL, real_task
 from lightning_rl.methods.inner_loop import InnerLoop, Trained
 
 COLUMNS = ("gamename", *AGENT_KEY, "every", "area", "returns")
-AGENTS = {"cliff": ("QL", "SARSA"), "mountaincar-continuous": ("TD3", "PPO"), "halfcheetah": ("TD3", "PPO")}
-"""The paper's: of the search first, then those that the reward is transferred to."""
-DISCRETE = ("DDQN", "DuelingDDQN")
 STEPS = {"cliff": 5_000, "mountaincar-continuous": 250_000, "halfcheetah": 500_000}
+"""The paper's, by the family of the task."""
 CURIOUS = f"{REAL}, curious agents"
 
 
@@ -35,6 +34,13 @@ def curves(trained: Trained, grid: Tensor) -> Tensor:
     place = torch.stack([torch.searchsorted(end, grid) for end in ends])  # the episode under way at that step
     last = (r.episodes - 1).clamp(min=0).unsqueeze(1)
     return r.scores.gather(1, torch.minimum(place, last))
+
+
+def default_agents(spec: EnvSpec) -> tuple[str, str]:
+    """The paper's: of the search first, then those that the reward is transferred to."""
+    if spec.family == "cliff":
+        return "QL", "SARSA"
+    return ("TD3", "PPO") if spec.continuous else ("DDQN", "DuelingDDQN")
 
 
 def by_curiosity(kind: AgentKind, jobs: Sequence[Job], run_seed: int) -> agents.Variants:
@@ -54,8 +60,9 @@ def run(given: argparse.Namespace) -> None:
     """Fills OUT.csv and prints a summary."""
     refusal = "no reward network; learning curves on the task are for reward networks"
     models, gamename = agents.asked_models(given, RewardProxy, refusal)
-    kinds = agents.asked_kinds(given.agents or AGENTS.get(gamename, DISCRETE), gamename, "reward-curves", given)
-    every = max((given.steps or STEPS.get(gamename, 50_000)) // given.points, 1)
+    spec = env_spec(gamename)
+    kinds = agents.asked_kinds(given.agents or default_agents(spec), gamename, "reward-curves", given)
+    every = max((given.steps or STEPS.get(spec.family, 50_000)) // given.points, 1)
     grid = torch.arange(1, given.points + 1) * every
     real = real_task(gamename)
     jobs = jobs_on(models, given.count) + jobs_on([real], given.real)

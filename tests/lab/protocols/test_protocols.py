@@ -185,6 +185,22 @@ def test_reward_curves(tmp_path):
     assert [(r["every"], len(r["returns"].split())) for r in table(out)[6:]] == [("100", 2)] * 3
 
 
+@pytest.mark.parametrize(
+    ("gamename", "names", "steps"),
+    [
+        ("cliff", ("QL", "SARSA"), 5_000), ("pendulum", ("TD3", "PPO"), 50_000), ("cartpole", ("DDQN", "DuelingDDQN"), 50_000),
+        ("MountainCarContinuous-v0", ("TD3", "PPO"), 250_000),
+    ],
+)  # fmt: skip
+def test_curves_are_of_agents_that_fit_as_the_help_says(tmp_path, monkeypatch, gamename, names, steps):
+    seen = []
+    monkeypatch.setattr("lightning_rl.lab.protocols.agents.write_agents", lambda *words, **more: seen.append((words, more)))
+    assert main(["proxies", "reward-curves", str(tmp_path / "c.csv"), "--gamename", gamename, "--real=1", "--points=10"]) == 0
+    (((_, _, kinds, *_), more),) = seen
+    assert tuple(kind.name for kind in kinds) == names
+    assert more["every"] * 10 == steps
+
+
 def test_tables_that_vary_draw_their_own_values():
     (kind,) = make_kinds(["QL"], "cliff", "reward-curves", True, {})
     jobs = [Job(real_task("cliff"), number) for number in (1, 0, 1)]
