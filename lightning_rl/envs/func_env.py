@@ -134,7 +134,9 @@ class FuncGymEnv(gymnasium.Env[Any, Any]):
         return self.env.observe(self.state).numpy().copy(), {}
 
     def step(self, action: Any) -> tuple[FloatArray, float, bool, bool, dict[str, Any]]:
-        step = self.env.step(self.state, torch.as_tensor(action), self._noise(self.env.step_noise_size))
+        act = torch.as_tensor(action)
+        act = act if self.env.continuous else act.long()  # an index, of whatever integers a user's policy gives
+        step = self.env.step(self.state, act, self._noise(self.env.step_noise_size))
         self.state = step.state
         info = {} if step.continuation is None else {"continuation": float(step.continuation)}
         return step.obs.numpy().copy(), float(step.reward), bool(step.terminated), False, info

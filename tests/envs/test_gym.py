@@ -71,6 +71,20 @@ def test_continuous_actions_are_rescaled_and_clipped():
     np.testing.assert_array_equal(after[0], after[1])
 
 
+@pytest.mark.parametrize("gamename", ["cliff", "procmaze-3", "buttongrid-3", "panflute-3", "bandit10"])
+def test_a_discrete_action_is_any_integer(gamename):
+    paths = []
+    for kind in (np.int64, np.int32, np.uint8, int):
+        env = make_env(gamename)
+        env.reset(seed=0)
+        paths.append([env.step(kind(action))[:2] for action in (1, 0, 1)])
+        env.close()
+    for path in paths[1:]:
+        for (obs, reward), (other, paid) in zip(paths[0], path, strict=True):
+            assert np.array_equal(obs, other)
+            assert reward == paid
+
+
 def test_film_is_written_whole(tmp_path):
     path = tmp_path / "deep" / "film.mp4"
     with filming_env(env_spec("cartpole"), path) as env:
