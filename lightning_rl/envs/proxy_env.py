@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from lightning_rl.envs.func_env import FuncGymEnv
-from lightning_rl.envs.gym import Env
+from lightning_rl.envs.gym import Env, SparseReturn
 from lightning_rl.envs.proxies import DatasetProxy, Proxy, RewardProxy, SyntheticProxy, proxy_path, read_proxy, shipped
 from lightning_rl.envs.spaces import flattened
 from lightning_rl.envs.spec import plain_env
@@ -73,7 +73,8 @@ def _(proxy: SyntheticProxy | DatasetProxy, params: Tensor) -> Env:
 
 @proxy_env.register
 def _(proxy: RewardProxy, params: Tensor) -> Env:
-    return LearnedReward(gymnasium.wrappers.TimeLimit(plain_env(proxy.spec), proxy.spec.horizon), proxy, params)
+    task: Env = gymnasium.wrappers.TimeLimit(plain_env(proxy.spec), proxy.spec.horizon)
+    return LearnedReward(SparseReturn(task) if proxy.spec.sparse else task, proxy, params)
 
 
 def load_proxy(path: str | Path, gamename: str | None = None) -> Env:

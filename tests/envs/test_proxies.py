@@ -119,6 +119,27 @@ def test_learned_rewards_keep_the_real_one(tmp_path):
     assert info["real_reward"] == 1.0
 
 
+def test_learned_rewards_of_a_sparse_task_keep_it_sparse():
+    """As agents in training meet it: nothing until the end, then the sum of the dense rewards."""
+    native, envs = {"hidden": (1,), "activation": "relu", "form": "native", "gamma": 0.9}, []
+    for name in ("lunarlander-sparse", "lunarlander"):
+        proxy = RewardProxy(gamename=name, **native)
+        envs.append(proxy_env(proxy, torch.zeros(proxy.net.size)))
+    for env in envs:
+        env.reset(seed=0)
+    paid = [[float(env.step(0)[1])] for env in envs]
+    over = False
+    while not over:
+        for env, rewards in zip(envs, paid, strict=True):
+            _, reward, terminated, truncated, info = env.step(0)
+            rewards.append(float(reward))
+            over = terminated or truncated
+            assert info["real_reward"] == pytest.approx(reward)
+    sparse, dense = paid
+    assert not any(sparse[:-1])
+    assert sparse[-1] == pytest.approx(sum(dense), rel=1e-4)
+
+
 def test_a_proxy_of_another_task_is_refused(path):
     with pytest.raises(UserError, match="is of gamename 'cartpole-v0', not of 'acrobot'; use a proxy of the same task"):
         load_proxy(path, "acrobot")
