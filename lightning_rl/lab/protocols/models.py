@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -118,9 +119,9 @@ def _name(file: Path) -> str:
 
 
 def best_of_each(models: Sequence[Model], count: int | None) -> list[Model]:
-    """Of each kind the ``count`` with the highest score of their search; None: all."""
+    """Of each kind the ``count`` with the highest score of their search, those without one last; None: all."""
     kinds: dict[str, list[Model]] = {}
-    for model in sorted(models, key=lambda model: -model.score):
+    for model in sorted(models, key=lambda model: math.inf if math.isnan(model.score) else -model.score):
         kinds.setdefault(model.trained_on, []).append(model)
     order = dict.fromkeys(model.trained_on for model in models)
     return [model for kind in order for model in kinds[kind][:count]]

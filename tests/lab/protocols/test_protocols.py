@@ -163,6 +163,8 @@ def test_the_best_of_each_kind():
     models = [model("a", "x", 1.0), model("b", "x", 3.0), model("c", "y", 0.0), model("d", "x", 2.0)]
     assert [m.name for m in best_of_each(models, 2)] == ["b", "d", "c"]
     assert [m.name for m in best_of_each(models, None)] == ["b", "d", "a", "c"]
+    models.insert(1, model("e", "x", float("nan")))  # its file does not say
+    assert [m.name for m in best_of_each(models, None)] == ["b", "d", "a", "e", "c"]
 
 
 def test_reward_curves(tmp_path):
