@@ -32,12 +32,13 @@ def rewards(model: Model, world: GridWorld, gamma: float) -> Tensor:
 
 
 def visits(model: Model, kind: AgentKind, number: int, run_seed: int) -> Tensor:
-    """How often ``number`` agents, trained until solved, are in each cell ``[cells]`` in one greedy episode each."""
+    """How often ``number`` agents, trained until solved, are in each cell ``[cells]`` in a greedy episode each, with its end."""
     total = torch.zeros(model.proxy.spec.obs_size)
     variants = kind.by_config(jobs_on([model], number), run_seed)
     for stack, _, trained in train_stacks(variants, training(1, None), "visits", run_seed):
         seeds = [derive_seed(run_seed, f"visits {model.name}", job.number) for job in stack]
-        total += joined(played(trained.agent, model.proxy.spec, seeds, 1)).obs.sum(0)
+        steps = played(trained.agent, model.proxy.spec, seeds, 1)
+        total += steps[0].obs.sum(0) + joined(steps).next_obs.sum(0)
     return total
 
 

@@ -285,7 +285,7 @@ def test_grid_rewards(tmp_path):
     assert float(right["value"]) == 1.0
     visits = {(r["row"], r["column"]): float(r["value"]) for r in real if r["quantity"] == "visits"}
     assert visits["0", "0"] >= 2  # both agents start there
-    assert visits["1", "1"] == 0  # the goal ends the episode
+    assert visits["1", "1"] == 2  # and both end at the goal
     assert main(words) == 0
     assert table(out) == rows
 
