@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import PositiveFloat, PositiveInt, model_validator
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
@@ -51,6 +51,12 @@ class MBRLConfig(MethodConfig):
     activation: ActivationName
     max_train_steps: PositiveInt
     eval_agents: Agents
+
+    @model_validator(mode="after")
+    def _check_data(self) -> MBRLConfig:
+        if self.data_agents * self.data_steps == 1:
+            raise ValueError("data_steps 1 of one agent: it judges the model, and none is left to learn from; use 2 or more")
+        return self
 
     def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
         return {"data_steps": self.data_agents * self.data_steps}
@@ -131,6 +137,8 @@ class MBRL(ProxyMethod):
         if agents[0][0] not in _KEEP_TRANSITIONS:
             known = ", ".join(_KEEP_TRANSITIONS)
             raise UserError(f"agent {agents[0][0]} keeps no transitions to learn from; use one of: {known}")
+        if agents[0][1].gamma == 0:
+            raise UserError(f"agent {agents[0][0]}, gamma 0: its transitions do not tell ends from steps; use more than 0")
         proxy = SyntheticProxy(
             gamename=self.spec.gamename, hidden=tuple(cfg.hidden), activation=cfg.activation, horizon=self.spec.horizon,
             done="raw" if cfg.published else "classifier",

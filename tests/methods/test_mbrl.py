@@ -1,3 +1,4 @@
+import pytest
 import torch
 from helpers import run_cli, run_dir
 
@@ -45,3 +46,15 @@ def test_a_model_of_cartpole_learns_the_task_and_resumes_exactly(tmp_path):
 def test_agents_without_memory_are_refused(tmp_path, capsys):
     assert run_cli(tmp_path, implementation="MBRL", agent="PPO") == 2
     assert "agent PPO keeps no transitions to learn from; use one of: DDQN" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"agent": "{DDQN: {gamma: 0.0}}"}, "agent DDQN, gamma 0: its transitions do not tell ends from steps; use more than 0"),
+        ({"data_agents": 1, "data_steps": 1}, "data_steps 1 of one agent: it judges the model, and none is left to learn from"),
+    ],
+)
+def test_data_that_say_nothing_are_refused(tmp_path, capsys, settings, message):
+    assert run_cli(tmp_path, implementation="MBRL", **settings) == 2
+    assert message in capsys.readouterr().err
