@@ -126,15 +126,14 @@ def _search(arguments: argparse.Namespace) -> int:
     from lightning_rl.lab.tuning.search import tune
     from lightning_rl.lab.tuning.space import load_tune_config
     from lightning_rl.lab.tuning.trial import Plan
-    from lightning_rl.run.options import run_config
 
     settings = parse_settings(arguments.tune_settings, "--tune", "trials=20")
     config = load_tune_config(options.implementation, options.gamename, settings)
     for key in options.settings:
         if key in (*config.budget, *config.settings, *config.search):
             raise UserError(f"--set {key} (or its flag): the search sets it itself; leave it out, or say it with --tune")
-    fixed = dataclasses.replace(options, settings={**options.settings, **config.settings})
-    config = load_tune_config(options.implementation, options.gamename, settings, run_config(fixed).unread())
+    fixed = Plan(options, config).config({})
+    config = load_tune_config(options.implementation, options.gamename, settings, fixed.unread())
     trials = dataclasses.replace(options, logdir=options.logdir.resolve(), ray_address=None)
     return tune(Plan(trials, config, options.ray_address), options.resume)
 

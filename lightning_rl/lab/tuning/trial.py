@@ -52,6 +52,11 @@ class Plan:
     def trial_folder(self, name: str) -> Path:
         return self.folder / name
 
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """What all trials set: the budget counts, as it may be the only stop rule that they have."""
+        return {**self.options.settings, **self.tune.settings, **self.tune.budget}
+
     def settings(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
         """The searched keys' values for what the search algorithm drew, without those that make no difference beside others."""
         found = {space.key: space.decode(drawn[space.key]) for space in spaces(self.tune.search)}
@@ -76,7 +81,7 @@ class Plan:
 
         Names that these settings reach into, e.g. of ``agent``, become a mapping, which nothing then takes the place of.
         """
-        every = {**self.options.settings, **self.tune.settings, **settings}
+        every = {**self.fixed, **settings}
         for key in {key.partition(".")[0] for key in settings if "." in key}:
             names = [None, *(values[key] for _, values in (*self._layers(), ("--set", every)) if key in values)][-1]
             if isinstance(names, str | list):
@@ -85,7 +90,7 @@ class Plan:
         return every
 
     def runs(self, name: str, settings: Mapping[str, Any]) -> list[RunOptions]:
-        """The runs of a trial: one of all seeds where the method stacks them, else one for each."""
+        """The runs of a trial, with the whole budget: one of all seeds where the method stacks them, else one for each."""
         base = self.options
         exp_name = f"{base.exp_name}/{base.implementation}/tune/{name}"
         run = dataclasses.replace(base, exp_name=exp_name, settings=self._with(settings), num_seeds=self.tune.seeds)
@@ -97,13 +102,13 @@ class Plan:
 
     def check(self) -> None:
         """UserError for a search that cannot run, e.g. a space beyond what a key may be."""
-        check_accelerator(self.options, run_config(self.options))
+        check_accelerator(self.options, self.config({}))
         inner = [key for key in self.tune.search if "." in key and key.partition(".")[0] not in self.tune.search]
         refuse_unread(self.config({}).unread() if inner else {}, ("tune search", inner))
         for space in spaces(self.tune.search):
             for value in space.bounds():
                 (run, *_) = self.runs("check", {space.key: value})
-                run_config(dataclasses.replace(run, settings={**run.settings, **self.tune.budget}), "tune search")
+                run_config(run, "tune search")
 
 
 def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[dict[str, float]]:
@@ -124,8 +129,7 @@ def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[di
     for number in range(len(before_now) + 1, tune.reports + 1):
         before, budget = (round(total * n / tune.reports) for n in (number - 1, number))
         for run in plan.runs(name, settings):
-            whole = dataclasses.replace(run, settings={**run.settings, key: total}, resume=True)
-            if run_training(whole, [StopAtBudget(key, budget)]).received:
+            if run_training(dataclasses.replace(run, resume=True), [StopAtBudget(key, budget)]).received:
                 raise KeyboardInterrupt
         folders = [run.run_dir for whole in plan.runs(name, settings) for run in whole.seeds()]
         scores = [stretch_score(each, tune.metric, before if key == "max_env_steps" else None) for each in folders]

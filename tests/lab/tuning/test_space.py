@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 from helpers import fitting
 
+from lightning_rl.cli import main
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.errors import UserError
+from lightning_rl.lab.tuning import search
 from lightning_rl.lab.tuning.space import load_tune_config, spaces
 from lightning_rl.lab.tuning.trial import Plan
 from lightning_rl.methods.registry import IMPLEMENTATIONS
@@ -50,6 +52,19 @@ def test_every_implementation_can_be_searched_wherever_it_fits(tmp_path):
         for game in {fitting([name])[0][1], *(game for _, game in fitting([name], games))}:
             Plan(RunOptions(name, game, logdir=tmp_path), load_tune_config(name, game, {})).check()
     assert not list(tmp_path.iterdir())
+
+
+def test_every_implementation_can_be_searched_from_the_command_line(tmp_path, monkeypatch):
+    """Also where the budget of the search is the only stop rule, as of policy gradients."""
+    begun = []
+    monkeypatch.setattr(search, "tune", lambda plan, resume: begun.append(plan) or 0)
+    for name in IMPLEMENTATIONS:
+        words = ["tune", "--implementation", name, "--gamename", fitting([name])[0][1], "--logdir", str(tmp_path)]
+        assert main([*words, "--tune", "trials=1"]) == 0, name
+        ((key, total),) = begun[-1].tune.budget.items()
+        assert begun[-1].config({}) == run_config(begun[-1].runs("one", {})[0])  # what best.yaml has is what was tried
+        assert getattr(begun[-1].config({}), key) == total
+    assert len(begun) == len(IMPLEMENTATIONS)
 
 
 def test_a_search_that_cannot_run_is_refused_before_it_starts(tmp_path):
