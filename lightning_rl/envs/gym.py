@@ -11,6 +11,8 @@ from lightning_rl.envs.checked import CheckedEnv
 from lightning_rl.envs.spec import EnvSpec, env_spec, plain_env, takes_render_mode
 
 Env = gymnasium.Env[Any, Any]
+STEPS = "lightning_rl/steps"
+"""Where ``info`` says how many steps a repeated action took: a name that no environment has for something of its own."""
 
 
 class SparseReturn(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -41,12 +43,12 @@ class RepeatAction(gymnasium.Wrapper[Any, Any, Any, Any]):
         self.repeat = repeat
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        total, over, count, length = 0.0, False, 0, 0
+        total, over, count, steps = 0.0, False, 0, 0
         while count < self.repeat and not over:
             obs, reward, terminated, truncated, info = self.env.step(action)
             total, over, count = total + float(reward), terminated or truncated, count + 1
-            length += info.get("length", 1)
-        return obs, total, terminated, truncated, {**info, "length": length}
+            steps += info.get(STEPS, 1)
+        return obs, total, terminated, truncated, {**info, STEPS: steps}
 
 
 def make_env(game: str | EnvSpec, render: bool = False) -> Env:

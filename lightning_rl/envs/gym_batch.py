@@ -19,7 +19,7 @@ from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import Array
 from lightning_rl.core.workers import leave_with_parent
 from lightning_rl.envs.batch import BatchStep, EnvBatch
-from lightning_rl.envs.gym import Env, RepeatAction, make_env
+from lightning_rl.envs.gym import STEPS, Env, RepeatAction, make_env
 from lightning_rl.envs.spec import EnvSpec
 
 
@@ -31,7 +31,7 @@ class _Idle(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._obs = np.zeros(env.observation_space.shape or (), dtype=env.observation_space.dtype)
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        return self._obs, 0.0, False, False, {"length": 1}
+        return self._obs, 0.0, False, False, {STEPS: 1}
 
     def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:
         return self._obs, {}
@@ -109,7 +109,7 @@ class GymBatch(EnvBatch):
         self._waiting = terminated | truncated
         ended = torch.from_numpy(terminated[self._slot].copy())
         cut = torch.from_numpy(truncated[self._slot].copy()) & ~ended
-        length = torch.from_numpy(np.asarray(info["length"])[self._slot].astype(np.int64))
+        length = torch.from_numpy(np.asarray(info[STEPS])[self._slot].astype(np.int64))
         self.obs = self._rows(obs)
         columns = [np.asarray(info[key])[self._slot] for key in self._info_keys]
         values = torch.from_numpy(np.stack(columns, axis=1).astype(np.float32)) if columns else None

@@ -15,7 +15,7 @@ from torch import Tensor
 from lightning_rl.core.constant import Constant
 from lightning_rl.envs.batch import BatchStep, EnvBatch
 from lightning_rl.envs.func_env import FuncEnv, State, Step
-from lightning_rl.envs.gym import Env
+from lightning_rl.envs.gym import STEPS, Env
 from lightning_rl.envs.gym_batch import GymBatch
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.reward_shaping import REWARD_FORMS, RewardForm, shaped_reward
@@ -137,7 +137,7 @@ class RecordedRepeat(gymnasium.Wrapper[Any, Any, Any, Any]):
             obs, reward, terminated, truncated, info = self.env.step(action)
             steps[length] = [float(reward), *np.asarray(obs).ravel(), *(info[key] for key in self.info_keys)]
             total, length, over = total + float(reward), length + 1, terminated or truncated
-        return obs, total, terminated, truncated, {"steps": steps, "length": length}
+        return obs, total, terminated, truncated, {"steps": steps, STEPS: length}
 
 
 class RewardBatch(EnvBatch):

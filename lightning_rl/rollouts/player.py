@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, Dataset
 from lightning_rl.core.errors import RolloutError, UserError
 from lightning_rl.core.types import Array, Episode, FloatArray, Request
 from lightning_rl.core.workers import begin_worker
-from lightning_rl.envs.gym import Env, make_env
+from lightning_rl.envs.gym import STEPS, Env, make_env
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import Categorical
 from lightning_rl.nets.policies import Actor
@@ -171,7 +171,7 @@ class Player(Dataset["list[Episode] | RolloutError"]):
                 for row, action in zip(rows.tolist(), actions if self.spec.continuous else actions.tolist(), strict=True):
                     log.obs[row, step + 1], reward, terminated, truncated, info = envs[row].step(action)
                     log.reward[row, step], log.terminated[row], log.truncated[row] = reward, terminated, truncated
-                    log.env_steps[row] += info.get("length", 1)  # of a repeated action
+                    log.env_steps[row] += info.get(STEPS, 1)  # of a repeated action
                 if log.command is not None and command is not None:
                     log.command[rows, step + 1] = command if rule is None else rule(command, log.reward[rows, step])
                 step += 1

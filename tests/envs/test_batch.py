@@ -1,3 +1,4 @@
+import dataclasses
 import signal
 import time
 
@@ -5,6 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from gymnasium.envs.classic_control import PendulumEnv
 from member_helpers import table_of
 
 from lightning_rl.agents.training import evaluate_agents
@@ -94,6 +96,18 @@ def test_a_repeat_stops_at_the_time_limit():
         steps = [batch.step(torch.zeros(1, 1)) for _ in range(3)]
         assert [s.length.item() for s in steps] == [4, 4, 2]
         assert [s.truncated.item() for s in steps] == [False, False, True]
+
+
+class OwnLength(PendulumEnv):
+    """Has a length of its own to tell of."""
+
+    def step(self, action):
+        return *super().step(action)[:-1], {"length": 0.5}
+
+
+def test_an_environment_may_say_a_length_of_its_own():
+    batch = GymBatch(dataclasses.replace(pendulum(), env=OwnLength), [5, 6], repeat=4)
+    assert [batch.step(torch.zeros(2, 1)).length.tolist() for _ in range(3)] == [[4, 4], [4, 4], [2, 2]]
 
 
 def pendulum():

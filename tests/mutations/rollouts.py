@@ -11,7 +11,7 @@ MUTATIONS = [
         ("return 2 * noise - 1 if self.continuous", "return noise if self.continuous"),
         ("torch.from_numpy(log.obs[rows, step])", "torch.from_numpy(log.obs[rows, max(step - 1, 0)])"),
         ("log.truncated[row] = reward, terminated, truncated", "log.truncated[row] = reward, truncated, terminated"),
-        ('log.env_steps[row] += info.get("length", 1)', "log.env_steps[row] += 1"),
+        ('log.env_steps[row] += info.get(STEPS, 1)', "log.env_steps[row] += 1"),
         ("command if rule is None else rule(command, log.reward[rows, step])", "command"),
         ("rows = rows[~(log.terminated[rows] | log.truncated[rows])]", "rows = rows[~log.terminated[rows]]"),
         ("request.seed % 2**31", "row"),

@@ -11,6 +11,7 @@ from helpers import make_episode
 
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import Request
+from lightning_rl.envs.gym import STEPS
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.upside_down import next_command
 from lightning_rl.rollouts.data_module import (
@@ -44,7 +45,7 @@ class Script:
         self.actions.append(action)
         assert len(self.actions) <= len(self.rewards), "stepped after its end"
         over = len(self.actions) == len(self.rewards)
-        info = {"length": self.repeat} if self.repeat > 1 else {}
+        info = {"length": 50.0} | ({STEPS: self.repeat} if self.repeat > 1 else {})  # the former is an environment's own
         return self.obs(), self.rewards[len(self.actions) - 1], over and self.ends[0], over and self.ends[1], info
 
 
