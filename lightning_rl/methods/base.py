@@ -53,7 +53,7 @@ class Method(LightningModule):
     Config: ClassVar[type[MethodConfig]]
     implementations: ClassVar[tuple[str, ...]] = ()
     command_names: tuple[str, ...] = ()
-    network_names: ClassVar[tuple[str, ...]] = ()  # of the networks that a user may give
+    network_names: ClassVar[Mapping[str, str]] = {}  # of the networks that a user may give, with the key of the sizes of ours
     stackable = False  # whether --num_seeds can train several seeds at once
     has_population = False  # whether --executor says where it is evaluated
     policy_name = "policy"  # of the policy that --reload takes, in a checkpoint's weights

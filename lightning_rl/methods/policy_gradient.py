@@ -14,7 +14,7 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -222,7 +222,7 @@ class PolicyGradient(Method):
     Config = PolicyGradientConfig
     cfg: PolicyGradientConfig
     policy: Policy
-    network_names = ("policy", "critic")
+    network_names: ClassVar[Mapping[str, str]] = {"policy": "hidden", "critic": "hidden"}
 
     def __init__(self, gamename: str, **options: Any):
         super().__init__(gamename, **options)

@@ -15,7 +15,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -259,7 +259,7 @@ class UpsideDown(Method):
     """
 
     Config = UpsideDownConfig
-    network_names = ("policy", "critic")
+    network_names: ClassVar[Mapping[str, str]] = {"policy": "hidden", "critic": "critic_hidden"}
     cfg: UpsideDownConfig
     policy: CommandPolicy
     critic: nn.Module | None

@@ -36,11 +36,12 @@ def load_method(path: Path, networks: Mapping[str, nn.Module] | None = None) -> 
     path = checkpoint_at(path)
     checkpoint = read_checkpoint(path)
     hparams = dict(checkpoint["hyper_parameters"])
-    require_stored(hparams["config"], path)
     try:
         cls = implementation(hparams["implementation"])
     except UserError as error:
         raise UserError(f"checkpoint '{path}': {error}") from error
+    own = {cls.network_names.get(name) for name in networks or ()}  # keys of ours that are not built
+    require_stored({key: value for key, value in hparams["config"].items() if key not in own}, path)
     try:
         method = cls(**hparams, networks=networks)
     except (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, UserError, ValueError) as error:

@@ -1,5 +1,7 @@
 """Parts of UDRL, RCP-R and RCP-A mix by keys: what is new in a mix by hand, that mixes train and resume, and what is refused."""
 
+import functools
+
 import numpy as np
 import pytest
 import torch
@@ -150,6 +152,17 @@ def test_an_own_network_is_trained_and_saved(tmp_path):
     assert not torch.equal(net.layer.weight, before)
     saved = torch.load(run.path / "last.ckpt", weights_only=True)["state_dict"]
     assert torch.equal(saved["policy.net.net.layer.weight"], net.layer.weight)
+
+
+@pytest.mark.parametrize(("name", "net"), [("UDRL", Own), ("REINFORCE", functools.partial(nn.Linear, 4, 2))])
+def test_an_own_network_may_be_smaller_than_the_one_that_it_replaces(tmp_path, name, net):
+    settings = {**tiny_settings(name), "hidden": [512, 512], "max_epochs": 2, "num_workers": 0, "logdir": tmp_path}
+    run = lrl.train(name, "cartpole", networks={"policy": net()}, **settings)
+    (best,) = run.path.glob("epoch=*.ckpt")  # it has no optimizers, which make room
+    loaded = lrl.load(best, networks={"policy": net()}).method.policy
+    assert all(torch.equal(value, run.method.policy.state_dict()[key]) for key, value in loaded.state_dict().items())
+    with pytest.raises(UserError, match=r"hidden \[512, 512\] makes 262,144 weights, its file has room for"):
+        lrl.load(best)
 
 
 def test_the_origins_recipe_overrides_what_is_tuned_for_a_game():
