@@ -190,7 +190,7 @@ class Collector:
 
     Args:
         spec: of the environment.
-        policy: the behaviour policy is a copy of it.
+        policy: the behaviour policy is a copy of it, in evaluation mode: an own network may have dropout or batch norm.
         num_workers: processes that play; with 0 this process does.
         chunk_size: episodes that are played in lock-step; results may depend on it by rounding.
         next_command: how a command changes after a step; None: it stays.
@@ -199,7 +199,7 @@ class Collector:
     def __init__(
         self, spec: EnvSpec, policy: Actor, num_workers: int, chunk_size: int, next_command: CommandRule | None = None
     ):
-        self.behaviour = copy.deepcopy(policy).cpu().requires_grad_(False)
+        self.behaviour = copy.deepcopy(policy).cpu().requires_grad_(False).eval()
         self.version = torch.full((), -1, dtype=torch.int64)
         if num_workers:  # only then: each shared tensor keeps a file descriptor open
             self.behaviour.share_memory()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import math
 import re
 import signal
@@ -224,8 +225,9 @@ def story_of(method: Method, request: Request, asked: str | None = None) -> Stor
 
 
 def play_filmed(method: Method, request: Request, env: Env) -> Episode:
-    """The episode of a request in an environment of its own."""
-    (episode,) = Player(method.spec, method.policy, next_command=method.command_rule()).play([request], [env])
+    """The episode of a request in an environment of its own; played as a ``Collector`` does, by a copy in evaluation mode."""
+    policy = copy.deepcopy(method.policy).cpu().eval()
+    (episode,) = Player(method.spec, policy, next_command=method.command_rule()).play([request], [env])
     return episode
 
 

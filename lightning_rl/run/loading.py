@@ -29,7 +29,7 @@ Command = tuple[float, ...] | None
 
 
 def load_method(path: Path, networks: Mapping[str, nn.Module] | None = None) -> Method:
-    """The method of a checkpoint, with its weights and counters; of a run directory that of its last one.
+    """The method of a checkpoint in evaluation mode, with its weights and counters; of a run directory that of its last one.
 
     networks: those that a user gave to the training, by name.
     """
@@ -51,7 +51,7 @@ def load_method(path: Path, networks: Mapping[str, nn.Module] | None = None) -> 
     remedy = "use another, or give the networks that it was trained with"
     require_weights(checkpoint["state_dict"], method, path, remedy, without=absent)
     method.load_state_dict(checkpoint["state_dict"], strict=not absent)
-    return method
+    return method.eval()
 
 
 def acting_checkpoint(path: Path) -> dict[str, Any]:

@@ -165,6 +165,34 @@ def test_an_own_network_may_be_smaller_than_the_one_that_it_replaces(tmp_path, n
         lrl.load(best)
 
 
+class Restless(nn.Module):
+    """Has layers that are others in training."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(4, 16), nn.BatchNorm1d(16), nn.Dropout(0.5), nn.Linear(16, 2))
+
+    def forward(self, obs):
+        return self.layers(obs.reshape(-1, 4)).reshape(*obs.shape[:-1], 2)
+
+
+def test_own_networks_learn_in_training_mode_and_play_in_evaluation_mode(tmp_path):
+    torch.manual_seed(0)
+    net = Restless()
+    settings = {**tiny_settings("REINFORCE"), "max_epochs": 2, "num_workers": 0, "logdir": tmp_path, "chunk_size": 1}
+    run = lrl.train("REINFORCE", "cartpole", networks={"policy": net}, recording_epoch_interval=2, **settings)
+    assert net.training
+    assert int(net.layers[1].num_batches_tracked) == 2  # one update an epoch; what is played, and filmed, counts for nothing
+    agent = lrl.load(run.path, networks={"policy": Restless()})
+    actions = []
+    for _ in range(20):
+        agent.reset(greedy=True)
+        actions.append(agent.act([0.1, -0.2, 0.05, 0.3]))
+    assert len(set(actions)) == 1
+    reports = [lrl.evaluate(each, episodes=3)["greedy"]["returns"] for each in (agent, agent, run.method)]
+    assert reports[0] == reports[1] == reports[2]
+
+
 def test_the_origins_recipe_overrides_what_is_tuned_for_a_game():
     dense, sparse = (lrl.UDRL(game, preset="original").cfg for game in ("lunarlander", "lunarlander-sparse"))
     assert (dense.batch_size, dense.last_few, dense.return_scale, dense.learning_rate) == (768, 75, 0.025, 3.5e-4)
