@@ -180,7 +180,7 @@ class EpisodeBuffer:
         recent = sum(state["lengths"][best:])
         if self.steps is not None and newest > 1 and recent > self.steps:
             return f"{recent} steps, more than {self.steps}"
-        totals = [float(part.sum(dtype=torch.float64)) for part in state["reward"].split(state["lengths"])[:best]]
+        totals = [part.numpy().sum(dtype=np.float64) for part in state["reward"].split(state["lengths"])[:best]]  # as ``ret``
         return None if totals == sorted(totals, reverse=True) else "the best episodes are not in the order of their returns"
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -7,6 +7,8 @@ import pytest
 import torch
 from helpers import make_episode
 
+from lightning_rl.core.contents import check
+from lightning_rl.envs.spec import env_spec
 from lightning_rl.rollouts.episode_buffer import EpisodeBuffer, flatten
 
 
@@ -43,6 +45,15 @@ def test_against_a_plain_sort():
     returns = rng.integers(0, 30, 200).astype(float)
     buffer = buffer_with([[r] for r in returns], capacity=50)
     assert buffer.highest(50)[0].tolist() == sorted(returns, reverse=True)[:50]
+
+
+def test_what_is_stored_in_order_is_in_order_when_it_is_read():
+    """Also of returns that differ by rounding alone: the same rewards in other orders."""
+    rng, spec = np.random.default_rng(0), env_spec("cartpole")
+    for _ in range(20):
+        rewards = rng.standard_normal(400) * 10 ** rng.uniform(-6, 4, 400)
+        buffer = buffer_with([rng.permutation(rewards).tolist() for _ in range(5)])
+        check(buffer.state_dict(), buffer.layout(spec))
 
 
 def test_flat_by_hand():
