@@ -137,7 +137,7 @@ class Method(LightningModule):
         """What a checkpoint's method has to do before its policy can be evaluated."""
 
     def adopt(self, weights: Mapping[str, Tensor]) -> None:
-        """Takes over the weights of another run's policy; RuntimeError if they do not fit."""
+        """Takes over what another run's policy has learned, not what its config said; RuntimeError if that does not fit."""
         self.policy.load_state_dict(weights)
 
     def budget_share(self) -> float:

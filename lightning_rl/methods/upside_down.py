@@ -70,11 +70,10 @@ class CommandTarget(nn.Module):
         cfg = self.cfg
         weight = exponential_weights(standardise(label, math.inf), cfg.target_temperature, cfg.max_weight)
         targets: dict[str, Callable[[Tensor], Target]] = {
-            "range": functools.partial(functional.range_target, max_return=self.max_return),
+            "range": functools.partial(functional.range_target, max_return=self.max_return), "max": functional.max_target,
             "tilted": functools.partial(functional.tilted_target, weight=weight),
             "quantile": functools.partial(functional.quantile_target, quantile=cfg.target_quantile),
-            "max": functional.max_target,
-        }
+        }  # fmt: skip
         self.numbers.copy_(torch.tensor(targets[cfg.target](label)))
         self.probes.copy_(torch.quantile(label, label.new_tensor(list(PROBES.values()))))
 
@@ -101,8 +100,7 @@ class CommandTarget(nn.Module):
 
     def step_noise(self) -> Tensor:
         """Of commands that are drawn at every step: their standard deviation, the lowest and the highest."""
-        widest = torch.finfo(torch.float32)
-        limits = self.target[2:] if self.cfg.target_limit else (widest.min, widest.max)
+        limits = self.target[2:] if self.cfg.target_limit else (torch.finfo().min, torch.finfo().max)
         return torch.tensor([self.cfg.target_spread * self.target.sd, *limits])
 
 
@@ -292,7 +290,10 @@ class UpsideDown(Method):
         rates = ((self.learner, self.cfg.learning_rate), (self.critic, self.cfg.critic_learning_rate))
         return [Adam(net.parameters(), rate) for net, rate in rates if net is not None]
 
-    def adopt(self, weights: Mapping[str, Tensor]) -> None:
+    def adopt(self, weights: Mapping[str, Tensor]) -> None:  # statistics, too, but what the config or the target says is our own
+        measured = self.cfg.condition and self.cfg.standardise and not self.cfg.commands_in_deviations  # by scale_commands
+        own = ("guidance", "command_noise", *(() if measured else ("net.scale", "net.shift")))
+        weights = {name: self.policy.state_dict()[name] if name in own else value for name, value in weights.items()}
         super().adopt(weights)
         self.learner.load_state_dict(weights)
 

@@ -165,6 +165,30 @@ def test_an_own_network_may_be_smaller_than_the_one_that_it_replaces(tmp_path, n
         lrl.load(best)
 
 
+@pytest.mark.parametrize(
+    ("name", "settings", "kept"),
+    [
+        ("UDRL", {"guidance": 2.0, "return_scale": 0.5, "horizon_scale": 0.25}, {"net.scale": [0.5, 0.25], "net.shift": [0, 0]}),
+        ("UDRL", {"condition": False}, {"net.scale": [0, 0], "net.shift": [0, 0]}),
+        ("UDRL", {"standardise": True}, {}),
+        ("UDRL", {"standardise": True, "condition": False}, {"net.scale": [0, 0], "net.shift": [0, 0]}),
+        ("RCP-A", {"guidance": 1.0}, {"net.scale": [1], "net.shift": [0]}),
+        ("RCP-A", {"command_draw": "step"}, {"net.scale": [1], "net.shift": [0], "command_noise": [0, 0, 0]}),
+    ],
+)
+def test_a_reloaded_policy_brings_what_it_has_learned_not_what_its_config_said(name, settings, kept):
+    """Its parameters, the usual command, and the scale of commands where that is measured."""
+    old, new = (CLASSES[name]("cartpole", **{**tiny_settings(name), **each}) for each in ({}, settings))
+    brought = {key: torch.full_like(value, 7.0) for key, value in new.policy.state_dict().items()}
+    assert brought.keys() >= old.policy.state_dict().keys()
+    new.adopt(brought)
+    for policy in (new.policy, new.learner):
+        found = policy.state_dict()
+        assert float(found.pop("guidance")) == new.cfg.guidance
+        assert {key: found.pop(key).tolist() for key in kept} == kept
+        assert all(value.eq(7.0).all() for value in found.values())
+
+
 class Restless(nn.Module):
     """Has layers that are others in training."""
 
