@@ -251,6 +251,11 @@ class PolicyGradient(Method):
     def make_optimizers(self) -> list[torch.optim.Optimizer]:
         return [Adam(self.parameters(), self.cfg.learning_rate)]
 
+    def on_train_start(self) -> None:  # resumed with nothing left to do
+        super().on_train_start()
+        recent = getattr(getattr(self.trainer, "datamodule", None), "recent_returns", ())
+        self.trainer.should_stop |= len(recent) > 0 and self.target_reached(float(np.mean(recent)))
+
     def train_epoch(self, batch: StepBatch) -> None:
         """One step on all losses together, then the critic's further steps, so that it follows the policy more closely."""
         losses, measured = self.losses(batch)

@@ -36,6 +36,14 @@ def test_runs_are_equal_over_workers_and_when_resumed(tmp_path, name):
     assert whole["global_step"] == 10  # an update and a tick of the clock in each of five epochs
 
 
+def test_a_run_that_has_reached_its_target_is_not_trained_on_when_resumed(tmp_path):
+    play = functools.partial(run_aac, tmp_path, "--resume", running_mean_len=4)
+    for target, epochs in ((1.0, 1), (1.0, 1), (1.0, 1), (500.0, 3)):  # reached at once; then asked for more
+        assert play("--max_epochs=3", target_return=target) == 0
+        saved = last(tmp_path, "AAC")
+        assert (saved["epoch"] + 1, int(saved["state_dict"]["episodes"])) == (epochs, 4 * epochs)
+
+
 @pytest.mark.parametrize(("alias", "name"), aliases().items())
 def test_aliases_stand_for_the_long_names_everywhere(tmp_path, alias, name):
     assert run_cli(tmp_path, "--max_epochs", "2", implementation=alias) == 0
