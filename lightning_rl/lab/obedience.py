@@ -82,14 +82,18 @@ class Trials:
 
 
 def table(tried: Mapping[float, Trials], floor: float) -> tuple[Array, Array, Array]:
-    """Returns from ``floor`` to the highest, and for each the first number of a command and the least guidance that obtain it."""
+    """Returns from ``floor`` to the highest, and for each the first number of a command and the least guidance that obtain it.
+
+    For a return that lies between what two guidances reach, it is the command that obtains the nearest one.
+    """
     fits = {guidance: trials.fit() for guidance, trials in sorted(tried.items())}
     lowest, highest = min(level[0] for _, level in fits.values()), max(level[-1] for _, level in fits.values())
     asked = np.linspace(max(floor, lowest), highest, Calibration.POINTS)
-    first, guided = np.zeros(len(asked)), np.zeros(len(asked))
-    for guidance, (commands, level) in reversed(fits.items()):
-        reached = (level[0] <= asked) & (asked <= level[-1])
-        first[reached], guided[reached] = np.interp(asked[reached], level, commands), guidance
+    first, guided, missed = np.zeros(len(asked)), np.zeros(len(asked)), np.full(len(asked), np.inf)
+    for guidance, (commands, level) in fits.items():
+        off = np.abs(asked - asked.clip(level[0], level[-1]))
+        better = off < missed
+        first[better], guided[better], missed[better] = np.interp(asked[better], level, commands), guidance, off[better]
     return asked, first, guided
 
 

@@ -56,6 +56,17 @@ def test_each_return_is_asked_for_with_the_least_guidance_that_reaches_it():
     assert first[np.abs(asked + 100).argmin()] == pytest.approx(1 / 3, abs=0.05)
 
 
+def test_a_return_that_no_guidance_reaches_is_asked_for_as_the_nearest_one():
+    def trials(low, high):
+        return Trials(list(np.linspace(1, 3, 500)), list(np.linspace(low, high, 500)))
+
+    asked, first, guidance = table({0.0: trials(0.0, 10.0), 2.0: trials(90.0, 100.0)}, floor=-300.0)
+    assert (guidance[asked < 49] == 0.0).all()  # of the gap, each half has the nearer end
+    assert (guidance[asked > 51] == 2.0).all()
+    assert first[(asked > 10) & (asked < 49)] == pytest.approx(3, abs=0.2)
+    assert first[(asked > 51) & (asked < 90)] == pytest.approx(1, abs=0.2)
+
+
 def test_between_two_entries_of_the_table_lies_a_line_but_not_between_two_guidances():
     calibration = Calibration()
     asked, guidance = np.arange(33.0), np.array([0.5] * 10 + [0.0] * 23)

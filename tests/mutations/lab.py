@@ -5,7 +5,7 @@ from mutations.mutation import area
 MUTATIONS = [
     *area(
         "lab/obedience.py", "lab/test_obedience.py",
-        ("in reversed(fits.items())", "in fits.items()"),
+        ("better = off < missed", "better = off <= missed"),
         ("np.asarray(each)[order], window", "np.asarray(each), window"),
         ("np.abs(y.mean(1) - x).mean()", "np.abs(y - x[:, None]).mean()"),
         ("np.std(uniform))", "0)"),
