@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
@@ -31,6 +32,7 @@ from lightning_rl.run.callbacks import record_episode
 from lightning_rl.run.checkpoints import read_checkpoint
 from lightning_rl.run.loading import Command, asked_names, full_command, load
 from lightning_rl.run.shipped import is_shipped, results_folder
+from lightning_rl.run.state import read_state
 
 SWEEP_POINTS, SWEEP_MOST = 13, 16
 
@@ -226,10 +228,14 @@ def sweep(path: Path, episodes: int, num_workers: int, text: str = "sweep", forc
 def calibrate_checkpoint(path: Path, num_workers: int) -> tuple[float, float]:
     """Makes the checkpoint at ``path`` take returns as commands, see ``calibrate``; the lowest and the highest of them.
 
-    The table is written into the checkpoint, of which nothing else changes.
+    The table is written into the checkpoint, of which nothing else changes. UserError where a run is at work in its folder, or
+    the file has other weights when the table is there: that is of those which were played.
     """
     if is_shipped(path):
         raise UserError("--calibrate: the agents of the package are what they are; give a checkpoint of your own")
+    elsewhere = "copy the checkpoint to a folder of your own and calibrate that"
+    if read_state(path.parent)[0] == "running":
+        raise UserError(f"--calibrate: a run is at work in '{path.parent}'; wait until it has ended, or {elsewhere}")
     method = load(path).method
     if method.command_limits() is None:
         raise UserError(f"--calibrate: the policy of '{path}' takes no command; leave it out")
@@ -237,7 +243,9 @@ def calibrate_checkpoint(path: Path, num_workers: int) -> tuple[float, float]:
         calibration = calibrate(method, num_workers, advance)
     if (limits := calibration.limits) is None:
         raise UserError(f"--calibrate: every command of '{path}' obtains the same return; train it longer")
-    checkpoint = read_checkpoint(path)
+    checkpoint, played = read_checkpoint(path), method.state_dict()
+    if not all(name in played and torch.equal(value, played[name]) for name, value in checkpoint["state_dict"].items()):
+        raise UserError(f"--calibrate: '{path}' has other weights than those that were played; {elsewhere}")
     checkpoint["state_dict"] |= {f"calibration.{name}": value for name, value in calibration.state_dict().items()}
     write_plain(path, checkpoint)
     return limits

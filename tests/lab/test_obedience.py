@@ -14,9 +14,11 @@ import lightning_rl
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES
+from lightning_rl.lab.evaluate import calibrate_checkpoint
 from lightning_rl.lab.obedience import CALIBRATION_EPISODES, Trials, calibrate, obedience, table
 from lightning_rl.nets.command import Calibration
 from lightning_rl.run.loading import full_command
+from lightning_rl.run.state import owned
 
 
 def test_the_measure_worked_by_hand():
@@ -158,6 +160,25 @@ def test_training_on_makes_a_calibration_void(tmp_path, capsys, monkeypatch, imp
     assert f"{low:.0f} .. {high:.0f} on average" in capsys.readouterr().err
     assert run_cli(tmp_path, "--max_epochs", "3", "--resume", implementation=implementation) == 0
     assert lightning_rl.load(last).method.calibration.limits is None
+
+
+def test_a_calibration_is_kept_by_the_weights_that_it_is_of_alone(tmp_path, monkeypatch):
+    """Not where a run is at work, which may write meanwhile, nor in a file that has become another."""
+    assert run_cli(tmp_path, "--max_epochs", "2") == 0
+    path = run_dir(tmp_path) / "last.ckpt"
+    with owned(path.parent), pytest.raises(UserError, match=r"a run is at work in .*; wait until it has ended, or copy"):
+        calibrate_checkpoint(path, 0)
+
+    def train_on(method, num_workers, advance):
+        assert run_cli(tmp_path, "--max_epochs", "3", "--resume") == 0
+        found = Calibration()
+        found.set(*np.ones((3, 33)).cumsum(1))
+        return found
+
+    monkeypatch.setattr("lightning_rl.lab.evaluate.calibrate", train_on)
+    with pytest.raises(UserError, match="has other weights than those that were played; copy the checkpoint"):
+        calibrate_checkpoint(path, 0)
+    assert lightning_rl.load(path).method.calibrated() is None
 
 
 def test_only_policies_that_take_commands_are_calibrated(tmp_path, capsys):
