@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from lightning_rl import __version__, flags
 from lightning_rl.core.arguments import Parser, list_commands
 from lightning_rl.core.catalogue import entry
+from lightning_rl.core.checks import check_workers, seeds_from
 from lightning_rl.core.config import check_key, keys, merged_values, parse_settings, read_settings
 from lightning_rl.core.errors import UserError, disk_full, user_message
 from lightning_rl.core.gamenames import folder_name, named_game, unknown_gamename
-from lightning_rl.core.limits import SEED, shown
-from lightning_rl.core.workers import cores
+from lightning_rl.core.limits import shown
 from lightning_rl.flags import EVAL, FIGURE, IMAGINE, REPRODUCE, SUMMARIES, TRAIN, TUNE, parse
 from lightning_rl.run.runtime import import_lightning, prepare_process
 from lightning_rl.run.state import check_folder_names, checkpoint_at
@@ -152,10 +152,7 @@ _MODES: dict[str, Callable[[argparse.Namespace], int]] = {
 
 def _num_workers(arguments: argparse.Namespace) -> int:
     """--num_workers, or its default; UserError for more than there are cores."""
-    value, most = arguments.num_workers, cores()
-    if value is not None and value > most:
-        raise UserError(f"--num_workers: {value} workers on {most} cores, it must be {most} or fewer")
-    return 1 if value is None else int(value)
+    return check_workers(1 if arguments.num_workers is None else arguments.num_workers)
 
 
 def with_flags(settings: Mapping[str, Any], meant: Mapping[str, tuple[str, Any]]) -> dict[str, Any]:
@@ -190,9 +187,8 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
     reload = None if arguments.reload is None else checkpoint_at(arguments.reload)
     check_folder_names(arguments.exp_name, arguments.gamename)
     _check_gamename(arguments.gamename)
-    if arguments.seed + arguments.num_seeds - 1 > SEED:
-        raise UserError(f"--seed {arguments.seed} --num_seeds {arguments.num_seeds}: the last seed is beyond {SEED:,}; lower it")
-    seeds = f"seed {arguments.seed}" + (f" to {arguments.seed + arguments.num_seeds - 1}" if arguments.num_seeds > 1 else "")
+    first, *others = seeds_from(arguments.seed, arguments.num_seeds)
+    seeds = f"seed {first}" + (f" to {others[-1]}" if others else "")
     folder = arguments.logdir / folder_name(arguments.gamename) / arguments.exp_name / method
     helpers = f"{arguments.num_workers} worker{'s' * (arguments.num_workers != 1)}"
     _begin(f"{method} on {arguments.gamename}, {seeds}, accelerator {arguments.accelerator}, {helpers}: {folder}")

@@ -15,6 +15,7 @@ from typing import Any
 from lightning_rl import __version__
 from lightning_rl.core.arguments import Parser, checked_path, count, non_negative, number, whole
 from lightning_rl.core.catalogue import MODULES, aliases, entries
+from lightning_rl.core.checks import ACCELERATORS, EXECUTORS, check_apart
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES
 from lightning_rl.core.limits import EPISODES, SEED, SEEDS, WHOLE
@@ -32,7 +33,6 @@ SUMMARIES = {
     REPRODUCE: "measure the claims of results/claims.yaml again, and build docs/results.md",
 }
 
-EXECUTORS = ("serial", "ray")
 FINAL_EVAL_EPISODES = 100
 IMAGINED_EPISODES = 200
 SWEEP_EPISODES = 50  # for each of its commands
@@ -168,7 +168,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
             "--accelerator", RUN,
             "where networks train (default cpu, the fastest for small ones); auto: a GPU, if there is one, for UDRL, RCP and "
             "policy gradients; gpu: any method, of which the others have not been tried on one yet",
-            choices=("cpu", "gpu", "auto"), default="cpu",
+            choices=ACCELERATORS, default="cpu",
         ),
         _flag(
             "--executor", (*RUN, REPRODUCE),
@@ -249,10 +249,6 @@ _REMEDIES = {
     (TUNE, "--no_checkpoint"): "a trial goes on from its checkpoints",
     (IMAGINE, "--eval_command"): "the model's roll-outs take the checkpoint's command",
 }
-_APART = {
-    ("--resume", "--reload"): "a resumed run goes on with its own weights",
-    ("--resume", "--no_checkpoint"): "without checkpoints there is nothing to go on from",
-}
 _BY_COMMAND = {TRAIN: "train", TUNE: "tune", EVAL: "eval", IMAGINE: "eval --imagine", FIGURE: "figures",
                REPRODUCE: REPRODUCE}  # fmt: skip
 
@@ -297,15 +293,11 @@ def mode_of(given: Mapping[str, Any], command: str | None = None) -> str:
             word = FLAGS[flag].word(command)
             raise UserError(f"{word} goes with {_where(flag, command)}, not with {_called(mode, command)}; {remedy}")
     if mode in (TRAIN, REPRODUCE):
-        for flags, reason in _APART.items():
-            if all(flag in given for flag in flags):
-                raise UserError(f"{' and '.join(flags)} exclude each other: {reason}; leave one out")
+        check_apart(given)
         if "--ray_address" in given and given.get("--executor") != "ray":
             raise UserError("--ray_address goes with --executor ray or --use_tune; leave it out")
         if len(alone := [flag for flag in ("--list", "--verify", "--ledger", "--figures", "--smoke") if flag in given]) > 1:
             raise UserError(f"{' and '.join(alone)} exclude each other; leave one out")
-        if "--stop_evaluations" in given and "--stop_return" not in given:
-            raise UserError("--stop_evaluations goes with --stop_return R; leave it out")
     return mode
 
 

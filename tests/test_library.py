@@ -137,6 +137,18 @@ def test_a_plain_trainer_refuses_a_damaged_checkpoint_in_one_line(plain, tmp_pat
     ({"gamename": "cartpol"}, "did you mean 'cartpole'"), ({"num_seeds": 2}, "trains one seed at a time"),
     ({"exp_name": "../up"}, "--exp_name '../up' is not a folder name"), ({"exp_name": ""}, "'' is not a folder name"),
     ({"executor": "ray"}, "--executor ray: UDRL evaluates no population"),
+    ({"executor": "rya"}, "--executor 'rya' is unknown; did you mean 'ray'"),
+    ({"accelerator": "cuda"}, "--accelerator 'cuda' is unknown; choose one of: cpu, gpu, auto"),
+    ({"seed": -1}, "--seed -1: it must be a whole number from 0 to 4,294,967,295"), ({"seed": 2**40}, "1099511627776: it must"),
+    ({"seed": 2.0}, "--seed 2.0: it must be a whole number"), ({"seed": True}, "--seed True: it must be a whole number"),
+    ({"num_seeds": 0}, "--num_seeds 0: it must be a whole number from 1 to 256"),
+    ({"seed": 2**32 - 1, "num_seeds": 2}, "--seed 4294967295 --num_seeds 2: the last seed is beyond"),
+    ({"num_workers": -1}, "--num_workers -1: it must be a whole number"), ({"num_workers": "2"}, "'2': it must be a whole"),
+    ({"num_workers": 9999}, "9999 workers on .* cores"), ({"recording_epoch_interval": 0}, "must be 1 or more, or -1 for never"),
+    ({"resume": True, "reload": "UDRL-lunarlander"}, "--resume and --reload exclude each other: .*; leave one out"),
+    ({"resume": True, "checkpoint": False}, "--resume and --no_checkpoint exclude each other"),
+    ({"stop_evaluations": 2}, "--stop_evaluations goes with --stop_return"), ({"stop_return": "2"}, "'2': it must be a finite"),
+    ({"reload": "RCP-A-lunarlandr"}, "did you mean 'RCP-A-lunarlander'"), ({"reload": "nowhere"}, "'nowhere' does not exist"),
 ])  # fmt: skip
 def test_what_cannot_be_is_an_error_of_one_line(tmp_path, options, message):
     with pytest.raises(UserError, match=message) as caught:
@@ -175,6 +187,23 @@ def test_short_names_and_paths_as_text_are_understood_as_on_the_command_line(tmp
     last = str(first.path / "last.ckpt")
     again = lightning_rl.train("vpg", "cartpole", seed=1, logdir=tmp_path, reload=last, **tiny("REINFORCE"))
     assert again.method.implementation == "REINFORCE"
+
+
+def test_a_seed_of_numpy_is_a_seed(tmp_path):
+    options = tiny("UDRL", max_epochs=1)
+    run = lightning_rl.train("UDRL", "cartpole", logdir=tmp_path, seed=np.int64(3), **options)
+    assert lightning_rl.load(run.path).method.seed == 3
+    again = lightning_rl.train("UDRL", "cartpole", logdir=tmp_path, exp_name="again", reload=run.path, **options)  # a directory
+    assert int(again.method.num_updates) == 3
+    method = lightning_rl.UDRL("cartpole", seed=np.int64(3), **tiny_settings("UDRL"))
+    assert type(method.hparams["seed"]) is int
+    with pytest.raises(UserError, match="--seed -3: it must be a whole number"):
+        lightning_rl.UDRL("cartpole", seed=-3)
+    with pytest.raises(UserError, match="num_workers -1: it must be a whole number from 0"):
+        method.rollouts(num_workers=-1)
+    for options, words in (({"episodes": 0}, "episodes 0: it must be a whole number"), ({"num_workers": "1"}, "'1': it must")):
+        with pytest.raises(UserError, match=words):
+            lightning_rl.evaluate(method, **options)
 
 
 def test_a_command_that_the_policy_does_not_know_is_refused(tmp_path):

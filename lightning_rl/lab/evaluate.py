@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from lightning_rl.core.checks import check_workers, whole_number
 from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_text, write_plain
-from lightning_rl.core.limits import WHOLE, did_you_mean, shorten
+from lightning_rl.core.limits import EPISODES, WHOLE, did_you_mean, shorten
 from lightning_rl.core.outputs import File, Out, owned_picture
 from lightning_rl.core.types import ActionMode, Episode, Request
 from lightning_rl.envs.gym import can_film
@@ -55,6 +56,7 @@ def evaluate(
     Raises:
         UserError: no checkpoint of this version, or a command that its policy does not know.
     """
+    episodes, num_workers = whole_number("episodes", episodes, 1, EPISODES), check_workers(num_workers)
     agent: Any = load(checkpoint) if isinstance(checkpoint, str | Path) else checkpoint
     method: Method = getattr(agent, "method", agent)
     values = full_command(method, command or {})

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from lightning_rl.core.adam import clip_gradients
+from lightning_rl.core.checks import seeds_from, whole_number
 from lightning_rl.core.config import method_config
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import MethodConfig, ramp
@@ -74,7 +75,7 @@ class Method(LightningModule):
         super().__init__()
         self.automatic_optimization = False
         self.implementation = own_implementation(type(self), implementation)
-        self.gamename, self.seed, self.spec = gamename, seed, env_spec(gamename)
+        self.gamename, self.seed, self.spec = gamename, seeds_from(seed)[0], env_spec(gamename)
         if (reason := self.misfit(self.spec)) is not None:
             raise UserError(f"{self.implementation} does not fit gamename '{gamename}': {reason}")
         where = f"{type(self).__name__}(...)"
@@ -83,7 +84,8 @@ class Method(LightningModule):
         if unknown := self._networks.keys() - set(self.network_names):
             raise UserError(f"networks: {self.implementation} takes no '{min(unknown)}'; it takes: {known}")
         self.save_hyperparameters({
-            "implementation": self.implementation, "gamename": gamename, "seed": seed, "config": dataclasses.asdict(self.cfg),
+            "implementation": self.implementation, "gamename": gamename, "seed": self.seed,
+            "config": dataclasses.asdict(self.cfg),
         })  # fmt: skip
         for counter in COUNTERS:
             self.register_buffer(counter, torch.zeros((), dtype=torch.int64))
@@ -157,7 +159,8 @@ class Method(LightningModule):
 
     def collector(self, num_workers: int) -> Collector:
         """Plays episodes of the method's policy in its environment."""
-        return Collector(self.spec, self.policy, num_workers, self.cfg.chunk_size, self.command_rule())
+        count = whole_number("num_workers", num_workers, 0)
+        return Collector(self.spec, self.policy, count, self.cfg.chunk_size, self.command_rule())
 
     def fit(self, name: str, update: Callable[..., Tensor], minibatches: Iterable[tuple[Tensor, ...]]) -> float:
         """``update`` on every minibatch; the mean of the losses that it gives, which ``name`` names if it diverged."""

@@ -8,6 +8,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from lightning_rl.core.checks import seeds_from
 from lightning_rl.core.types import Episode
 from lightning_rl.methods.base import Method, return_scalars
 from lightning_rl.nets.policies import Actor
@@ -34,7 +35,7 @@ class StackedMethod(Method):
         super().__init__(gamename, **options)
         if num_seeds > 1:
             self.save_hyperparameters({"num_seeds": num_seeds})
-        self.seeds = [self.seed + n for n in range(num_seeds)]
+        self.seeds = list(seeds_from(self.seed, num_seeds))
         self.agent = self.build()
         self.policies = cast(list[Actor], nn.ModuleList(self.make_policy(n) for n in range(len(self.seeds))))
         self.register_buffer("member_counters", torch.zeros(len(self.seeds), len(COUNTERS), dtype=torch.int64))

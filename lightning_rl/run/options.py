@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from lightning_rl.core.checks import ACCELERATORS, EXECUTORS, check_apart, check_workers, one_of, seeds_from, whole_number
 from lightning_rl.core.config import load_config
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import folder_name
+from lightning_rl.core.limits import shown
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.methods.registry import implementation
 from lightning_rl.run.footprint import inner_configs
+from lightning_rl.run.state import check_folder_names, checkpoint_at
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +40,7 @@ class RunOptions:
         executor: where a population is evaluated: ``"serial"`` or ``"ray"``.
         ray_address: of a running Ray cluster; None starts one here.
         recording_epoch_interval: films an episode every so many epochs; -1 for never.
-        reload: a checkpoint whose policy the run starts from.
+        reload: a checkpoint whose policy the run starts from, a run directory, or the name of an agent of the package.
         resume: whether the run continues from its ``last.ckpt``, if there is one.
         config: values of config keys, below ``settings``, e.g. those of another run's ``config.yaml``.
         stop_return: stops the run when its mean evaluation return has been this or more in ``stop_evaluations`` evaluations
@@ -71,6 +75,26 @@ class RunOptions:
     def seeds(self) -> list[RunOptions]:
         """The run of each seed: seed, seed + 1, .."""
         return [dataclasses.replace(self, seed=self.seed + n, num_seeds=1) for n in range(self.num_seeds)]
+
+
+def checked(options: RunOptions) -> RunOptions:
+    """The options of a Python caller as the command line would have taken them; UserError where it would refuse them."""
+    o = options
+    first, *others = seeds_from(o.seed, o.num_seeds)
+    given = {"--resume": o.resume, "--reload": o.reload is not None, "--no_checkpoint": not o.checkpoint,
+             "--stop_return": o.stop_return is not None, "--stop_evaluations": o.stop_evaluations != 1}  # fmt: skip
+    check_apart({flag for flag, there in given.items() if there})
+    check_folder_names(o.exp_name, o.gamename)
+    if o.stop_return is not None and not (isinstance(o.stop_return, int | float) and math.isfinite(o.stop_return)):
+        raise UserError(f"--stop_return {shown(o.stop_return)}: it must be a finite number, e.g. 250")
+    if (interval := whole_number("--recording_epoch_interval", o.recording_epoch_interval, -1)) == 0:
+        raise UserError("--recording_epoch_interval 0: it must be 1 or more, or -1 for never")
+    return dataclasses.replace(
+        o, seed=first, num_seeds=1 + len(others), num_workers=check_workers(o.num_workers), recording_epoch_interval=interval,
+        accelerator=one_of("--accelerator", o.accelerator, ACCELERATORS), executor=one_of("--executor", o.executor, EXECUTORS),
+        stop_evaluations=whole_number("--stop_evaluations", o.stop_evaluations, 1), logdir=Path(o.logdir),
+        reload=None if o.reload is None else checkpoint_at(Path(o.reload)),
+    )  # fmt: skip
 
 
 def run_config(options: RunOptions, where: str = "--set") -> MethodConfig:

@@ -37,9 +37,9 @@ from lightning_rl.run.callbacks import (
 from lightning_rl.run.checkpoints import AtomicCheckpointIO, committed, load_weights, read_checkpoint, settle
 from lightning_rl.run.footprint import require_memory
 from lightning_rl.run.member_checkpoints import MemberCheckpointIO
-from lightning_rl.run.options import RunOptions, accelerator_of, run_config
+from lightning_rl.run.options import RunOptions, accelerator_of, checked, run_config
 from lightning_rl.run.runtime import prepare_process
-from lightning_rl.run.state import LAST, check_folder_names, owned, refuse_second, write_config, write_state
+from lightning_rl.run.state import LAST, owned, refuse_second, write_config, write_state
 
 _HPARAM_METRICS = ("eval/return_mean", "eval_greedy/return_mean")  # names only, the values come with the scalars
 _MAY_CHANGE_ON_RESUME = frozenset(
@@ -121,12 +121,9 @@ def train(
     """
     fields = {field.name for field in dataclasses.fields(RunOptions)} - {"settings"}
     given = {name: value for name, value in options.items() if name in fields}
-    given |= {name: Path(given[name]) for name in ("logdir", "reload") if given.get(name) is not None}
     settings = {name: value for name, value in options.items() if name not in fields}
     name = entry(implementation).name  # paths, configs and checkpoints carry the long one
-    asked = RunOptions(name, gamename, settings=settings, **given)
-    check_folder_names(asked.exp_name, gamename)
-    return run_training(asked, callbacks, logger, networks)
+    return run_training(checked(RunOptions(name, gamename, settings=settings, **given)), callbacks, logger, networks)
 
 
 def run_training(
