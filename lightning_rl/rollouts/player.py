@@ -251,11 +251,15 @@ class Collector:
         if self._results is None:
             raise RuntimeError("no collection is under way")
         episodes: list[Episode] = []
-        for result in self._results:
-            if isinstance(result, RolloutError):
-                raise result
-            episodes += result
-            self._finished += 1
+        try:
+            for result in self._results:
+                if isinstance(result, RolloutError):
+                    raise result
+                episodes += result
+                self._finished += 1
+        except BaseException:
+            self.close()  # or the rest of it would pass for the next collection
+            raise
         self._results = None
         return episodes
 

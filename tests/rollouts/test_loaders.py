@@ -109,7 +109,19 @@ def test_an_environment_that_raises_ends_the_collection(num_workers, toy_games):
     c = collector(num_workers, "raising")
     with pytest.raises(RolloutError, match=r"^ValueError: the ground gave way.*epoch 0, episode 0"):
         c.collect(requests(6), c.behaviour.state_dict(), 0)
+    assert not c.busy  # the chunks that are left are not the next collection
+    assert c.outstanding
     c.close()
+
+
+def test_a_collection_after_one_that_was_cut_short_is_whole(monkeypatch):
+    c, play = collector(0), Player.play
+    for failure in (RolloutError("a slip"), KeyboardInterrupt()):
+        monkeypatch.setattr(Player, "play", lambda *_, failure=failure: (_ for _ in ()).throw(failure))
+        with pytest.raises(type(failure)):
+            c.collect(requests(6), c.behaviour.state_dict(), 0)
+        monkeypatch.setattr(Player, "play", play)
+        assert len(c.collect(requests(6), c.behaviour.state_dict(), 0)) == 6
 
 
 def test_a_dead_worker_is_reported_with_the_outstanding_requests():
