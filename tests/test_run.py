@@ -16,10 +16,12 @@ import pytest
 import torch
 import warm
 import yaml
-from helpers import covering, fitting, run_cli, run_dir, tiny_flags
+from helpers import covering, fitting, run_cli, run_dir, tiny_flags, tiny_settings
+from pytorch_lightning import Callback
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
+import lightning_rl
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.envs.gym import can_film
@@ -157,6 +159,23 @@ def test_reload_starts_anew_from_the_weights(tmp_path):
     a, b = weights(source), weights(run_dir(tmp_path / "b") / "last.ckpt")
     assert torch.equal(a["policy.net.net.embed_obs.weight"], b["policy.net.net.embed_obs.weight"])
     assert int(b["num_updates"]) == 6
+
+
+@pytest.mark.parametrize(
+    ("settings", "epochs"), [({"max_epochs": 1}, []), ({"max_epochs": 5}, [1, 3]), ({"max_env_steps": 1}, [0])],
+)  # fmt: skip
+def test_evaluations_come_at_intervals_and_where_a_run_is_stopped(tmp_path, settings, epochs):
+    """Not at the end of its epochs: resumed with more, it is to be the run that had them from the start."""
+    evaluated = []
+
+    class Seen(Callback):
+        def on_validation_end(self, trainer, pl_module):
+            evaluated.append(trainer.current_epoch)
+
+    options = {**tiny_settings("UDRL"), "eval_interval": 2, "logdir": tmp_path, "num_workers": 0, **settings}
+    run = lightning_rl.train("UDRL", "cartpole", callbacks=[Seen()], **options)
+    assert evaluated == epochs
+    assert bool(run.metrics) == bool(epochs)
 
 
 def test_no_checkpoint(tmp_path):

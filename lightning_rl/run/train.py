@@ -55,7 +55,7 @@ class Run:
         method: the trained LightningModule.
         trainer: the Lightning Trainer that trained it.
         path: the folder of its files.
-        metrics: of the last evaluation.
+        metrics: of the last evaluation; empty where there was none (see ``eval_interval``).
         received: the number of the signal that ended it, or 0.
     """
 
@@ -293,7 +293,8 @@ def _trainer(
         default_root_dir=options.run_dir,
         devices=1,
         max_epochs=config.epoch_budget,
-        # An epoch is one batch. Counted in batches, not in epochs, Lightning also evaluates the one in which a run stops.
+        # An epoch is one batch. Counted in batches, not in epochs, Lightning also evaluates the one in which a run is stopped,
+        # but not the last of max_epochs, which is none when the run is resumed with more.
         check_val_every_n_epoch=None,
         val_check_interval=config.eval_interval,
         num_sanity_val_steps=0,
