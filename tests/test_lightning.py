@@ -9,6 +9,7 @@ from pytorch_lightning import Callback, Trainer
 from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.loggers import CSVLogger
 
+from lightning_rl.core.errors import UserError
 from lightning_rl.methods.registry import implementation
 
 GAMES = {
@@ -85,6 +86,25 @@ def test_a_plain_trainer_resumes_its_own_checkpoints_to_the_bit(name, tmp_path):
     assert str(one["lr_schedulers"]) == str(two["lr_schedulers"])
     assert one["global_step"] == two["global_step"]
     assert one["hyper_parameters"]["config"] == dataclasses.asdict(whole.cfg)
+
+
+@pytest.mark.parametrize("name", ["UDRL", "RCP-A", "AAC"])
+def test_mixed_precision_clips_too_and_other_precisions_are_refused_in_one_line(name, tmp_path, monkeypatch):
+    monkeypatch.setitem(SETTINGS, name, {"max_grad_norm": 1e-6})
+    norms = []
+
+    class Norms(Callback):
+        def on_before_optimizer_step(self, trainer, pl_module, optimizer):
+            if optimizer is trainer.optimizers[1]:  # of the policy
+                grads = [parameter.grad for group in optimizer.param_groups for parameter in group["params"]]
+                norms.append(float(torch.cat([grad.flatten() for grad in grads if grad is not None]).norm()))
+
+    fit(name, tmp_path, 2, callbacks=[Norms()], precision="bf16-mixed")
+    assert norms
+    assert max(norms) <= 1e-6
+    for precision in ("64-true", "bf16-true"):
+        with pytest.raises(UserError, match=f"precision='{precision}'.*: methods train in '32-true' or 'bf16-mixed'"):
+            fit(name, tmp_path, 2, precision=precision)
 
 
 @pytest.mark.parametrize("name", UPDATED)

@@ -53,6 +53,12 @@ def check_workers(value: Any) -> int:
     return count
 
 
+def check_precision(precision: str) -> None:
+    """UserError for a Trainer's precision that episodes, or optimizers that know no scaled gradients, are not made for."""
+    if precision not in ("32-true", "bf16-mixed"):
+        raise UserError(f"Trainer(precision={precision!r}): methods train in '32-true' or 'bf16-mixed'; take one of these")
+
+
 def check_apart(given: Container[str]) -> None:
     """UserError for flags that exclude each other."""
     for flags, reason in _APART.items():

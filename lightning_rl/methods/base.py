@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from lightning_rl.core.adam import clip_gradients
-from lightning_rl.core.checks import seeds_from, whole_number
+from lightning_rl.core.checks import check_precision, seeds_from, whole_number
 from lightning_rl.core.config import method_config
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import MethodConfig, ramp
@@ -181,7 +181,7 @@ class Method(LightningModule):
             optimizer.zero_grad()
         self.manual_backward(loss, backward)
         if max_grad_norm is not None and backward is None:
-            self.clip_gradients(optimizer.optimizer, max_grad_norm, "norm")
+            self.trainer.precision_plugin.clip_grad_by_norm(optimizer.optimizer, max_grad_norm)
         elif max_grad_norm is not None:
             clip_gradients(optimizer.param_groups, max_grad_norm)
         optimizer.step()
@@ -211,6 +211,9 @@ class Method(LightningModule):
             )
 
     # What Lightning calls
+
+    def setup(self, stage: str) -> None:
+        check_precision(self.trainer.precision)
 
     def configure_optimizers(self) -> tuple[list[torch.optim.Optimizer], list[LRScheduler]]:
         """The clock, the optimizers and their schedulers.
