@@ -89,6 +89,18 @@ def test_a_plain_trainer_resumes_its_own_checkpoints_to_the_bit(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["UDRL", "RCP-A", "AAC"])
+def test_a_checkpoint_of_the_last_step_of_an_epoch_is_resumed_to_the_bit(name, tmp_path):
+    """It is written before the batch counts as completed, and before the epoch's evaluation, which is left out then."""
+    whole, *_ = fit(name, tmp_path / "whole", 4)
+    every = ModelCheckpoint(tmp_path / "parts", every_n_train_steps=1, save_last=True)
+    fit(name, tmp_path / "parts", 2, callbacks=[every])
+    parts, *_ = fit(name, tmp_path / "parts", 4, ckpt_path=tmp_path / "parts" / "last.ckpt")
+    assert parts.trainer.current_epoch == 4
+    for key, value in whole.state_dict().items():
+        assert torch.equal(parts.state_dict()[key], value) or key == "eval_env_steps", key
+
+
+@pytest.mark.parametrize("name", ["UDRL", "RCP-A", "AAC"])
 def test_mixed_precision_clips_too_and_other_precisions_are_refused_in_one_line(name, tmp_path, monkeypatch):
     monkeypatch.setitem(SETTINGS, name, {"max_grad_norm": 1e-6})
     norms = []

@@ -211,7 +211,8 @@ def _rates(group: Mapping[str, Any]) -> dict[str, Any]:
 def _loops(epoch: int, done: int) -> dict[str, Any]:
     """The counters of Lightning's loops, as a Trainer of this version has them; each epoch is one batch.
 
-    A checkpoint may be written before the epoch counts as processed, at the end of its evaluation.
+    A checkpoint may be written before the epoch counts as processed, at the end of its evaluation, or even before its batch
+    counts as completed, after the last step; Lightning goes on from all of these in the next epoch.
     """
     trainer = Trainer(accelerator="cpu", devices=1, logger=False, enable_checkpointing=False, enable_progress_bar=False,
                       enable_model_summary=False)  # fmt: skip
@@ -220,8 +221,8 @@ def _loops(epoch: int, done: int) -> dict[str, Any]:
     fit, counts = loops["fit_loop"], {"ready": done, "started": done, "processed": done, "completed": done}
     fit["epoch_loop.state_dict"] = {"_batches_that_stepped": Count()}
     fit["epoch_progress"]["current"] = {**counts, "processed": Count(epoch, done), "completed": epoch}
-    fit["epoch_loop.batch_progress"]["total"] = counts
-    fit["epoch_loop.batch_progress"]["current"] = dict.fromkeys(counts, 1)
+    fit["epoch_loop.batch_progress"]["total"] = {**counts, "completed": Count(done - 1, done)}
+    fit["epoch_loop.batch_progress"]["current"] = {**dict.fromkeys(counts, 1), "completed": Count(0, 1)}
     return loops
 
 
