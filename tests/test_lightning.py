@@ -9,6 +9,7 @@ from pytorch_lightning import Callback, Trainer
 from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.loggers import CSVLogger
 
+from lightning_rl import load
 from lightning_rl.core.errors import UserError
 from lightning_rl.methods.registry import implementation
 
@@ -98,6 +99,18 @@ def test_a_checkpoint_of_the_last_step_of_an_epoch_is_resumed_to_the_bit(name, t
     assert parts.trainer.current_epoch == 4
     for key, value in whole.state_dict().items():
         assert torch.equal(parts.state_dict()[key], value) or key == "eval_env_steps", key
+
+
+@pytest.mark.parametrize("name", ["UDRL", "AAC"])
+def test_a_trainer_may_save_before_anything_was_collected(name, tmp_path):
+    method = implementation(name)(GAMES[name], implementation=name, **tiny_settings(name))
+    trainer = Trainer(logger=False, default_root_dir=tmp_path, accelerator="cpu", enable_progress_bar=False, max_epochs=1)
+    trainer.validate(method, datamodule=method.rollouts(), verbose=False)
+    trainer.save_checkpoint(tmp_path / "none.ckpt")
+    loaded = load(tmp_path / "none.ckpt").method.state_dict()
+    assert all(torch.equal(value, loaded[key]) for key, value in method.state_dict().items())
+    with pytest.raises(UserError, match=r"none\.ckpt"):
+        fit(name, tmp_path, 2, ckpt_path=tmp_path / "none.ckpt")
 
 
 @pytest.mark.parametrize("name", ["UDRL", "RCP-A", "AAC"])

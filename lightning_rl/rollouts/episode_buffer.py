@@ -151,7 +151,9 @@ class EpisodeBuffer:
         return SAMPLERS[by](np.array([e.length for e in self.episodes]), rng, shape)
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain data; the episodes behind one another."""
+        """Plain data; the episodes behind one another, nothing where there are none yet."""
+        if not len(self):
+            return {}
         flat, episodes = self.flat(), self.episodes
         kept = {"obs": flat.obs, "action": flat.action, "reward": flat.reward}
         lengths = [e.length for e in episodes]
@@ -185,6 +187,8 @@ class EpisodeBuffer:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Replaces the contents; the buffer must have the capacities of the one that was saved."""
+        if not state:
+            return
         rows = state["obs"].split([length + 1 for length in state["lengths"]])
         parts = zip(rows, state["action"].split(state["lengths"]), state["reward"].split(state["lengths"]), strict=True)
         whole = [

@@ -56,6 +56,12 @@ def test_what_is_stored_in_order_is_in_order_when_it_is_read():
         check(buffer.state_dict(), buffer.layout(spec))
 
 
+def test_a_buffer_without_episodes_has_a_state_too():
+    buffer = newest()
+    buffer.load_state_dict(buffer.state_dict())
+    assert len(buffer) == 0
+
+
 def test_flat_by_hand():
     flat = newest([1.0, 2.0], [3.0]).flat()
     assert flat.obs[:, 0].tolist() == [0.0, 1.0, 2.0, 0.0, 1.0]
