@@ -1,6 +1,7 @@
 """Methods as any other LightningModule: a plain Trainer trains them, its callbacks see the updates, its checkpoints resume."""
 
 import dataclasses
+import multiprocessing
 
 import pytest
 import torch
@@ -99,6 +100,21 @@ def test_a_checkpoint_of_the_last_step_of_an_epoch_is_resumed_to_the_bit(name, t
     assert parts.trainer.current_epoch == 4
     for key, value in whole.state_dict().items():
         assert torch.equal(parts.state_dict()[key], value) or key == "eval_env_steps", key
+
+
+def test_what_an_exception_leaves_under_way_is_ended(tmp_path):
+    """Workers, and with overlap the collection for the next epoch."""
+
+    class Boom(Callback):
+        def on_train_epoch_end(self, trainer, pl_module):
+            raise RuntimeError("boom")
+
+    method = implementation("UDRL")("cartpole", overlap=True, **tiny_settings("UDRL"))
+    data, quiet = method.rollouts(num_workers=1), {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
+    with pytest.raises(RuntimeError, match="boom"):
+        Trainer(max_epochs=2, callbacks=[Boom()], default_root_dir=tmp_path, accelerator="cpu", **quiet).fit(method, datamodule=data)
+    assert not data.collector.busy
+    assert not multiprocessing.active_children()
 
 
 @pytest.mark.parametrize("name", ["UDRL", "AAC"])

@@ -107,6 +107,9 @@ class Rollouts(LightningDataModule):
         """Lightning moves dataclasses of tensors, unless they are frozen; evaluations and trainings stay where they are."""
         return super().transfer_batch_to_device(batch, device, dataloader_idx) if is_dataclass(batch) else batch
 
+    def on_exception(self, exception: BaseException) -> None:  # Lightning tears nothing down then
+        self.teardown("fit")
+
     def teardown(self, stage: str) -> None:
         for collector in self.collectors():
             collector.close()
