@@ -111,8 +111,9 @@ def test_what_an_exception_leaves_under_way_is_ended(tmp_path):
 
     method = implementation("UDRL")("cartpole", overlap=True, **tiny_settings("UDRL"))
     data, quiet = method.rollouts(num_workers=1), {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
+    trainer = Trainer(max_epochs=2, callbacks=[Boom()], default_root_dir=tmp_path, accelerator="cpu", **quiet)
     with pytest.raises(RuntimeError, match="boom"):
-        Trainer(max_epochs=2, callbacks=[Boom()], default_root_dir=tmp_path, accelerator="cpu", **quiet).fit(method, datamodule=data)
+        trainer.fit(method, datamodule=data)
     assert not data.collector.busy
     assert not multiprocessing.active_children()
 
