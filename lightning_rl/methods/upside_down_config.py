@@ -135,11 +135,20 @@ class UpsideDownConfig(MethodConfig):
         return self if self.has_critic else dataclasses.replace(self, critic_hidden=None)
 
     def unread(self) -> dict[str, str]:
-        critic = "bootstrap_truncated value_lambda gae_lambda num_critic_updates_per_iter "
-        critic += "critic_learning_rate critic_max_grad_norm value_scale"
+        critic = "bootstrap_truncated value_lambda gae_lambda num_critic_updates_per_iter critic_learning_rate "
+        critic += "critic_max_grad_norm value_scale" + " critic_hidden" * (self.critic_hidden is not None)
+        by_horizon = self.command == "return_horizon"
         rules = (
+            ("advantage" not in (self.command, self.weights), "gae_lambda",
+             "no advantage is sampled; set weights=advantage as well"),
             (not self.has_critic, critic, "there is no critic; set command=advantage or weights=fitted_advantage as well"),
-            (self.command == "return_horizon" and self.weights == "none", "label_max", "no label is used; set weights as well"),
+            (by_horizon and self.weights in ("none", "episode_return"), "gamma",
+             "nothing is discounted; set command=return or weights=return_to_go as well"),
+            (not by_horizon and self.target_labels != "best", "last_few",
+             "commands are not those of the best episodes; set target_labels=best as well"),
+            (self.target != "range" and self.command_rule == "hold", "max_return",
+             "commands are not clipped to it; set target=range as well"),
+            (by_horizon and self.weights == "none", "label_max", "no label is used; set weights as well"),
             (self.weights == "none", "temperature", "all steps count alike; set weights as well"),
             (self.weights == "none" and self.target != "tilted", "max_weight", "all steps count alike; set weights as well"),
             (self.buffer == "newest", "replay_size", "no best episodes are kept; set buffer=both as well"),
@@ -148,6 +157,6 @@ class UpsideDownConfig(MethodConfig):
             (self.target != "quantile", "target_quantile", "set target=quantile as well"),
             (self.network != "layers", "gate_scale output_scale", "set network=layers as well"),
             (self.standardise, "return_scale horizon_scale", "commands are standardised; set standardise=false as well"),
-            (self.command != "return_horizon", "horizon_scale", "commands have no horizon; set command=return_horizon as well"),
-        )
+            (not by_horizon, "horizon_scale", "commands have no horizon; set command=return_horizon as well"),
+        )  # fmt: skip
         return {key: reason for holds, keys, reason in rules if holds for key in keys.split()}

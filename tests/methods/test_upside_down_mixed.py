@@ -120,6 +120,15 @@ def test_a_tilted_target_keeps_the_horizon_of_the_best_by_hand():
         ("RCP-R", {"target_labels": "best"}, "which command return is not; set target_labels=buffer"),
         ("RCP-A", {"critic_hidden": None}, r"advantages need a critic; set critic_hidden=\[128, 64\]"),
         ("UDRL", {"gae_lambda": 0.5}, "there is no critic; set command=advantage or weights=fitted_advantage as well"),
+        ("RCP-R", {"gae_lambda": 0.5}, "no advantage is sampled; set weights=advantage as well"),
+        ("UDRL", {"preset": "weighted", "gae_lambda": 0.5}, "no advantage is sampled"),
+        ("UDRL", {"gae_lambda": 0.5, "weights": "return_to_go"}, "there is no critic"),
+        ("UDRL", {"critic_hidden": [8]}, "there is no critic; set command=advantage or weights=fitted_advantage as well"),
+        ("UDRL", {"gamma": 0.5}, "nothing is discounted; set command=return or weights=return_to_go as well"),
+        ("RCP-R", {"last_few": 5}, "commands are not those of the best episodes; set target_labels=best as well"),
+        ("RCP-A", {"last_few": 5}, "commands are not those of the best episodes"),
+        ("RCP-R", {"max_return": 5.0}, "commands are not clipped to it; set target=range as well"),
+        ("RCP-A", {"max_return": 5.0}, "commands are not clipped to it"),
         ("UDRL", {"temperature": 2.0}, "all steps count alike; set weights as well"),
         ("UDRL", {"label_max": 5.0}, "no label is used; set weights as well"),
         ("UDRL", {"recent_episodes": 5}, "only the best are kept; set buffer=both or newest as well"),
@@ -130,6 +139,19 @@ def test_a_tilted_target_keeps_the_horizon_of_the_best_by_hand():
 def test_what_does_not_go_together_is_refused_with_the_remedy(name, settings, words):
     with pytest.raises(UserError, match=words):
         CLASSES[name]("cartpole", **settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("UDRL", {"gamma": 0.5, "weights": "return_to_go"}), ("UDRL", {"preset": "weighted", "gamma": 0.5, "critic_hidden": [8]}),
+        ("UDRL", {"weights": "advantage", "gae_lambda": 0.5}), ("UDRL", {"last_few": 5, "max_return": 9.0}),
+        ("UDRL", {"critic_hidden": None}), ("RCP-A", {"gae_lambda": 0.5}),
+        ("RCP-R", {"command_rule": "decrease", "target_labels": "episode", "max_return": 9.0}),
+    ],
+)  # fmt: skip
+def test_what_makes_a_difference_is_taken(name, settings):
+    assert CLASSES[name]("cartpole", **settings).cfg
 
 
 class Own(nn.Module):

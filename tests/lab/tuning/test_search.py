@@ -166,7 +166,7 @@ def test_a_search_from_the_command_line(tmp_path, capsys, ray_cluster):
     tried = yaml.safe_load(winner.read_text())["config"]
     assert {key for key in tried if tried[key] != config[key]} <= {"max_epochs", "max_env_steps"}  # also what the preset says
     # a search goes on as what it is, or not at all
-    for other in (["--tune", "budget={max_env_steps: 300}"], ["--set=gamma=0.5"], ["--seed=2"]):
+    for other in (["--tune", "budget={max_env_steps: 300}"], ["--set=tau=0.5"], ["--seed=2"]):
         capsys.readouterr()
         same = [] if "--tune" in other else ["--tune", "budget={max_env_steps: 200}"]
         assert main([*flags, *same, *other, "--resume"]) == 2
