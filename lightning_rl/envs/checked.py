@@ -22,10 +22,13 @@ import numpy as np
 
 from lightning_rl.core.errors import RolloutError
 from lightning_rl.core.limits import shorten, shown
+from lightning_rl.core.types import Array
 from lightning_rl.envs.spaces import flat_space, flattened, is_vector
 
 _STEP = "(obs, reward, terminated, truncated, info)"
 _PATIENCE_S = 20.0
+_LARGEST, _SHORT = float(np.finfo(np.float32).max), 64
+_PRECISION = f" of at most {_LARGEST:.2g} (single precision)"
 # Where the installed libraries are, Python's own, and ours.
 _LIBRARIES = tuple(str(Path(file).parent) for file in (Path(np.__file__).parent, os.__file__, Path(__file__).parent))
 
@@ -36,8 +39,8 @@ Place = tuple[str, int]
 class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     """An environment within its time limit of ``horizon`` steps, its observations as vectors.
 
-    RolloutError where it raises, or gives what is none of Gymnasium's: a reward that is no finite number, an observation of
-    another shape, the answers of the old Gym.
+    RolloutError where it raises, or gives what is none of Gymnasium's: a reward or an observation that is not finite in single
+    precision, which all is stored in, an observation of another shape, the answers of the old Gym.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], gamename: str, horizon: int):
@@ -66,7 +69,7 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         WATCH.env = self
         try:
-            outcome = self.env.step(action)
+            outcome: Any = self.env.step(action)
         except Exception as error:
             raise self._raised("step", error) from error
         finally:
@@ -74,7 +77,8 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         try:
             obs, reward, terminated, truncated, info = outcome
             right = self._space is None and obs.shape == self._shape and math.isfinite(reward) and type(info) is dict
-        except (AttributeError, TypeError, ValueError):
+            right = right and abs(reward) <= _LARGEST and _all_finite(obs)
+        except (AttributeError, OverflowError, TypeError, ValueError):
             right = False
         if not right:
             obs, reward, terminated, truncated, info = self._judged(outcome)
@@ -94,10 +98,10 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         obs, reward, terminated, truncated, info = outcome
         try:
             number = math.nan if isinstance(reward, str) else float(reward)
-        except (TypeError, ValueError):
+        except (OverflowError, TypeError, ValueError):
             number = math.nan
-        if not math.isfinite(number):
-            raise self._wrong("step", f"gave the reward {shown(reward)}, expected a finite number")
+        if not abs(number) <= _LARGEST:
+            raise self._wrong("step", f"gave the reward {shown(reward)}, expected a finite number{_PRECISION}")
         if not isinstance(info, dict):
             raise self._wrong("step", f"gave the info {shown(info)}, expected a dict")
         return self._observation("step", obs), number, terminated, truncated, info
@@ -105,9 +109,10 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     def _observation(self, call: str, obs: Any) -> Any:
         if self._space is not None:
             try:
-                return flattened(self._space, obs)
+                flat = flattened(self._space, obs)
             except ValueError:
                 raise self._wrong(call, f"gave the observation {shown(obs)}, which is not in {shown(self._space)}") from None
+            return self._finite(call, flat, obs)
         try:
             found = np.asarray(obs)
         except ValueError:  # lists of different lengths
@@ -115,7 +120,12 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         if found.shape != self._shape or found.dtype.kind not in "biuf":
             numbers = "" if found.dtype.kind in "biuf" else f" of {found.dtype}"
             raise self._wrong(call, f"gave an observation of shape {found.shape}{numbers}, its space says {self._shape} numbers")
-        return obs if isinstance(obs, np.ndarray) else found
+        return self._finite(call, found, obs)
+
+    def _finite(self, call: str, numbers: Array, obs: Any) -> Array:
+        if not _all_finite(numbers):
+            raise self._wrong(call, f"gave the observation {shown(obs)}, expected finite numbers{_PRECISION}")
+        return numbers
 
     def _wrong(self, call: str, what: str) -> RolloutError:
         return RolloutError(f"{call}() {what} -- from {self._where(definition(self.env, call))}")
@@ -137,6 +147,14 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         frames = [(each.f_code.co_filename, line) for each, line in traceback.walk_stack(frame)]
         place = self._own_place(frames[::-1], "step")
         return f"no answer for {seconds:.0f} s from {self._where(place)}: waiting for it; Ctrl-C twice leaves"
+
+
+def _all_finite(numbers: Array) -> bool:
+    """Whether a vector is finite in single precision; of a short one, its length mostly says so, in less time."""
+    if numbers.size <= _SHORT and math.hypot(*numbers.tolist()) <= _LARGEST:
+        return True
+    with np.errstate(over="ignore"):
+        return bool(np.isfinite(numbers.astype(np.float32)).all())
 
 
 def described(error: BaseException) -> str:

@@ -75,6 +75,9 @@ ANSWERS = {
     "none": (OBS, None),
     "nan": (OBS, math.nan),
     "infinite reward": (OBS, -math.inf),
+    "large reward": (OBS, 1e39),
+    "lost": (np.array([0, np.nan, 0], np.float32),),
+    "large": (np.array([0, 1e39, 0]),),
     "string": (OBS, "1.0"),
     "info": (OBS, 0.0, False, False, None),
 }
@@ -86,10 +89,13 @@ TOLD = {
     "broadcast": rf"step\(\) gave an observation of shape \(1,\), its space says \(3,\) numbers -- from {STEP}",
     "ragged": rf"step\(\) gave the observation \[\[1.0\], \[1.0, 2.0\]\], which is no array -- from {STEP}",
     "words": rf"step\(\) gave an observation of shape \(3,\) of <U1, its space says \(3,\) numbers -- from {STEP}",
-    "none": rf"step\(\) gave the reward None, expected a finite number -- from {STEP}",
-    "nan": rf"step\(\) gave the reward nan, expected a finite number -- from {STEP}",
-    "infinite reward": rf"step\(\) gave the reward -inf, expected a finite number -- from {STEP}",
-    "string": rf"step\(\) gave the reward '1.0', expected a finite number -- from {STEP}",
+    "none": rf"step\(\) gave the reward None, expected a finite number .* -- from {STEP}",
+    "nan": rf"step\(\) gave the reward nan, expected a finite number .* -- from {STEP}",
+    "infinite reward": rf"step\(\) gave the reward -inf, expected a finite number .* -- from {STEP}",
+    "large reward": rf"step\(\) gave the reward 1e\+39, expected a finite number of at most 3\.4e\+38 .* -- from {STEP}",
+    "lost": rf"step\(\) gave the observation array\(\[ 0\., nan,  0\.\].*, expected finite numbers .* -- from {STEP}",
+    "large": rf"step\(\) gave the observation array\(\[0\.e\+00, 1\.e\+39, .*, expected finite numbers .* -- from {STEP}",
+    "string": rf"step\(\) gave the reward '1.0', expected a finite number .* -- from {STEP}",
     "info": rf"step\(\) gave the info None, expected a dict -- from {STEP}",
     "steps": rf"step\(\) returned 4 values, expected \(obs, reward, terminated, truncated, info\) -- from {STEP}",
     "old reset": rf"reset\(\) returned a ndarray, expected \(obs, info\) -- from Task at {HERE}:{line('def reset')} .*, step 0\)",
@@ -128,7 +134,8 @@ def test_discrete_actions_begin_where_the_space_does(family, bad, tmp_path, caps
 def test_what_is_unusual_but_right_is_taken(bad, monkeypatch):
     """A list of numbers is an observation, a whole number or one of numpy's is a reward."""
     env = make_env(bad("unusual"))
-    for answer, reward in ((([1, 2, 3], np.float32(2.0)), 2.0), ((np.ones(3), 3), 3.0)):
+    most = np.full(3, np.finfo(np.float32).max)
+    for answer, reward in ((([1, 2, 3], np.float32(2.0)), 2.0), ((np.ones(3), 3), 3.0), ((most, -3e38), -3e38)):
         monkeypatch.setitem(ANSWERS, "unusual", answer)
         env.reset(seed=1)
         for _ in range(4):
