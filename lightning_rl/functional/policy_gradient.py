@@ -61,11 +61,11 @@ def normalised(weight: Tensor) -> Tensor:
 
 
 def entropy_loss(entropy: Tensor, max_entropy: float, beta: float) -> Tensor:
-    """``-beta * mean(entropy) / max_entropy``: -beta for a uniform policy, 0 for a deterministic one.
+    """``-beta * mean(entropy) / max_entropy``: -beta for a uniform policy, 0 for a deterministic one, or with a single action.
 
     entropy ``[...]`` and max_entropy in nats; the latter is ``ln A`` for ``A`` discrete actions.
     """
-    return -beta * entropy.mean() / max_entropy
+    return -beta * entropy.mean() / (max_entropy or 1.0)
 
 
 def value_loss(value: Tensor, target: Tensor, delta: float) -> Tensor:

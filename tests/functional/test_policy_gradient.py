@@ -151,6 +151,8 @@ def test_hand_worked_returns_and_losses():
     assert float(reinforce_loss(log_prob, q)) == pytest.approx(1.9 * LN4)
     assert float(reinforce_loss(log_prob, q - batch_baseline(q, last))) == pytest.approx(0.0, abs=1e-12)
     assert float(entropy_loss(dist.entropy(), LN4, 0.7)) == pytest.approx(-0.7)
+    alone = Categorical(torch.zeros(5, 1))
+    assert float(entropy_loss(alone.entropy(), Categorical.max_entropy(1), 0.7)) == 0.0
     value = torch.full((5,), 1.9, dtype=torch.float64)
     assert float(reinforce_loss(log_prob, q - value)) == pytest.approx(0.0, abs=1e-12)
     assert float(value_loss(value, q, 1.0)) == pytest.approx(1.24)
