@@ -7,7 +7,7 @@ A label says how well a step turned out: its return-to-go or its advantage. Stat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -124,6 +124,14 @@ class Target(NamedTuple):
     high: float
 
 
+def quantiles(values: Tensor, shares: Sequence[float]) -> Tensor:
+    """Quantiles of all values ``[...]``, one for each share: between two values on a straight line, of very many the nearest."""
+    flat = values.flatten()
+    if len(flat) <= 2**24:  # the most that torch takes
+        return torch.quantile(flat, flat.new_tensor(shares))
+    return flat.sort().values[[round(share * (len(flat) - 1)) for share in shares]]
+
+
 def range_target(label: Tensor, max_return: float) -> Target:
     """Mean and sd of the labels ``[M]``, ``mean`` and ``mean + sd`` at most ``max_return`` (UDRL paper, section 2.2.4).
 
@@ -147,7 +155,7 @@ def tilted_target(label: Tensor, weight: Tensor) -> Target:
 
 def quantile_target(label: Tensor, quantile: float) -> Target:
     """Centred on a quantile of the labels ``[M]``, with the sd of the labels above it."""
-    level = torch.quantile(label, quantile)
+    level = quantiles(label, [quantile])[0]
     return _target(level, label[label >= level].std(correction=0), label)
 
 

@@ -75,7 +75,7 @@ class CommandTarget(nn.Module):
             "quantile": functools.partial(functional.quantile_target, quantile=cfg.target_quantile),
         }  # fmt: skip
         self.numbers.copy_(torch.tensor(targets[cfg.target](label)))
-        self.probes.copy_(torch.quantile(label, label.new_tensor(list(PROBES.values()))))
+        self.probes.copy_(functional.quantiles(label, list(PROBES.values())))
 
     def see(self, buffer: EpisodeBuffer) -> None:
         """Takes note of newly stored episodes: how long the best are and, for ``target_labels`` best, what they returned."""

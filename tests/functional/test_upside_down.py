@@ -16,6 +16,7 @@ from lightning_rl.functional.upside_down import (
     max_target,
     next_command,
     quantile_target,
+    quantiles,
     range_target,
     rank_correlation,
     standardise,
@@ -147,6 +148,14 @@ def test_tilting_a_normal_distribution_by_exp_z_moves_its_mean_by_one():
 def test_tilted_target_hand_worked():
     target = tilted_target(torch.tensor([0.0, 4.0]), torch.tensor([1.0, 3.0]))
     assert target == Target(3.0, pytest.approx(math.sqrt(3)), 0.0, 4.0)
+
+
+def test_quantiles_of_more_values_than_torch_sorts_are_the_nearest_of_them():
+    many = torch.arange(2**24 + 2, dtype=torch.float64).flip(0)
+    assert quantiles(many, [0.0, 0.25, 1.0]).tolist() == [0.0, round(0.25 * (2**24 + 1)), 2**24 + 1]
+    few = torch.randn(3, 5)
+    assert torch.equal(quantiles(few, [0.1, 0.9]), torch.quantile(few, torch.tensor([0.1, 0.9])))
+    assert quantile_target(many, 0.5)[0] == round(0.5 * (2**24 + 1))
 
 
 def test_quantile_and_max_hand_worked():

@@ -49,7 +49,7 @@ MUTATIONS = [
         ('if cfg.weights != "none":', "if True:"),
         ("cfg.target_temperature, cfg.max_weight", "cfg.temperature, cfg.max_weight"),
         ("label[batch.episodes.first[-newest:]]", "label[batch.episodes.last]"),
-        ("label.new_tensor(list(PROBES.values()))", "label.new_tensor([0.9, 0.1])"),
+        ("quantiles(label, list(PROBES.values()))", "quantiles(label, [0.9, 0.1])"),
         ("high - low", "low - high"),
         ("command[0], episode.ret", "command[0], -episode.ret"),
         ("self.descend(1, loss, self.cfg.critic_max_grad_norm, backward)", "self.descend(1, loss, self.cfg.max_grad_norm, backward)"),
