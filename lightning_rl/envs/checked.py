@@ -87,9 +87,12 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def render(self) -> Any:
         try:
-            return self.env.render()
+            frame: Any = self.env.render()
         except Exception as error:
             raise self._raised("render", error) from error
+        if self.render_mode == "rgb_array" and not _is_picture(frame):
+            raise self._wrong("render", f"gave {_form(frame)}, expected a picture: an array of uint8 [height, width, 3]")
+        return frame
 
     def _judged(self, outcome: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """A step's answer that is unusual, e.g. a list as the observation; RolloutError where it is wrong."""
@@ -186,7 +189,14 @@ def definition(env: gymnasium.Env[Any, Any], call: str) -> Place:
     return code.co_filename, code.co_firstlineno
 
 
+def _is_picture(frame: Any) -> bool:
+    """Also one with transparency."""
+    return isinstance(frame, np.ndarray) and frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[2] in (3, 4)
+
+
 def _form(outcome: Any) -> str:
+    if isinstance(outcome, np.ndarray):
+        return f"an array of {outcome.dtype} {list(outcome.shape)}"
     return f"{len(outcome)} values" if isinstance(outcome, tuple) else f"a {type(outcome).__name__}"
 
 

@@ -151,18 +151,23 @@ def evaluate_checkpoint(
     """
     method = load(path).method
     given = parse_command(command_text, asked_names(method))
-    name = "_".join(["evaluation", *(f"{key}={value:g}" for key, value in given.items())])
+    name = "_".join(["evaluation", *(f"{key}={exact(value)}" for key, value in given.items())])
     out = beside(path, f"{name}.json", force)
     film = out.path.with_suffix(".mp4")
     out.check(out.path, _owned_report)  # before the work
     out.check(film, lambda _: _owned_report(out.path))
-    report = {"checkpoint": str(path), "asked": given, **evaluate(method, episodes, given, num_workers)}
-    filmed = can_film(method.spec)
-    if filmed:
+    report = {"checkpoint": str(path), "asked": given, **evaluate(method, episodes, given, num_workers), "video": None}
+    out.write(_report_file(out.path, report))  # before the environment's code draws: what was played is not lost
+    if can_film(method.spec):
         record_episode(method, _requests(method, 1, full_command(method, given), method.plays)[0], film, told(given))
-    report["video"] = str(film) if filmed else None
-    out.write(_report_file(out.path, report))
+        report["video"] = str(film)
+        out.write(_report_file(out.path, report))
     return report
+
+
+def exact(value: float) -> str:
+    """A number as names of files have it: short, but no other number's."""
+    return short if float(short := f"{value:g}") == value else repr(value)
 
 
 def _report_file(path: Path, report: Mapping[str, Any]) -> File:
@@ -199,7 +204,7 @@ def sweep(path: Path, episodes: int, num_workers: int, text: str = "sweep", forc
         force: overwrite files of these names that no sweep has written.
     """
     method, values = load(path).method, parse_sweep(text)
-    limits_or_values = [f"{float(point):g}" for point in re.split("[=:,]", text)[1:]]
+    limits_or_values = [exact(float(point)) for point in re.split("[=:,]", text)[1:]]
     out = beside(path, "_".join(["sweep_of" if "," in text else "sweep", *limits_or_values]), force)
     picture = out.path.with_name(f"{out.path.name}.png")
     kept = Path(f"{out.path}.json")

@@ -98,7 +98,8 @@ TOLD = {
     "string": rf"step\(\) gave the reward '1.0', expected a finite number .* -- from {STEP}",
     "info": rf"step\(\) gave the info None, expected a dict -- from {STEP}",
     "steps": rf"step\(\) returned 4 values, expected \(obs, reward, terminated, truncated, info\) -- from {STEP}",
-    "old reset": rf"reset\(\) returned a ndarray, expected \(obs, info\) -- from Task at {HERE}:{line('def reset')} .*, step 0\)",
+    "old reset": rf"reset\(\) returned an array of float32 \[3\], expected \(obs, info\) "
+    rf"-- from Task at {HERE}:{line('def reset')} .*, step 0\)",
     "constructor": rf"cannot make 'bad-v0' for gamename 'bad': KeyError: 'no such level' at {HERE}:{line('raise KeyError')}$",
 }
 

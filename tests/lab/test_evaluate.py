@@ -1,15 +1,20 @@
 """``lightning_rl.evaluate``: a report, and nothing else."""
 
+import json
 import random
+import re
+from typing import ClassVar
 
 import numpy as np
 import pytest
 import torch
-from helpers import run_cli, run_dir
+from helpers import CommandTask, refused, run_cli, run_dir
 
 import lightning_rl
+from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
-from lightning_rl.lab.evaluate import print_report
+from lightning_rl.core.gamenames import GAMES, Game
+from lightning_rl.lab.evaluate import exact, print_report
 from lightning_rl.run.loading import load_method
 
 
@@ -40,6 +45,43 @@ def test_an_evaluation_gives_a_report_and_changes_nothing(checkpoint):
     for other in (str(checkpoint.parent), method, agent):
         assert lightning_rl.evaluate(other, 3) == report
     assert lightning_rl.evaluate(method, 3, num_workers=1) == report
+
+
+class Blind(CommandTask):
+    """Says that it draws, and does not, or in numbers that are no colours."""
+
+    metadata: ClassVar = {"render_modes": ["rgb_array"]}
+    frame = None
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+
+    def render(self):
+        return self.frame
+
+
+@pytest.mark.parametrize(
+    ("frame", "words"),
+    [(None, "a NoneType"), (np.zeros((40, 40, 3), np.float32), r"an array of float32 \[40, 40, 3\]"), ([1], "a list")],
+)
+def test_an_evaluation_whose_film_fails_is_kept(tmp_path, monkeypatch, capsys, frame, words):
+    monkeypatch.setitem(GAMES, "blind", Game(Blind, horizon=10))
+    monkeypatch.setattr(Blind, "frame", frame)
+    assert run_cli(tmp_path, "--max_epochs", "1", implementation="REINFORCE", gamename="blind") == 0
+    path = run_dir(tmp_path, "blind", implementation="REINFORCE")
+    capsys.readouterr()
+    error = refused(capsys, main(["eval", str(path), "--episodes", "2", "--num_workers", "0"]))
+    expected = r"expected a picture: an array of uint8 \[height, width, 3\] -- from Blind at"
+    assert re.search(rf"render\(\) gave {words}, {expected}", error)
+    report = json.loads((path / "evaluation.json").read_text())
+    assert (len(report["sampled"]["returns"]), report["video"]) == (2, None)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(150.0, "150"), (150.0001, "150.0001"), (150.0004, "150.0004"), (1e6, "1e+06"), (1000001.0, "1000001.0")]
+)
+def test_files_of_different_commands_have_different_names(value, text):
+    assert exact(value) == text
 
 
 def test_a_command_is_by_name_and_checked(checkpoint):
