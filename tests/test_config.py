@@ -180,6 +180,12 @@ def test_dots_reach_into_mappings():
     assert config.agent["DDQN"] == {"tau": 0.1}
     config = build_config(SEConfig, [*merged_values("SE", "cartpole"), ("--set", {"agent.PPO.clip": 0.3})])
     assert config.agent == {"PPO": {"clip": 0.3}}
+    for names, agents in (("DDQN", {"DDQN": {"tau": 0.1}}), (["PPO", "DDQN"], {"PPO": {}, "DDQN": {"tau": 0.1}})):
+        set_both = {"agent.DDQN.tau": 0.1, "agent": names}  # in whichever order
+        assert build_config(SEConfig, [*merged_values("SE", "cartpole"), ("--set", set_both)]).agent == agents
+    other = {"agent": "DuelingDDQN", "agent.DDQN.tau": 0.1}
+    with pytest.raises(UserError, match=r"--set: key 'agent.DDQN.tau': 'DDQN' is none of DuelingDDQN; leave it out, or name it"):
+        build_config(SEConfig, [*merged_values("SE", "cartpole"), ("--set", other)])
     with pytest.raises(UserError, match=r"unknown key 'agnet.QL.gamma'; did you mean 'agent'"):
         build_config(SEConfig, [*merged_values("SE", "cartpole"), ("--set", {"agnet.QL.gamma": 0.5})])
 

@@ -161,16 +161,24 @@ def check_key(where: str, key: str, known: Sequence[str]) -> None:
         raise UserError(f"{where}: unknown key '{shorten(key)}'; {remedy}")
 
 
-def _within(base: Any, path: list[str], value: Any) -> Any:
-    """``base`` with ``value`` at ``path`` in its nested mappings; whatever is no mapping gives way to one."""
+def _within(base: Any, path: list[str], value: Any, where: str) -> Any:
+    """``base`` with ``value`` at ``path`` in its nested mappings; names become a mapping of these, nothing gives way to one.
+
+    UserError for a name that is none of them: it would be chosen by the way.
+    """
     if not path:
         return value
-    mapping = dict(base) if isinstance(base, Mapping) else {}
-    return {**mapping, path[0]: _within(mapping.get(path[0]), path[1:], value)}
+    names = [base] if isinstance(base, str) else base
+    if isinstance(names, list) and path[0] not in names:
+        raise UserError(f"{where}: {shown(path[0])} is none of {', '.join(map(str, names))}; leave it out, or name it as well")
+    mapping = {name: {} for name in names} if isinstance(names, list) else dict(base) if isinstance(base, Mapping) else {}
+    return {**mapping, path[0]: _within(mapping.get(path[0]), path[1:], value, where)}
 
 
 def build_config(schema: type[C], layers: Iterable[tuple[str, Mapping[str, Any]]]) -> C:
     """A ``schema`` from layers of (where, values), later ones winning. ``a.b.c`` sets a value inside the mapping of key ``a``.
+
+    Where ``a`` is a name, or names, ``a.b.c`` is of the one called ``b``.
 
     UserError names the place and key of an unknown key, a wrong type or a value out of range.
     """
@@ -180,11 +188,12 @@ def build_config(schema: type[C], layers: Iterable[tuple[str, Mapping[str, Any]]
     values: dict[str, Any] = {}
     source: dict[str, str] = {}
     for where, layer in layers:
-        for key, value in layer.items():
+        for key, value in sorted(layer.items(), key=lambda item: str(item[0]).count(".")):  # a value inside another comes last
             name, *inner = str(key).split(".")
             check_key(where, str(key), known)
             _check_whole_numbers(f"{where}: key '{shorten(str(key))}'", value)
-            values[name], source[name] = _within(values.get(name), inner, value), where
+            values[name] = _within(values.get(name), inner, value, f"{where}: key '{shorten(str(key))}'")
+            source[name] = where
     try:
         return schema(**values)
     except ValidationError as error:

@@ -68,37 +68,20 @@ class Plan:
 
     def _unread(self, settings: Mapping[str, Any]) -> Mapping[str, str]:
         """Without the searched keys of single agents, ``agent.DDQN.gamma``: naming one would choose it."""
-        every = self._with({key: value for key, value in settings.items() if "." not in key})
-        return build_config(implementation(self.options.implementation).Config, [*self._layers(), ("--set", every)]).unread()
-
-    def _layers(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """(where, values) of what lies below the settings."""
-        o = self.options
-        return config_layers(o.implementation, o.gamename, o.preset, o.config)
-
-    def _with(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """All settings of a run: the search's own, and these.
-
-        Names that these settings reach into, e.g. of ``agent``, become a mapping, which nothing then takes the place of.
-        """
-        every = {**self.fixed, **settings}
-        for key in {key.partition(".")[0] for key in settings if "." in key}:
-            names = [None, *(values[key] for _, values in (*self._layers(), ("--set", every)) if key in values)][-1]
-            if isinstance(names, str | list):
-                mapping: dict[str, Any] = {name: {} for name in ([names] if isinstance(names, str) else names)}
-                every = {key: mapping, **{other: value for other, value in every.items() if other != key}}
-        return every
+        o, every = self.options, {**self.fixed, **{key: value for key, value in settings.items() if "." not in key}}
+        layers = [*config_layers(o.implementation, o.gamename, o.preset, o.config), ("--set", every)]
+        return build_config(implementation(o.implementation).Config, layers).unread()
 
     def runs(self, name: str, settings: Mapping[str, Any]) -> list[RunOptions]:
         """The runs of a trial, with the whole budget: one of all seeds where the method stacks them, else one for each."""
         base = self.options
         exp_name = f"{base.exp_name}/{base.implementation}/tune/{name}"
-        run = dataclasses.replace(base, exp_name=exp_name, settings=self._with(settings), num_seeds=self.tune.seeds)
+        run = dataclasses.replace(base, exp_name=exp_name, settings={**self.fixed, **settings}, num_seeds=self.tune.seeds)
         return [run] if implementation(base.implementation).stackable else run.seeds()
 
     def config(self, settings: Mapping[str, Any]) -> MethodConfig:
         """The whole config of a trial with these settings."""
-        return run_config(dataclasses.replace(self.options, settings=self._with(settings)))
+        return run_config(dataclasses.replace(self.options, settings={**self.fixed, **settings}))
 
     def check(self) -> None:
         """UserError for a search that cannot run, e.g. a space beyond what a key may be."""
