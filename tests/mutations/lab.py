@@ -11,10 +11,16 @@ MUTATIONS = [
         ("np.std(uniform))", "0)"),
     ),
     *area(
-        "lab/reproduce/ledger.py", "lab/reproduce/test_reproduce.py",
+        "lab/reproduce/entries.py", "lab/reproduce/test_reproduce.py",
         ("value <= limit if goal.lower else value >= limit", "value >= limit"),
         ("reached >= (goal.seeds or len(entry.values))", "reached >= 1"),
+        ("high if goal.lower else low, goal.mean", "low if goal.lower else high, goal.mean"),
+    ),
+    *area(
+        "lab/reproduce/ledger.py", "lab/reproduce/test_reproduce.py",
         ("if each == commit else", "if True else"),
+        ("sum(bool(entry.claim.earlier_seeds) for entry in met)", "len(met)"),
+        ("if math.isfinite(value)]\n    if not values", "]\n    if not values"),
     ),
     *area(
         "lab/reproduce/reading.py", "lab/reproduce/test_reproduce.py",
@@ -35,5 +41,5 @@ MUTATIONS = [
     ),
     *area("lab/reproduce/store.py", "lab/reproduce/test_reproduce.py", ('(row["command"], row["read"]) ==', '(row["command"], row["read"]) !='),
           ("claim.read.text)]", 'row["read"])]'), ("by_seed = _only(by_seed, _read(beside", "_only(by_seed, _read(beside")),
-    *area("lab/reproduce/claims.py", "lab/reproduce/test_claims.py", ("if first < FIRST_SEED:", "if last < FIRST_SEED:")),
+    *area("lab/reproduce/seeds.py", "lab/reproduce/test_claims.py", ("if first < FIRST_SEED:", "if last < FIRST_SEED:")),
 ]  # fmt: skip
