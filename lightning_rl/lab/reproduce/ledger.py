@@ -80,7 +80,7 @@ def ledger(manifest: Manifest, root: Path, commit: str, checkout: Path) -> str:
         "# Results",
         "Made by `lightning-rl reproduce --ledger` from `results/claims.yaml` and the CSVs that it names; not to be edited.",
         f"Built at commit {commit}.",
-        markdown(_counts(families, verdicts)),
+        markdown(counts(families, verdicts)),
         _HOW,
         *(_family(name, its, verdicts, manifest, commit) for name, its in families.items()),
         "## Not measured by this command",
@@ -95,7 +95,7 @@ def ledger(manifest: Manifest, root: Path, commit: str, checkout: Path) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _counts(families: Mapping[str, Sequence[Entry]], verdicts: Mapping[str, str]) -> list[Sequence[str]]:
+def counts(families: Mapping[str, Sequence[Entry]], verdicts: Mapping[str, str]) -> list[Sequence[str]]:
     """The table at the top: how many claims have which verdict, and how many of the met ones had other seeds before."""
     words = (NOT_MET, REPORTED, SOME, NONE)
 

@@ -21,7 +21,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.functional.intervals import difference_interval
 from lightning_rl.lab.reproduce import store
 from lightning_rl.lab.reproduce.checkout import MANIFEST, PAGE
-from lightning_rl.lab.reproduce.claims import Claim, Goal, Read
+from lightning_rl.lab.reproduce.claims import Claim, EarlierSeeds, Goal, Read
 from lightning_rl.lab.reproduce.command import ROOT, reproduce
 from lightning_rl.lab.reproduce.entries import (
     MET,
@@ -36,7 +36,7 @@ from lightning_rl.lab.reproduce.entries import (
     verdict,
     verdict_text,
 )  # fmt: skip
-from lightning_rl.lab.reproduce.ledger import ledger
+from lightning_rl.lab.reproduce.ledger import counts, ledger
 from lightning_rl.lab.reproduce.manifest import load_claims
 from lightning_rl.lab.reproduce.reading import read_kept, read_rows
 from lightning_rl.lab.reproduce.runs import Job, Outcome, shown_command
@@ -456,6 +456,15 @@ def test_verdicts_by_hand(goal, values, word):
 )
 def test_a_mean_that_is_met_by_little_says_so(goal, values, text):
     assert verdict_text(entry(goal, *values), verdict(entry(goal, *values), {})) == text
+
+
+def test_claims_that_were_met_after_earlier_seeds_are_counted_apart():
+    once = entry(Goal(mean=2.0), 1.0, 2.0, 3.0)
+    seen = EarlierSeeds(seeds="90-92", values=[1.0], then="a change")
+    again = dataclasses.replace(once, name="b", claim=dataclasses.replace(once.claim, earlier_seeds=[seen]))
+    missed = dataclasses.replace(again, name="c")
+    (_, *_), (_, *family), (_, *everything) = counts({"f": [once, again, missed]}, {"a": MET, "b": MET, "c": NOT_MET})
+    assert family == everything == ["3", "2", "1", "1", "0", "0", "0"]
 
 
 def test_what_is_shown_of_values():
