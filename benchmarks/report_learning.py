@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from lightning_rl.functional.intervals import difference_interval, mean_interval
-from lightning_rl.lab.figures.style import big_numbers, colour, describe, panels, png
+from lightning_rl.lab.figures.style import banded_line, big_numbers, colour, describe, panels, png
 from lightning_rl.lab.tables import interval, markdown
 
 SHIPPED = Path(__file__).resolve().parent.parent / "results" / "members" / "fresh.csv"
@@ -64,7 +64,7 @@ def table(found: dict[str, dict[str, Curves]]) -> str:
 
 
 def draw(found: dict[str, dict[str, Curves]], out: Path) -> None:
-    """One panel a task: every seed thin, the mean thick."""
+    """One panel a task: every seed thin, the mean thick, its interval a band."""
     figure, axes = panels(len(found))
     for axis, (task, libraries) in zip(axes, found.items(), strict=True):
         for number, (library, curves) in enumerate(sorted(libraries.items())):
@@ -72,12 +72,15 @@ def draw(found: dict[str, dict[str, Curves]], out: Path) -> None:
                 continue
             x = [decisions for decisions, _, _ in next(iter(curves.values()))]
             values = np.array([[value for _, value, _ in points] for points in curves.values()])
-            axis.plot(x, values.T, color=colour(number), alpha=0.35, linewidth=0.8)
-            axis.plot(x, values.mean(0), color=colour(number), linewidth=2, label=f"{NAMES[library]}, {len(curves)} seeds")
+            mean, low, high = mean_interval(values)
+            axis.plot(x, values.T, color=colour(number), alpha=0.25, linewidth=0.7)
+            label = f"{NAMES[library]}, {len(curves)} seeds"
+            banded_line(axis, x, mean, low, high, colour(number), 0.15 if len(curves) > 2 else 0.0, linewidth=2, label=label)
         axis.set(title=task, xlabel="decisions", ylabel="mean return of greedy tests")
         big_numbers(axis.xaxis)
         axis.legend()
-    describe(figure, "", "Thin: seeds; thick: their mean. Equal hyper-parameters and budgets.")
+    seeds = "Thin: seeds; thick: their mean; band (from three): its 95 % interval. "
+    describe(figure, "", seeds + "Equal hyper-parameters and budgets; the DQN of Stable-Baselines3 is not double.")
     out.write_bytes(png(figure))
 
 
