@@ -162,9 +162,10 @@ def check_key(where: str, key: str, known: Sequence[str]) -> None:
 
 
 def _within(base: Any, path: list[str], value: Any, where: str) -> Any:
-    """``base`` with ``value`` at ``path`` in its nested mappings; names become a mapping of these, nothing gives way to one.
+    """``base`` with ``value`` at ``path`` in its nested mappings.
 
-    UserError for a name that is none of them: it would be chosen by the way.
+    Where ``base`` is a name or a list of names, they become a mapping in which each has no settings. UserError for a path that
+    begins with another name, which would else be chosen along with its setting.
     """
     if not path:
         return value

@@ -11,7 +11,7 @@ MUTATIONS = [
         ("np.std(uniform))", "0)"),
     ),
     *area(
-        "lab/reproduce/entries.py", "lab/reproduce/test_reproduce.py",
+        "lab/reproduce/entries.py", "lab/reproduce/test_entries.py",
         ("value <= limit if goal.lower else value >= limit", "value >= limit"),
         ("reached >= (goal.seeds or len(entry.values))", "reached >= 1"),
         ("high if goal.lower else low, goal.mean", "low if goal.lower else high, goal.mean"),

@@ -35,15 +35,17 @@ class Entry:
         return len(seed_list(self.claim.seeds))
 
 
+def read_entry(name: str, claim: Claim, root: Path) -> Entry:
+    """A claim with what is measured of it."""
+    rows, path = read_runs(root, claim), runs_path(root, claim)
+    values, bests, hours = ([number(row, column, path) for row in rows] for column in ("value", "best", "cpu_hours"))
+    machines = list(dict.fromkeys(row["machine"] for row in rows))
+    return Entry(name, claim, values, bests, hours, [row["commit"] for row in rows], machines)
+
+
 def read_entries(manifest: Manifest, root: Path) -> dict[str, Entry]:
     """All claims with what is measured of them."""
-    found = {}
-    for name, claim in manifest.claims.items():
-        rows, path = read_runs(root, claim), runs_path(root, claim)
-        values, bests, hours = ([number(row, column, path) for row in rows] for column in ("value", "best", "cpu_hours"))
-        machines = list(dict.fromkeys(row["machine"] for row in rows))
-        found[name] = Entry(name, claim, values, bests, hours, [row["commit"] for row in rows], machines)
-    return found
+    return {name: read_entry(name, claim, root) for name, claim in manifest.claims.items()}
 
 
 def verdict(entry: Entry, entries: Mapping[str, Entry]) -> str:
@@ -115,11 +117,10 @@ def measured_text(entry: Entry) -> str:
 
 def value_of_claim(name: str, what: str) -> float:
     """A number of a claim: published, or measured: the mean, the ends of its interval, the least, the highest, how many seeds."""
-    manifest = load_claims(MANIFEST)
-    claim = manifest.chosen([name])[name]
+    claim = load_claims(MANIFEST).chosen([name])[name]
     if what == "published" and claim.published is not None and claim.published.value is not None:
         return claim.published.value
-    values = read_entries(manifest, Path())[name].values
+    values = read_entry(name, claim, Path()).values
     if not values or what not in ("mean", "low", "high", "min", "max", "seeds"):
         raise UserError(f"claim '{name}' has no '{what}' to be printed; it may not be measured yet")
     from lightning_rl.functional.intervals import mean_interval
@@ -130,10 +131,8 @@ def value_of_claim(name: str, what: str) -> float:
 
 def difference_of_claims(name: str, less: str, what: str) -> float:
     """The mean of a claim less that of another, or an end of the interval of this difference, Welch's."""
-    manifest = load_claims(MANIFEST)
-    manifest.chosen([name, less])
-    entries = read_entries(manifest, Path())
-    values, others = entries[name].values, entries[less].values
+    claims = load_claims(MANIFEST).chosen([name, less])
+    values, others = (read_entry(each, claims[each], Path()).values for each in (name, less))
     if not values or not others or what not in ("mean", "low", "high"):
         raise UserError(f"claim '{name}' less '{less}' has no '{what}' to be printed; one may not be measured yet")
     from lightning_rl.functional.intervals import difference_interval

@@ -13,6 +13,7 @@ from pathlib import Path
 import crash
 import numpy as np
 import pytest
+from claim_helpers import claim_of, entry
 from helpers import die
 from PIL import Image
 
@@ -21,21 +22,9 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.functional.intervals import difference_interval
 from lightning_rl.lab.reproduce import store
 from lightning_rl.lab.reproduce.checkout import MANIFEST, PAGE
-from lightning_rl.lab.reproduce.claims import Claim, EarlierSeeds, Goal, Read
+from lightning_rl.lab.reproduce.claims import EarlierSeeds, Goal, Read
 from lightning_rl.lab.reproduce.command import ROOT, reproduce
-from lightning_rl.lab.reproduce.entries import (
-    MET,
-    NONE,
-    NOT_MET,
-    REPORTED,
-    SOME,
-    Entry,
-    difference_of_claims,
-    measured_text,
-    value_of_claim,
-    verdict,
-    verdict_text,
-)  # fmt: skip
+from lightning_rl.lab.reproduce.entries import MET, NOT_MET, difference_of_claims, value_of_claim
 from lightning_rl.lab.reproduce.ledger import counts, ledger
 from lightning_rl.lab.reproduce.manifest import load_claims
 from lightning_rl.lab.reproduce.reading import read_kept, read_rows
@@ -412,52 +401,6 @@ def test_mistakes(words, message, capsys):
     assert message in capsys.readouterr().err
 
 
-def claim_of(goal, seeds="100-102"):
-    return Claim(
-        family="f", task="t", unit="return", published=None, goal=goal, commands=["train"], budget={}, seeds=seeds,
-        read=Read(tag="a", where={}),
-        curves=["a"], csv="results/a.csv", smoke={}, cpu_hours=1.0, tried=None,
-    )  # fmt: skip
-
-
-def entry(goal, *values):
-    return Entry("a", claim_of(goal), values, [], [], ["c"] * len(values), ["m"])
-
-
-@pytest.mark.parametrize(
-    ("goal", "values", "word"),
-    [
-        (Goal(mean=2.0), (), NONE),
-        (Goal(mean=2.0), (3.0, 3.0), SOME),
-        (None, (1.0, 2.0, 3.0), REPORTED),
-        (Goal(mean=2.0), (1.0, 2.0, 3.0), MET),
-        (Goal(mean=2.0, every=2.0), (1.0, 2.0, 3.0), NOT_MET),
-        (Goal(every=2.0, seeds=2), (1.0, 2.0, 3.0), MET),
-        (Goal(mean=2.0, lower=True), (1.0, 2.0, 4.0), NOT_MET),
-        (Goal(every=2.0, seeds=2, lower=True), (1.0, 2.0, float("inf")), MET),
-        (Goal(above="b"), (5.0, 6.0, 7.0), MET),
-        (Goal(above="b"), (2.0, 2.5, 3.0), NOT_MET),
-    ],
-)
-def test_verdicts_by_hand(goal, values, word):
-    assert verdict(entry(goal, *values), {"b": entry(None, 1.0, 2.0, 3.0)}) == word
-
-
-@pytest.mark.parametrize(
-    ("goal", "values", "text"),
-    [
-        (Goal(mean=2.0), (2.9, 3.0, 3.1), "**met**"),  # 3.0 [2.75, 3.25]
-        (Goal(mean=2.8), (2.9, 3.0, 3.1), "**met** (interval includes the goal)"),
-        (Goal(mean=3.2, lower=True), (2.9, 3.0, 3.1), "**met** (interval includes the goal)"),
-        (Goal(mean=3.3, lower=True), (2.9, 3.0, 3.1), "**met**"),
-        (Goal(mean=3.2), (2.9, 3.0, 3.1), "**not met**"),
-        (Goal(every=2.9), (2.9, 3.0, 3.1), "**met**"),
-    ],
-)
-def test_a_mean_that_is_met_by_little_says_so(goal, values, text):
-    assert verdict_text(entry(goal, *values), verdict(entry(goal, *values), {})) == text
-
-
 def test_claims_that_were_met_after_earlier_seeds_are_counted_apart():
     once = entry(Goal(mean=2.0), 1.0, 2.0, 3.0)
     seen = EarlierSeeds(seeds="90-92", values=[1.0], then="a change")
@@ -465,11 +408,6 @@ def test_claims_that_were_met_after_earlier_seeds_are_counted_apart():
     missed = dataclasses.replace(again, name="c")
     (_, *_), (_, *family), (_, *everything) = counts({"f": [once, again, missed]}, {"a": MET, "b": MET, "c": NOT_MET})
     assert family == everything == ["3", "2", "1", "1", "0", "0", "0"]
-
-
-def test_what_is_shown_of_values():
-    assert measured_text(entry(None, 10.0, 11.0, 15.0)) == "12.0 [5.4, 18.6]"
-    assert measured_text(entry(None, 500.0, float("inf"), 700.0)) == "not reached by 1 of 3 seeds, the others at 500, 700"
 
 
 def test_curves_of_one_training_are_kept_once(tmp_path):

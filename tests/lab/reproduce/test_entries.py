@@ -1,0 +1,46 @@
+"""Verdicts and what is shown of a claim's values, by hand."""
+
+import pytest
+from claim_helpers import entry
+
+from lightning_rl.lab.reproduce.claims import Goal
+from lightning_rl.lab.reproduce.entries import MET, NONE, NOT_MET, REPORTED, SOME, measured_text, verdict, verdict_text
+
+
+@pytest.mark.parametrize(
+    ("goal", "values", "word"),
+    [
+        (Goal(mean=2.0), (), NONE),
+        (Goal(mean=2.0), (3.0, 3.0), SOME),
+        (None, (1.0, 2.0, 3.0), REPORTED),
+        (Goal(mean=2.0), (1.0, 2.0, 3.0), MET),
+        (Goal(mean=2.0, every=2.0), (1.0, 2.0, 3.0), NOT_MET),
+        (Goal(every=2.0, seeds=2), (1.0, 2.0, 3.0), MET),
+        (Goal(mean=2.0, lower=True), (1.0, 2.0, 4.0), NOT_MET),
+        (Goal(every=2.0, seeds=2, lower=True), (1.0, 2.0, float("inf")), MET),
+        (Goal(above="b"), (5.0, 6.0, 7.0), MET),
+        (Goal(above="b"), (2.0, 2.5, 3.0), NOT_MET),
+    ],
+)
+def test_verdicts_by_hand(goal, values, word):
+    assert verdict(entry(goal, *values), {"b": entry(None, 1.0, 2.0, 3.0)}) == word
+
+
+@pytest.mark.parametrize(
+    ("goal", "values", "text"),
+    [
+        (Goal(mean=2.0), (2.9, 3.0, 3.1), "**met**"),  # 3.0 [2.75, 3.25]
+        (Goal(mean=2.8), (2.9, 3.0, 3.1), "**met** (interval includes the goal)"),
+        (Goal(mean=3.2, lower=True), (2.9, 3.0, 3.1), "**met** (interval includes the goal)"),
+        (Goal(mean=3.3, lower=True), (2.9, 3.0, 3.1), "**met**"),
+        (Goal(mean=3.2), (2.9, 3.0, 3.1), "**not met**"),
+        (Goal(every=2.9), (2.9, 3.0, 3.1), "**met**"),
+    ],
+)
+def test_a_mean_that_is_met_by_little_says_so(goal, values, text):
+    assert verdict_text(entry(goal, *values), verdict(entry(goal, *values), {})) == text
+
+
+def test_what_is_shown_of_values():
+    assert measured_text(entry(None, 10.0, 11.0, 15.0)) == "12.0 [5.4, 18.6]"
+    assert measured_text(entry(None, 500.0, float("inf"), 700.0)) == "not reached by 1 of 3 seeds, the others at 500, 700"
