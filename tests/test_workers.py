@@ -51,7 +51,7 @@ def evaluates():
 def rolls_out():
     spec = env_spec("cartpole")
     collector = Collector(spec, toy_policy(spec), 2, 2)
-    requests = [Request(str(k), k) for k in range(4)]
+    requests = [Request(str(k), k, command=(200.0, 100.0)) for k in range(4)]
     while True:
         collector.collect(requests, toy_policy(spec).state_dict(), 0)
 
@@ -81,6 +81,7 @@ def test_workers_leave_when_their_parent_is_killed(parent):
     workers = until(lambda: len(found := children(trainer.pid)) >= 2 and found)
     assert all(map(alive, workers))
     time.sleep(0.3)  # they are at work
+    assert trainer.is_alive()  # what it did raised nothing: it is the kill that ends it
     os.kill(trainer.pid, signal.SIGKILL)
     trainer.join()
     left = until(lambda: not any(map(alive, workers)))
@@ -97,7 +98,8 @@ def test_a_worker_outlives_sigterm_by_the_grace_only(monkeypatch):
     def work():
         begin_worker()
         ready.set()
-        time.sleep(60)
+        while True:  # a signal just before one long sleep would be handled at its end only
+            time.sleep(0.05)
 
     worker = FORK.Process(target=work)
     worker.start()
