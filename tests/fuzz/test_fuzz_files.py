@@ -264,8 +264,8 @@ CSVS = {
     "cartpole,real,real,DDQN,fixed,0,10,100,5,10 11\ncartpole,SE,p,DDQN,fixed,0,12,100,5,12 13\n",
     "reward-curves": "gamename,trained_on,proxy,agent,protocol,number,every,returns\ncliff,real,real,QL,fixed,0,10,1 2 3\n"
     "cliff,RN,p,QL,fixed,0,10,2 3 4\n",
-    "proxy-histograms": "gamename,proxy,agent,protocol,agents,sample,component,low,width,count\n"
-    "cartpole,p,DDQN,fixed,1,real,reward,0,1,5\ncartpole,p,DDQN,fixed,1,synthetic,reward,1,1,7\n",
+    "proxy-histograms": "gamename,proxy,agent,protocol,agents,sample,component,width,lows,counts\n"
+    "cartpole,p,DDQN,fixed,1,real,reward,1,0 1,5 2\ncartpole,p,DDQN,fixed,1,synthetic,reward,1,1,7\n",
 }
 CELLS = [
     "", "x", "-1", "0", "1e308", "inf", "nan", "1 2", "1 x", '"', "=1+1", "\u2603", "9" * 400, "\0", "a,b", "\n", "$x_{$",

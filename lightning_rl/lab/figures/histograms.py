@@ -10,9 +10,19 @@ from matplotlib.axes import Axes
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.protocol_csv import read_protocol
+from lightning_rl.lab.figures.protocol_csv import numbers, read_protocol
 
-COLUMNS = ("gamename", "proxy", "agent", "protocol", "agents", "sample", "component", "low", "width", "count")
+COLUMNS = ("gamename", "proxy", "agent", "protocol", "agents", "sample", "component", "width", "lows", "counts")
+
+
+def bins_of(table: pd.DataFrame) -> pd.DataFrame:
+    """A row per bin, with low and count, of a table that has all ``lows`` and ``counts`` of a histogram in a row."""
+    lists = table.assign(low=table["lows"].map(numbers), count=table["counts"].map(numbers))
+    uneven = lists[lists["low"].map(len) != lists["count"].map(len)]
+    if len(uneven):
+        row = uneven.iloc[0]
+        raise UserError(f"{row['sample']}, {row['component']}: {len(row['low'])} lows and {len(row['count'])} counts; make it again")
+    return lists.explode(["low", "count"], ignore_index=True).astype({"low": float, "count": float})
 
 
 def shares(table: pd.DataFrame) -> pd.DataFrame:
@@ -41,6 +51,7 @@ def draw(given: argparse.Namespace) -> None:
         table = table[table["proxy"] == given.proxy]
     if len(table[["agent", "protocol"]].drop_duplicates()) > 1:
         raise UserError("the sources hold several agents or protocols; a histogram is of one: name CSVs of one")
+    table = bins_of(table)
     names, samples, proxies = (table[name].unique() for name in ("component", "sample", "proxy"))
     bins = shares(table)
     figure, panels = style.panels(len(names), (6.6, 4.4))

@@ -13,12 +13,12 @@ from lightning_rl.lab.figures.runs import read_sources
 from lightning_rl.lab.figures.style import counted
 
 _NUMBERS = (
-    "number", "return_mean", "train_steps", "episodes", "every", "agents", "row", "column", "value", "low", "width", "count",
+    "number", "return_mean", "train_steps", "episodes", "every", "agents", "row", "column", "value", "width",
 )  # fmt: skip
-_LISTS = ("returns", "test_returns")
+_LISTS = ("returns", "test_returns", "lows", "counts")
 _ABOUT = (
     "gamename", "trained_on", "proxy", "proxy_hash", "agent", "protocol", "seed", "number", "every", "agents", "sample",
-    "component", "low", "quantity", "row", "column", "cell", "action",
+    "component", "quantity", "row", "column", "cell", "action",
 )  # fmt: skip
 """The columns that say what a row is about, as far as a table has them."""
 

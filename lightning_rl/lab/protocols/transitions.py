@@ -24,7 +24,7 @@ from lightning_rl.lab.protocols.models import PROXY_KEY, Model
 from lightning_rl.lab.protocols.recording import RecordedProxy, Transitions, joined, played
 from lightning_rl.lab.protocols.transfer import rule_text, training
 
-COLUMNS = ("gamename", *PROXY_KEY, "sample", "component", "low", "width", "count")
+COLUMNS = ("gamename", *PROXY_KEY, "sample", "component", "width", "lows", "counts")
 SAMPLES = ("synthetic, in training", "real, in tests", "synthetic, asked what was tested")
 MOST_BINS = 5000
 _LANDER = ("x", "y", "x velocity", "y velocity", "angle (rad)", "angular velocity", "left leg", "right leg")
@@ -49,13 +49,13 @@ def answers(model: Model, tested: Transitions, repeat: int) -> Transitions:
     return tested._replace(next_obs=step.obs[0], reward=step.reward[0], done=1 - step.continuation[0])
 
 
-def histogram(values: Tensor, width: float) -> list[tuple[float, float, int]]:
-    """(low, width, count) of the bins that hold something; wider ones by powers of ten where there would be too many."""
+def histogram(values: Tensor, width: float) -> tuple[float, list[float], list[int]]:
+    """(width, lower edges, counts) of the bins that hold something; wider ones by powers of ten where there would be too many."""
     finite = values[values.isfinite()].double()
     while len(finite) and (finite.max() - finite.min()) / width > MOST_BINS:
         width *= 10
     number, counts = (finite / width + 1e-5).floor().long().unique(return_counts=True)
-    return [(round(n * width, 9), width, c) for n, c in zip(number.tolist(), counts.tolist(), strict=True)]
+    return width, [round(n * width, 9) for n in number.tolist()], counts.tolist()
 
 
 def component_names(spec: EnvSpec) -> tuple[str, ...]:
@@ -86,12 +86,13 @@ def sample_transitions(
 
 
 def histogram_rows(spec: EnvSpec, samples: Sequence[Transitions], width: float) -> list[dict[str, Any]]:
-    """A row for each bin of each component of each sample."""
+    """A row for each component of each sample, as far as it has finite values."""
     rows = []
     for sample, transitions in zip(SAMPLES, samples, strict=True):
         for component, values in components(spec, transitions).items():
-            for low, wide, count in histogram(values, width):
-                rows.append({"sample": sample, "component": component, "low": low, "width": wide, "count": count})
+            wide, lows, counts = histogram(values, width)
+            if lows:
+                rows.append({"sample": sample, "component": component, "width": wide, "lows": lows, "counts": counts})
     return rows
 
 
@@ -110,4 +111,4 @@ def run(given: argparse.Namespace) -> None:
 
     words = (*rule_text(given.tests, given.steps), f"bins of {given.bin:g}")
     rows = write_proxies(given, COLUMNS, models, kind, words, rows_of)
-    print(f"{len(rows)} bins in {given.out}")
+    print(f"{len(rows)} histograms in {given.out}")

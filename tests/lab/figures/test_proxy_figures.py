@@ -9,7 +9,7 @@ from helpers import run_cli
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.histograms import shares
+from lightning_rl.lab.figures.histograms import bins_of, shares
 from lightning_rl.lab.figures.protocol_csv import ordered
 from lightning_rl.lab.figures.reward_networks import (
     curve_table,
@@ -162,27 +162,24 @@ def test_density_of_equal_values_is_as_wide_as_asked():
 
 
 def histogram_table():
-    rows = [
-        (sample, name, low, 0.5, n)
-        for sample in ("synthetic", "real")
-        for name in ("position", "reward")
-        for low, n in ((0.0, 1), (0.5, 3), (2.0, 4))
-    ]
-    table = pd.DataFrame(rows, columns=["sample", "component", "low", "width", "count"])
+    about = [(sample, name) for sample in ("synthetic", "real") for name in ("position", "reward")]
+    table = pd.DataFrame(about, columns=["sample", "component"]).assign(width=0.5, lows="0.0 0.5 2.0", counts="1 3 4")
     return table.assign(gamename="cartpole-v0", proxy="p", agent="DDQN", protocol="varied", agents=10)
 
 
 def test_histograms(tmp_path, capsys):
     two = pd.concat([histogram_table(), histogram_table().assign(proxy="q")])
-    assert shares(two)["share"].tolist()[:3] == [0.125, 0.375, 0.5]
+    assert shares(bins_of(two))["share"].tolist()[:3] == [0.125, 0.375, 0.5]
     two.to_csv(tmp_path / "h.csv", index=False)
     table = drawn(tmp_path, "proxy-histograms", tmp_path / "h.csv", flags=("--proxy", "q"))
     assert table["count"].tolist()[:3] == [1, 3, 4]
     assert "--proxy 'r' is not in the sources; they have: p, q" in refused(
         capsys, "proxy-histograms", tmp_path / "h.csv", "--proxy", "r"
     )
-    two.assign(agent=["A", "B"] * 12).to_csv(tmp_path / "h.csv", index=False)
+    two.assign(agent=["A", "B"] * 4).to_csv(tmp_path / "h.csv", index=False)
     assert "several agents or protocols" in refused(capsys, "proxy-histograms", tmp_path / "h.csv")
+    two.assign(counts="1 3").to_csv(tmp_path / "h.csv", index=False)
+    assert "synthetic, position: 3 lows and 2 counts" in refused(capsys, "proxy-histograms", tmp_path / "h.csv")
 
 
 def curve_rows():

@@ -51,8 +51,8 @@ def test_runs_of_unlike_lengths_are_pointed_out(tmp_path, capsys, monkeypatch, e
 
 
 def test_profile_and_table_from_committed_results(tmp_path, capsys):
-    source = f"{ROOT}/results/policy_gradient/tuned.csv"
-    flags = ["--tag", "mean_return", "--x", "episodes"]
+    source = f"{ROOT}/results/claims/pg-tuned-aac.csv"
+    flags = ["--tag", "rollout/return_running_mean"]
     assert main(["figures", "profile", str(tmp_path / "p"), source, *flags]) == 0
     table = pd.read_csv(tmp_path / "p.csv")
     for _, own in table.groupby("group"):
@@ -64,9 +64,9 @@ def test_profile_and_table_from_committed_results(tmp_path, capsys):
     scored = ["figures", "scores", str(tmp_path / "p"), source, *flags, "--threshold", "200"]
     assert main([*scored, "--markdown"]) == 0
     out = capsys.readouterr().out
-    assert "| AAC | 5 |" in out
+    assert "| AAC | 10 |" in out
     assert not (tmp_path / "p-scores.csv").exists()
     assert main(scored) == 0
-    assert "80% of seeds reach 200" in out
+    assert "70% of seeds reach 200" in out
     scores = pd.read_csv(tmp_path / "p-scores.csv")  # beside the profile's own numbers, not over them
-    assert set(scores["run"]) == {*(f"seed_{n}" for n in range(25, 30)), "mean", "iqm", "low", "high"}
+    assert set(scores["run"]) == {*(f"seed_{n}" for n in range(100, 110)), "mean", "iqm", "low", "high"}
