@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
@@ -138,6 +138,10 @@ class MemberModule(nn.Module):
             yield
         finally:
             self.load_rows(everyone)
+
+    def holding_only(self, members: Tensor) -> AbstractContextManager[None]:
+        """``holding`` those with the numbers ``members`` ``[K]``."""
+        return self.holding({name: value[members.to(value.device)] for name, value in self.rows().items()})
 
 
 class SeededMembers(MemberModule):

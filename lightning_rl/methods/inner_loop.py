@@ -231,7 +231,7 @@ class InnerLoop:
         returns, steps = torch.full((len(seeds), self.test_episodes), math.nan), results.judge_steps.clone()
         sound = (~failed).nonzero().squeeze(1)
         if len(sound):
-            with agent.holding({name: value[sound.to(value.device)] for name, value in agent.rows().items()}):
+            with agent.holding_only(sound):
                 tests = self._tests(agent, steps[sound], spec, [seeds[row] for row in sound.tolist()])
             returns[sound], steps[sound] = tests
         return Trained(agent, results, returns, steps)

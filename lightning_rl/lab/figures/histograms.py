@@ -21,7 +21,8 @@ def bins_of(table: pd.DataFrame) -> pd.DataFrame:
     uneven = lists[lists["low"].map(len) != lists["count"].map(len)]
     if len(uneven):
         row = uneven.iloc[0]
-        raise UserError(f"{row['sample']}, {row['component']}: {len(row['low'])} lows and {len(row['count'])} counts; make it again")
+        lengths = f"{len(row['low'])} lows and {len(row['count'])} counts"
+        raise UserError(f"{row['sample']}, {row['component']}: {lengths}; make the CSV again")
     return lists.explode(["low", "count"], ignore_index=True).astype({"low": float, "count": float})
 
 

@@ -72,15 +72,23 @@ def components(spec: EnvSpec, sample: Transitions) -> dict[str, Tensor]:
 def sample_transitions(
     model: Model, kind: AgentKind, count: int, tests: int, steps: int | None, run_seed: int
 ) -> list[Transitions]:
-    """The three samples of ``count`` agents on one proxy."""
+    """The three samples of ``count`` agents on one proxy; one that diverged plays no real task. UserError if all did."""
     assert isinstance(model.proxy, SyntheticProxy)
     settings = {field.name: getattr(model.proxy, field.name) for field in dataclasses.fields(SyntheticProxy)}
     recorded = RecordedProxy(**settings)
-    jobs, real = jobs_on([model._replace(proxy=recorded)], count), []
+    jobs, real, left_out = jobs_on([model._replace(proxy=recorded)], count), [], 0
     for stack, _, trained in train_stacks([(kind, jobs)], training(1, steps), "transitions", run_seed):
         spec = dataclasses.replace(model.proxy.spec, repeat=kind.config.action_repeat)
-        seeds = [derive_seed(run_seed, f"transitions {model.name}", job.number) for job in stack]
-        real += played(trained.agent, spec, seeds, tests)
+        sound = trained.test_returns.isfinite().all(1).nonzero().squeeze(1)
+        seeds = [derive_seed(run_seed, f"transitions {model.name}", stack[row].number) for row in sound.tolist()]
+        left_out += len(stack) - len(sound)
+        if seeds:
+            with trained.agent.holding_only(sound):
+                real += played(trained.agent, spec, seeds, tests)
+    if left_out == count:
+        raise UserError(f"all {count} agents on '{model.name}' diverged; lower --set learning_rate=..., or name another proxy")
+    if left_out:
+        print(f"{left_out} of {count} agents on '{model.name}' diverged and play no real task")
     tested = joined(real)
     return [joined(recorded.kept), tested, answers(model, tested, kind.config.action_repeat)]
 

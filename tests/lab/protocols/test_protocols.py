@@ -11,7 +11,8 @@ from lightning_rl.cli import main
 from lightning_rl.envs.grids import cliff
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, read_proxy, save_proxy, shipped
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.lab.protocols.agents import Job, make_kinds
+from lightning_rl.lab.protocols import transitions
+from lightning_rl.lab.protocols.agents import Job, make_kinds, train_stacks
 from lightning_rl.lab.protocols.generations import print_runs
 from lightning_rl.lab.protocols.grid_rewards import rewards
 from lightning_rl.lab.protocols.models import Model, best_of_each, find_models, kind_of, real_task
@@ -227,6 +228,26 @@ def test_histograms_of_transitions(tmp_path):
     assert lows == ["1"]
     assert tested == sum(found["synthetic, asked what was tested", "pole angle (rad)"][1])
     assert dict(zip(*found["real, in tests", "done"], strict=True))["1"] == 6  # each of 2 agents falls three times
+
+
+def test_who_diverged_plays_no_real_task(tmp_path, monkeypatch, capsys):
+    path, words = write(tmp_path / "p.pt", se()), ["--count", "2", "--steps", "12", "--tests", "3", *SMALL]
+    diverging = [path, *words, "--set", "learning_rate=1e38", "--set", "learning_starts=1"]
+    assert main(["proxies", "transitions", str(tmp_path / "a.csv"), *diverging]) == 2
+    assert "all 2 agents on 'p' diverged; lower --set learning_rate=..., or name another proxy" in capsys.readouterr().err
+
+    def stacks(*given):
+        for stack, loop, trained in train_stacks(*given):
+            returns = trained.test_returns.clone()
+            returns[[job.number == 1 for job in stack]] = torch.nan
+            yield stack, loop, trained._replace(test_returns=returns)
+
+    monkeypatch.setattr(transitions, "train_stacks", stacks)
+    assert main(["proxies", "transitions", str(tmp_path / "b.csv"), path, *words]) == 0
+    assert "1 of 2 agents on 'p' diverged and play no real task" in capsys.readouterr().out
+    done = [r for r in table(tmp_path / "b.csv") if (r["sample"], r["component"]) == ("real, in tests", "done")]
+    assert done[0]["lows"].endswith(" 1")
+    assert done[0]["counts"].endswith(" 3")  # the other falls three times
 
 
 @pytest.mark.parametrize(("repeat", "horizon", "steps"), [(1, 50, 1), (3, 50, 3), (3, 2, 2)])
