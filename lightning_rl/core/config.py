@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -212,6 +212,14 @@ def changes(values: Mapping[str, Any], layers: Iterable[tuple[str, Mapping[str, 
     return {key: value for key, value in values.items() if value != below.get(key)}
 
 
+def paths(values: Mapping[str, Any]) -> Iterator[str]:
+    """The keys, also of the mappings inside, as ``a.b.c``."""
+    for key, value in values.items():
+        yield str(key)
+        if isinstance(value, Mapping):
+            yield from (f"{key}.{inner}" for inner in paths(value))
+
+
 def refuse_unread(unread: Mapping[str, str], *asked: tuple[str, Iterable[str]]) -> None:
     """UserError for a key that was set, (where, keys), though it makes no difference; unread: key -> reason."""
     for where, keys in asked:
@@ -237,7 +245,7 @@ def load_config(
     """
     layers = config_layers(implementation, gamename, preset, config)
     built = build_config(schema, [*layers, (where, settings)])
-    refuse_unread(built.unread(), ("--config", changes(config, layers[:-1])), (where, settings))
+    refuse_unread(built.unread(), ("--config", changes(config, layers[:-1])), (where, paths(settings)))
     return built.resolved(gamename)
 
 

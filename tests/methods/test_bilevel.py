@@ -127,6 +127,7 @@ def last_of(folder):
         ("SE", {"judge_episodes": 3}, "key 'judge_episodes': stop_rule plateau judges no real episode; leave it out, or use"),
         ("SE", {"stop_rule": "solved", "judge_episodes": 0}, "judge_episodes 0: stop_rule solved is of real episodes; use 1"),
         ("SE", {"agent.PPO.stop_rule": "none"}, "key 'agent.PPO.stop_rule': agents read it in runs of their own alone"),
+        ("SE", {"agent": "{PPO: {stop_rule: none}}"}, "key 'agent.PPO.stop_rule': agents read it in runs of their own alone"),
     ],
 )
 def test_mistakes_are_told_in_one_line(tmp_path, capsys, implementation, settings, message):
