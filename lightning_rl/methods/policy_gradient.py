@@ -33,6 +33,7 @@ from lightning_rl.functional.policy_gradient import BASELINES, entropy_loss, nex
 from lightning_rl.functional.returns import discounted_returns, lambda_returns
 from lightning_rl.methods.base import Method, episode_scalars
 from lightning_rl.methods.registry import register_method
+from lightning_rl.nets.layers import evaluating
 from lightning_rl.nets.policies import Policy
 from lightning_rl.rollouts.data_module import CollectedRollouts, training_requests
 
@@ -302,7 +303,7 @@ class PolicyGradient(Method):
             returns = discounted_returns(batch.reward, cfg.gamma, batch.last)
             return returns, BASELINES[cfg.baseline](returns, batch.last)
         value = self.critic(batch.obs)
-        with torch.no_grad():
+        with evaluating(self.critic):
             following = next_values(value, self.critic(batch.final_obs), batch.last)
             discount = torch.full_like(batch.reward, cfg.gamma)
             discount[batch.last] *= batch.truncated & cfg.bootstrap_truncated

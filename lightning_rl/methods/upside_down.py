@@ -33,7 +33,7 @@ from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.upside_down_config import UpsideDownConfig
 from lightning_rl.nets.command import Calibration, CommandPolicy, ScaledCommand
 from lightning_rl.nets.command_variants import COMMAND_NETS, NoisyCommandPolicy
-from lightning_rl.nets.layers import loss_of, relu_mlp
+from lightning_rl.nets.layers import MovingAverage, evaluating, loss_of, relu_mlp
 from lightning_rl.rollouts.data_module import CollectedRollouts, training_requests, warm_up_requests
 from lightning_rl.rollouts.episode_buffer import EpisodeBuffer, FlatEpisodes, flatten
 from lightning_rl.rollouts.player import CommandRule
@@ -277,7 +277,8 @@ class UpsideDown(Method):
         kinds = {"episode": CommandPolicy, "step": NoisyCommandPolicy}
         self.learner = kinds[cfg.command_draw](scaled, distribution, spec.action_size, sizes[1], cfg.guidance)
         self.policy = self.learner if cfg.tau == 1 else copy.deepcopy(self.learner).requires_grad_(False)
-        self.averages, self.learned = tuple(self.policy.parameters()), tuple(self.learner.parameters())
+        average, learned = (policy.get_submodule("net.net") for policy in (self.policy, self.learner))
+        self.average = None if self.policy is self.learner else MovingAverage(average, learned, cfg.tau)
         outputs = 1 + cfg.fits_advantages * functional.feature_size(spec.action_size, spec.continuous)
         critic = functools.partial(relu_mlp, spec.obs_size, cfg.critic_hidden or [], outputs)
         self.critic = self.network("critic", critic) if cfg.has_critic else None
@@ -325,7 +326,8 @@ class UpsideDown(Method):
         self.episodes += batch.num_episodes
         self.held_out_env_steps += batch.held_out_env_steps
         self.set_target(asked, batch)
-        self.log_scalars(scalars | self._diagnostics(batch, command, label) | self.speed_scalars(batch.env_steps))
+        with evaluating(self.policy, self.learner):
+            self.log_scalars(scalars | self._diagnostics(batch, command, label) | self.speed_scalars(batch.env_steps))
 
     def weights(self, label: Tensor) -> Tensor:
         """Exponential weights ``[M]`` of mean 1: how much each step counts."""
@@ -345,15 +347,14 @@ class UpsideDown(Method):
         """One Adam step on the (weighted) negative log-likelihood of the actions really taken; the loss, detached."""
         loss, backward = self.learner.negative_log_likelihood(obs, command, action, weight)
         loss = self.descend(0, loss, self.cfg.max_grad_norm, backward)
-        if self.policy is not self.learner:
-            with torch.no_grad():
-                torch._foreach_lerp_(self.averages, self.learned, self.cfg.tau)
+        if self.average is not None:
+            self.average.update()
         return loss
 
     def fit_critic(self, critic: nn.Module, batch: UpsideDownEpoch) -> float:
         """Fits the critic to lambda-returns that stay fixed meanwhile; the mean loss."""
         cfg, episodes, index = self.cfg, batch.episodes, batch.index["critic"]
-        with torch.no_grad():
+        with evaluating(critic):
             values = critic(episodes.obs)[:, 0] * cfg.value_scale
         target = self.lambda_returns(episodes, values, cfg.value_lambda) / cfg.value_scale
         self.check_finite("the value target", float(target.abs().max()))
@@ -371,10 +372,10 @@ class UpsideDown(Method):
         discount = self.cfg.gamma * (~ended).to(values.dtype)
         return lambda_returns(episodes.reward, discount, values[episodes.row + 1], episodes.last, gae_lambda)
 
-    @torch.no_grad()
     def advantages(self, critic: nn.Module, episodes: FlatEpisodes, scalars: dict[str, float]) -> dict[str, Tensor]:
         """Advantages ``[M]`` of all stored steps, as sampled and as fitted; adds to ``scalars`` how good the values are."""
-        output = critic(episodes.obs) * self.cfg.value_scale
+        with evaluating(critic):
+            output = critic(episodes.obs) * self.cfg.value_scale
         values, value = output[:, 0], output[episodes.row, 0]
         monte_carlo = self.lambda_returns(episodes, values, 1.0)
         scalars["train/explained_variance"] = float(functional.explained_variance(value, monte_carlo))
@@ -417,7 +418,6 @@ class UpsideDown(Method):
             ranks = functional.rank_correlation(*np.transpose(pairs))
             self.log_scalars({"eval/command_sensitivity": high - low, "eval/rank_correlation": ranks})
 
-    @torch.no_grad()
     def _diagnostics(self, batch: UpsideDownEpoch, command: Tensor, label: Tensor) -> dict[str, float]:
         mean, sd, *_ = self.target.target
         obs, command = batch.episodes.obs[batch.episodes.row[batch.index["policy"][-1]]], command[-1]

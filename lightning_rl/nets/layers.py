@@ -8,7 +8,8 @@ elementwise is done in place, which leaves the processor's cache to weights and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 import torch
@@ -108,6 +109,40 @@ class ReLUNet(LayeredNet, nn.Sequential):
 
     def linears(self) -> list[nn.Linear]:
         return [module for module in self if isinstance(module, nn.Linear)]
+
+
+@contextmanager
+def evaluating(*nets: nn.Module) -> Iterator[None]:
+    """Inside, the networks are asked, not trained: without gradients, and in evaluation mode, as own ones may have dropout."""
+    training = [module for net in nets for module in net.modules() if module.training]
+    for module in training:
+        module.training = False
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module in training:
+            module.training = True
+
+
+class MovingAverage:
+    """What acts by ``average``, a copy of the network ``learned``: each update moves its parameters by ``tau`` of the difference.
+
+    What is counted rather than learned, as by a batch norm, is copied.
+    """
+
+    def __init__(self, average: nn.Module, learned: nn.Module, tau: float):
+        self.average, self.learned, self.tau = average, learned, tau
+        self._parameters = tuple(average.parameters()), tuple(learned.parameters())
+        self._counts = any(True for _ in average.buffers())
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """After a step of learning."""
+        torch._foreach_lerp_(*self._parameters, self.tau)
+        if self._counts:  # by name at each update: moving a module to another device makes new buffers
+            for own, counted in zip(self.average.buffers(), self.learned.buffers(), strict=True):
+                own.copy_(counted)
 
 
 def orthogonal_linear(in_size: int, out_size: int, gain: float = 1.0) -> nn.Linear:

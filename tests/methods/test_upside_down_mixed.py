@@ -239,6 +239,48 @@ def test_own_networks_learn_in_training_mode_and_play_in_evaluation_mode(tmp_pat
     assert reports[0] == reports[1] == reports[2]
 
 
+class CountingNet(nn.Module):
+    """A network with a batch norm, which counts the batches that it is trained on."""
+
+    def __init__(self, in_size, out_size, flat=False):
+        super().__init__()
+        self.sizes, self.flat = (in_size, out_size), flat
+        self.layers = nn.Sequential(nn.Linear(in_size, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Linear(16, out_size))
+
+    @property
+    def count(self):
+        return int(self.layers[1].num_batches_tracked)
+
+    def forward(self, *inputs):
+        x = torch.cat(inputs, -1)
+        out = self.layers(x.reshape(-1, self.sizes[0])).reshape(*x.shape[:-1], self.sizes[1])
+        return out.squeeze(-1) if self.flat else out
+
+
+@pytest.mark.parametrize(("name", "tau"), [("RCP-A", 1.0), ("RCP-A", 0.25), ("UDRL", 1.0)])
+def test_statistics_of_own_networks_are_of_what_they_learn_from(tmp_path, name, tau):
+    """Not of what is measured or predicted on the way; an averaged policy acts by those that were counted."""
+    networks = {"policy": CountingNet(6 if name == "UDRL" else 5, 2)}
+    if name == "RCP-A":
+        networks["critic"] = CountingNet(4, 3)
+    held_out = {"num_held_out_episodes_per_iter": int(name == "UDRL")}
+    settings = {**tiny_settings(name), **held_out, "max_epochs": 2, "num_workers": 0, "logdir": tmp_path, "tau": tau}
+    method = lrl.train(name, "cartpole", networks=networks, **settings).method
+    learned, average = (policy.net.net for policy in (method.learner, method.policy))
+    counts = [learned.count] + ([method.critic.count] if name == "RCP-A" else [])
+    assert min(counts) > 1
+    assert sum(counts) == int(method.num_updates)
+    assert all(torch.equal(a, b) for a, b in zip(average.buffers(), learned.buffers(), strict=True))
+    assert torch.equal(average.layers[0].weight, learned.layers[0].weight) == (tau == 1)
+
+
+def test_a_critic_of_ones_own_counts_no_final_observations(tmp_path):
+    critic = CountingNet(4, 1, flat=True)
+    settings = {**tiny_settings("AAC"), "max_epochs": 2, "num_workers": 0, "logdir": tmp_path, "networks": {"critic": critic}}
+    lrl.train("AAC", "cartpole", **settings)
+    assert critic.count == 2
+
+
 def test_the_origins_recipe_overrides_what_is_tuned_for_a_game():
     dense, sparse = (lrl.UDRL(game, preset="original").cfg for game in ("lunarlander", "lunarlander-sparse"))
     assert (dense.batch_size, dense.last_few, dense.return_scale, dense.learning_rate) == (768, 75, 0.025, 3.5e-4)

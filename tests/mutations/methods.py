@@ -37,7 +37,6 @@ MUTATIONS = [
     *area(
         "methods/upside_down.py", "methods/test_reward_conditioned_updates.py",
         ("negative_log_likelihood(obs, command, action, weight)", "negative_log_likelihood(obs, command, action)"),
-        ("self.learned, self.cfg.tau)", "self.learned, 1 - self.cfg.tau)"),
         ("self.lambda_returns(episodes, values, self.cfg.gae_lambda) - value", "self.lambda_returns(episodes, values, self.cfg.gae_lambda)"),
         ("ended = episodes.terminated if self.cfg.bootstrap_truncated else episodes.last", "ended = episodes.last"),
         ("critic(episodes.obs)[:, 0] * cfg.value_scale", "critic(episodes.obs)[:, 0]"),

@@ -24,6 +24,16 @@ MUTATIONS = [
         ("if layer.weight.requires_grad", "if True"),
     ),
     *area(
+        "nets/layers.py", "methods/test_reward_conditioned_updates.py",
+        ("torch._foreach_lerp_(*self._parameters, self.tau)", "torch._foreach_lerp_(*self._parameters, 1 - self.tau)"),
+    ),
+    *area(
+        "nets/layers.py", "methods/test_upside_down_mixed.py",
+        ("own.copy_(counted)", "pass"),
+        ("module.training = False", "pass"),
+        ("module.training = True", "pass"),
+    ),
+    *area(
         "nets/policies.py", "nets/test_layers.py",
         ("pullback(score * -weight.unsqueeze(-1))", "pullback(score * weight.unsqueeze(-1))"),
         ("torch.full_like(obs[:, 0], 1 / len(obs))", "torch.ones_like(obs[:, 0])"),
