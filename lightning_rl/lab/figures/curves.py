@@ -32,6 +32,7 @@ MIDDLE = f"dotted: interquartile mean (from {IQM_RUNS} seeds on)"
 BANDS = "band (from three): 95 % interval of the mean"
 TOGETHER = 3
 """So many groups, with their bands, can be told apart in one panel."""
+OTHERS = "grey: the means of the others"
 AREA_COLUMNS = ("gamename", "group", "seeds", "steps", "mean", "low", "high")
 
 
@@ -91,11 +92,36 @@ def group_colours(games: Mapping[str, Sequence[Group]]) -> dict[str, str]:
     return {label: style.colour(index) for index, label in enumerate(labels)}
 
 
+@dataclass(frozen=True)
+class Panel:
+    """The groups of one environment that are drawn together; others: those whose means stand behind them."""
+
+    game: str
+    groups: Sequence[Group]
+    others: Sequence[Group] = ()
+
+
+def panels_of(games: Mapping[str, Sequence[Group]]) -> list[Panel]:
+    """A panel for each environment; or for each group, where more than ``TOGETHER`` have several seeds."""
+    if not crowded(games):
+        return [Panel(game, groups) for game, groups in games.items()]
+    alone = [(game, group, groups) for game, groups in games.items() for group in groups]
+    return [Panel(game, [group], [other for other in groups if other is not group]) for game, group, groups in alone]
+
+
+def crowded(games: Mapping[str, Sequence[Group]]) -> bool:
+    """Whether the groups of an environment would hide each other in one panel."""
+    return any(sum(len(group.seeds) > 1 for group in groups) > TOGETHER for groups in games.values())
+
+
 def draw_panel(
-    axes: Axes, game: str, groups: Sequence[Group], look: Look, colours: Mapping[str, str], references: Sequence[Reference] = ()
+    axes: Axes, panel: Panel, look: Look, colours: Mapping[str, str], references: Sequence[Reference] = (), banded: bool = True
 ) -> pd.DataFrame:
-    """The groups of an environment, and published curves up to their end, dashed; the rows of the CSV."""
-    banded = len(colours) <= TOGETHER
+    """Its groups, and published curves up to their end, dashed; the rows of the CSV."""
+    groups = panel.groups
+    for other in panel.others:
+        if "mean" in (statistics := other.statistics()):
+            axes.plot(*statistics["mean"], color="#bbbbbb", linewidth=1.2, zorder=1.5)
     lines = {(group.label, run): line for group in groups
              for run, line in draw_group(axes, group, colours[group.label], banded).items()}  # fmt: skip
     for reference, colour in zip(references, style.REFERENCE_COLOURS * len(references), strict=False):
@@ -103,9 +129,9 @@ def draw_panel(
         line = (reference.x[inside], reference.value[inside])
         axes.plot(*line, color=colour, linestyle="--", linewidth=1.4, label=reference.label)
         lines[reference.label, "reference"] = line
-    axes.set(xlabel=AXES[look.axis], ylabel=look.ylabel or LABELS.get(look.tag, look.tag), title=game)
+    axes.set(xlabel=AXES[look.axis], ylabel=look.ylabel or LABELS.get(look.tag, look.tag), title=panel.game)
     style.big_numbers(axes.xaxis)
-    parts = [pd.DataFrame({"gamename": game, "group": label, "run": run, look.axis: x, "value": value})
+    parts = [pd.DataFrame({"gamename": panel.game, "group": label, "run": run, look.axis: x, "value": value})
              for (label, run), (x, value) in lines.items()]  # fmt: skip
     return pd.concat(parts).dropna()
 
@@ -113,26 +139,30 @@ def draw_panel(
 def curves_figure(
     games: Mapping[str, Sequence[Group]], width: float, look: Look, references: Sequence[Reference] = ()
 ) -> tuple[Figure, pd.DataFrame]:
-    """One panel per environment, and the numbers of all its lines."""
-    figure, panels = style.panels(len(games))
-    parts, colours = [], group_colours(games)
-    for axes, (game, groups) in zip(panels, games.items(), strict=True):
-        parts.append(draw_panel(axes, game, groups, look, colours, references))
-        axes.set_title(game if len(games) > 1 or not look.title else "")
+    """One panel per environment, or group where there are many, and the numbers of all its lines."""
+    panels, split = panels_of(games), crowded(games)
+    figure, every = style.panels(len(panels))
+    parts, colours, first = [], group_colours(games), dict[str, Axes]()
+    for axes, panel in zip(every, panels, strict=True):
+        parts.append(draw_panel(axes, panel, look, colours, references, split or len(colours) <= TOGETHER))
+        axes.set_title(panel.game if len(games) > 1 or not look.title else "")
         axes.legend(loc=look.legend)
-    style.describe(figure, look.title, f"{explained(games)}; averaged over bins of {width:,.6g}.")
-    return figure, pd.concat(parts, ignore_index=True)
+        if split and first.setdefault(panel.game, axes) is not axes:
+            axes.sharex(first[panel.game])
+            axes.sharey(first[panel.game])
+    style.describe(figure, look.title, f"{explained(games, split)}; averaged over bins of {width:,.6g}.")
+    return figure, pd.concat(parts, ignore_index=True).drop_duplicates(ignore_index=True)  # published curves are in each panel
 
 
-def explained(games: Mapping[str, Sequence[Group]]) -> str:
-    """How many seeds the lines of the panels are of, and what each kind of line means."""
+def explained(games: Mapping[str, Sequence[Group]], split: bool = False) -> str:
+    """How many seeds the lines of the panels are of, and what each kind of line means. split: a panel for each group."""
     counts = [len(group.seeds) for groups in games.values() for group in groups]
     kinds = [LINES] if max(counts) > 1 else []
     if max(counts) >= IQM_RUNS:
         kinds.append(MIDDLE)
-    if max(counts) > 2 and len(group_colours(games)) <= TOGETHER:
+    if max(counts) > 2 and (split or len(group_colours(games)) <= TOGETHER):
         kinds.append(BANDS)
-    return "; ".join([style.counted(counts), *kinds])
+    return "; ".join([style.counted(counts), *kinds, *([OTHERS] if split else [])])
 
 
 def draw(given: argparse.Namespace) -> None:
@@ -189,7 +219,7 @@ def draw_with_areas(given: argparse.Namespace) -> None:
     figure, panels = style.panels(2 * len(games), columns=2)
     parts, table, colours = [], [], group_colours(games)
     for (game, groups), left, right in zip(games.items(), panels[::2], panels[1::2], strict=True):
-        parts.append(draw_panel(left, game, groups, Look(given.tag, given.x), colours))
+        parts.append(draw_panel(left, Panel(game, groups), Look(given.tag, given.x), colours, banded=len(colours) <= TOGETHER))
         for value, label in lines:
             left.axhline(value, color="black", linestyle=":", linewidth=1)
             left.annotate(label, (0.01, value), xycoords=("axes fraction", "data"), fontsize=8, va="bottom")

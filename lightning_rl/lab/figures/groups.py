@@ -31,7 +31,9 @@ BINS = 100
 
 @dataclass(frozen=True)
 class Group:
-    """Runs of one environment and method. x ``[K]`` bins' upper edges; values ``[n, K]``, nan where a run has no data."""
+    """Runs of one environment and method. x ``[K]`` bins' upper edges, of the last one the end of the runs; values ``[n, K]``,
+    nan where a run has no data.
+    """
 
     label: str
     seeds: list[str]
@@ -91,6 +93,7 @@ def make_groups(table: pd.DataFrame, axis: str, width: float | None) -> tuple[di
     end = float(table[axis].max())
     width = width or nice_width(max(end, 1e-6))
     edges: Floats = width * np.arange(1, max(1, np.ceil(end / width - 1e-9)) + 1, dtype=np.float64)
+    edges[-1] = end or width  # the last bin is not whole where no run ends at its edge
     games: dict[str, list[Group]] = {}
     for (game, label), group in table.groupby(["gamename", "group"], sort=False):
         runs = [run for _, run in group.groupby("run", sort=False)]

@@ -23,14 +23,14 @@ def test_bins_by_hand():
 
 
 def test_the_last_bin_is_kept_though_the_run_does_not_fill_it():
-    """Bins of 500 up to 44,564: 90 of them, the last of which holds the last value."""
+    """Bins of 500 up to 44,564: 90 of them, the last of which holds the last value, and ends with it."""
     table = pd.DataFrame({
         "gamename": "g", "group": "m", "run": "r", "seed": "1",
         "env_steps": [300.0, 44_000.0, 44_564.0], "value": [1.0, 2.0, 3.0],
     })  # fmt: skip
     games, width = make_groups(table, "env_steps", 500.0)
     (group,) = games["g"]
-    assert (width, len(group.x), group.x[-1]) == (500.0, 90, 45_000.0)
+    assert (width, len(group.x), group.x[-1]) == (500.0, 90, 44_564.0)
     assert group.values[0, [0, 87, 89]].tolist() == [1, 2, 3]
     exact, _ = make_groups(table.assign(env_steps=[300.0, 700.0, 1_000.0]), "env_steps", 500.0)
     assert exact["g"][0].x.tolist() == [500.0, 1_000.0]  # no bin for nothing where the run fills the last

@@ -46,6 +46,26 @@ def test_a_group_has_one_colour_in_all_environments():
     assert axes.lines[0].get_color() == colours["b"]
 
 
+def test_many_groups_of_several_seeds_have_a_panel_each():
+    """Behind its seeds and band stand the means of the others, and the axes are the same."""
+    groups = [group(label, [[1, 2, 3], [2, 3, 4], [3, 4, 5 + k]]) for k, label in enumerate("abcd")]
+    figure, table = curves_figure({"game": groups}, 1.0, Look("v"))
+    colours = group_colours({"game": groups})
+    assert [axes.get_legend().get_texts()[0].get_text() for axes in figure.axes] == [f"{label}, 3 seeds" for label in "abcd"]
+    for axes, label in zip(figure.axes, "abcd", strict=True):
+        assert [line.get_color() for line in axes.lines].count("#bbbbbb") == 3
+        assert {line.get_color() for line in axes.lines} == {"#bbbbbb", colours[label]}
+        assert len(axes.collections) == 1  # the band
+        assert axes.get_ylim() == figure.axes[0].get_ylim()
+    assert sorted(table["group"].unique()) == list("abcd")
+    assert not table.duplicated(["group", "run", "env_steps"]).any()
+    assert "grey: the means of the others" in figure.get_supxlabel()
+    for fewer in (groups[:3], [group(label, [[1, 2, 3]]) for label in "abcd"]):  # bands that can be told apart; single runs
+        figure, _ = curves_figure({"game": fewer}, 1.0, Look("v"))
+        assert len(figure.axes) == 1
+        assert "grey" not in figure.get_supxlabel()
+
+
 def test_panels_are_in_as_many_columns_as_asked_for():
     for count, columns, expected in ((6, None, (2, 3)), (4, None, (2, 2)), (6, 2, (3, 2))):
         _, panels = style.panels(count, columns=columns)
