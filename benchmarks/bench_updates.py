@@ -104,7 +104,7 @@ def parts(method: UpsideDown) -> Mapping[str, Callable[[], object]]:
     return {
         "the whole": lambda: method.update(*example), "forward pass and loss": forward, "gradients": lambda: forward()[1](),
         "clipping": lambda: clip_gradients(optimizer.param_groups, method.cfg.max_grad_norm or 1.0), "Adam": optimizer.step,
-        "average that acts": lambda: method.average and method.average.update(),
+        "average that acts": method.average.update,
     }  # fmt: skip
 
 

@@ -158,7 +158,8 @@ class PPO(Agent):
         """Learns from the roll-out, ``epochs`` times over; number: of the update, from 0."""
         reward = self.reward
         if self.curiosity is not None:
-            batch = Transition(self.obs, self.action, self.reward, self.discount, self.next_obs)
+            executed = self.distribution_class.executed(self.action)
+            batch = Transition(self.obs, executed, self.reward, self.discount, self.next_obs)
             reward = reward + self.curiosity.learn(batch, torch.full_like(reward, 1 / self.cfg.rollout_steps), active)
         target, advantage = self.targets(reward)
         with torch.no_grad():

@@ -172,7 +172,7 @@ class TD3(OffPolicyAgent):
 class DiscreteTD3(TD3):
     """The actor's logits become one-hot-like actions ``[..., A]`` by Gumbel-softmax; the environment gets the arg-max.
 
-    temperature: ``fixed``; ``learnable``, a parameter of the actor (kept above 0.05 in use, which the earlier code did not);
+    temperature: ``fixed``; ``learnable``, a parameter of the actor (kept at 0.05 or above, which the earlier code did not);
     or ``annealed`` from temperature_init to a twentieth of it over 2,000 actor updates.
     hard: one-hot samples with the gradient of the relaxed ones.
     """
@@ -192,6 +192,12 @@ class DiscreteTD3(TD3):
         if self.cfg.temperature != "learnable":
             return actor_params
         return torch.cat([actor_params, torch.full((len(actor_params), 1), self.cfg.temperature_init)], dim=1)
+
+    def update(self, batch: Transition, active: Tensor | None, step: int) -> Tensor:
+        loss = super().update(batch, active, step)
+        if self.cfg.temperature == "learnable":  # below its bound there would be no gradient to come back by
+            self.actor_params.data[:, -1].clamp_(min=_MIN_TEMPERATURE)
+        return loss
 
     def to_actions(self, outputs: Tensor, params: Tensor, purpose: str, step: int) -> Tensor:
         noise = self._gumbel[purpose].at(step)

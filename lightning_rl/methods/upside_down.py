@@ -269,6 +269,7 @@ class UpsideDown(Method):
         self.max_return = spec.max_return if cfg.max_return is None else cfg.max_return
         seed_torch(self.seed, "initialisation")
         distribution = distribution_for(spec.continuous)
+        self.executed = distribution.executed
         sizes = spec.obs_size, len(self.command_names), distribution.output_size(spec.action_size)
         own = {"layers": {"gate_scale": cfg.gate_scale, "output_scale": cfg.output_scale}}.get(cfg.network, {})
         net = self.network("policy", functools.partial(COMMAND_NETS[cfg.network], *sizes, cfg.hidden, **own))
@@ -278,7 +279,7 @@ class UpsideDown(Method):
         self.learner = kinds[cfg.command_draw](scaled, distribution, spec.action_size, sizes[1], cfg.guidance)
         self.policy = self.learner if cfg.tau == 1 else copy.deepcopy(self.learner).requires_grad_(False)
         average, learned = (policy.get_submodule("net.net") for policy in (self.policy, self.learner))
-        self.average = None if self.policy is self.learner else MovingAverage(average, learned, cfg.tau)
+        self.average = MovingAverage(average, learned, cfg.tau)
         outputs = 1 + cfg.fits_advantages * functional.feature_size(spec.action_size, spec.continuous)
         critic = functools.partial(relu_mlp, spec.obs_size, cfg.critic_hidden or [], outputs)
         self.critic = self.network("critic", critic) if cfg.has_critic else None
@@ -347,8 +348,7 @@ class UpsideDown(Method):
         """One Adam step on the (weighted) negative log-likelihood of the actions really taken; the loss, detached."""
         loss, backward = self.learner.negative_log_likelihood(obs, command, action, weight)
         loss = self.descend(0, loss, self.cfg.max_grad_norm, backward)
-        if self.average is not None:
-            self.average.update()
+        self.average.update()
         return loss
 
     def fit_critic(self, critic: nn.Module, batch: UpsideDownEpoch) -> float:
@@ -359,7 +359,7 @@ class UpsideDown(Method):
         target = self.lambda_returns(episodes, values, cfg.value_lambda) / cfg.value_scale
         self.check_finite("the value target", float(target.abs().max()))
         examples = [episodes.obs[episodes.row[index]], target[index]]
-        examples += [episodes.action[index]] if cfg.fits_advantages else []
+        examples += [self.executed(episodes.action[index])] if cfg.fits_advantages else []
         return self.fit("train/value_loss", functools.partial(self.update_critic, critic), zip(*examples, strict=True))
 
     def update_critic(self, critic: nn.Module, obs: Tensor, target: Tensor, action: Tensor | None = None) -> Tensor:
@@ -381,7 +381,7 @@ class UpsideDown(Method):
         scalars["train/explained_variance"] = float(functional.explained_variance(value, monte_carlo))
         labels = {"advantage": self.lambda_returns(episodes, values, self.cfg.gae_lambda) - value}
         if self.cfg.fits_advantages:
-            labels["fitted_advantage"] = functional.fitted_advantage(output[episodes.row], episodes.action)
+            labels["fitted_advantage"] = functional.fitted_advantage(output[episodes.row], self.executed(episodes.action))
         return labels
 
     def set_target(self, label: Tensor, batch: UpsideDownEpoch) -> None:

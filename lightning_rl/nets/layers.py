@@ -128,7 +128,7 @@ def evaluating(*nets: nn.Module) -> Iterator[None]:
 class MovingAverage:
     """What acts by ``average``, a copy of the network ``learned``: each update moves its parameters by ``tau`` of the difference.
 
-    What is counted rather than learned, as by a batch norm, is copied.
+    What is counted rather than learned, as by a batch norm, is copied. The same network twice stays as it is.
     """
 
     def __init__(self, average: nn.Module, learned: nn.Module, tau: float):
@@ -139,6 +139,8 @@ class MovingAverage:
     @torch.no_grad()
     def update(self) -> None:
         """After a step of learning."""
+        if self.average is self.learned:
+            return
         torch._foreach_lerp_(*self._parameters, self.tau)
         if self._counts:  # by name at each update: moving a module to another device makes new buffers
             for own, counted in zip(self.average.buffers(), self.learned.buffers(), strict=True):

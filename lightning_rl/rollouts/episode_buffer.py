@@ -139,8 +139,8 @@ class EpisodeBuffer:
         return np.array([e.ret for e in self.episodes])
 
     def mean_length(self, count: int) -> float:
-        """Mean number of steps of the ``count`` newest episodes; of the best where no others are kept."""
-        return float(np.mean([e.length for e in self._newest or self._best][-count:]))
+        """Mean number of steps of the ``count`` newest episodes; of the ``count`` best where no others are kept."""
+        return float(np.mean([e.length for e in list(self._newest)[-count:] or self._best[:count]]))
 
     def flat(self) -> FlatEpisodes:
         """All episodes behind one another."""

@@ -14,6 +14,7 @@ from update_helpers import assert_close, descend, leaves, log_softmax_of, relu_n
 
 from lightning_rl.core.adam import Adam
 from lightning_rl.core.config import build_config, merged_values
+from lightning_rl.functional import upside_down
 from lightning_rl.functional.upside_down import Target, draw_targets
 from lightning_rl.methods.registry import implementation
 from lightning_rl.methods.upside_down import UpsideDownEpoch
@@ -178,6 +179,29 @@ def test_an_epoch_of_rcp_a_by_hand(weights, bootstrap, label_max):
     monte_carlo = lambda_returns(rewards, ends, after, 0.5, 1.0)
     explained = 1 - float((monte_carlo - after[window.row]).var(correction=0) / monte_carlo.var(correction=0))
     assert logged["train/explained_variance"] == pytest.approx(explained, rel=1e-4)
+
+
+def test_a_critic_hears_of_the_actions_that_were_executed(monkeypatch):
+    """Samples outside the box count as its edge, for the policy and for Q(s, a)."""
+    heard = []
+
+    def note(function):
+        def noting(output, *rest, **named):
+            heard.append(named.get("action", rest[-1] if rest else None))
+            return function(output, *rest, **named)
+
+        return noting
+
+    for name in ("value_error", "fitted_advantage"):
+        monkeypatch.setattr(upside_down, name, note(getattr(upside_down, name)))
+    method = build("RCP-A", "pendulum", weights="fitted_advantage")
+    method.log_scalars = lambda scalars: None
+    epoch = epoch_of([[1.0, 2.0, -1.0], [2.0, 0.5]], [False, True], [[4, 0, 1]], [[0, 1, 2], [4, 3, 3]])
+    action = torch.tensor([[-3.0], [-0.5], [0.2], [1.0], [1.5]])
+    flat = dataclasses.replace(epoch.episodes, obs=epoch.episodes.obs[:, :3], action=action)
+    method.train_epoch(dataclasses.replace(epoch, episodes=flat))
+    executed = action.clamp(-1, 1)
+    assert [each.tolist() for each in heard] == [executed[rows].tolist() for rows in ([0, 1, 2], [4, 3, 3], [0, 1, 2, 3, 4])]
 
 
 def test_without_exponential_weights_all_steps_count_alike():

@@ -41,7 +41,7 @@ MUTATIONS = [
         ("ended = episodes.terminated if self.cfg.bootstrap_truncated else episodes.last", "ended = episodes.last"),
         ("critic(episodes.obs)[:, 0] * cfg.value_scale", "critic(episodes.obs)[:, 0]"),
         ("critic(episodes.obs) * self.cfg.value_scale", "critic(episodes.obs)"),
-        ("examples += [episodes.action[index]] if cfg.fits_advantages", "examples += [episodes.action[index]] if False"),
+        ("examples += [self.executed(episodes.action[index])] if cfg.fits_advantages", "examples += [] if False"),
         ("values[episodes.row + 1], episodes.last", "values[episodes.row], episodes.last"),
         ("if cfg.label_max is not None:", "if False:"),
         ("weight = self.weights(labels[cfg.weights])", "weight = self.weights(label)"),

@@ -45,7 +45,8 @@ MUTATIONS = [
         ('"row": step + np.repeat(np.arange(len(length)), length)', '"row": step'),
         ('"left": np.repeat(end, length) - step', '"left": np.repeat(end, length) - step - 1'),
         ("self.to_go[self.row[self.first]][number]", "self.to_go[self.row]"),
-        ("self._newest or self._best][-count:]", "self._newest or self._best][:count]"),
+        ("list(self._newest)[-count:]", "list(self._newest)[:count]"),
+        ("or self._best[:count]", "or self._best[-count:]"),
         ("self._newest_steps = sum(e.length for e in self._newest)", "self._newest_steps = 0"),
     ),
     *area(

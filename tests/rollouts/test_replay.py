@@ -108,7 +108,8 @@ def test_mean_length_of_the_newest():
     buffer = newest([1.0] * 9, [1.0] * 2, [1.0] * 4)
     assert buffer.mean_length(2) == 3.0
     assert buffer.mean_length(20) == 5.0
-    assert buffer_with([[1.0] * 9, [1.0] * 3]).mean_length(20) == 6.0
+    best = buffer_with([[1.0] * 9, [1.0] * 3])  # of highest return: the nine steps
+    assert (best.mean_length(20), best.mean_length(1)) == (6.0, 9.0)
 
 
 def test_the_highest_of_the_newest_where_no_best_are_kept():

@@ -13,6 +13,7 @@ import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pandas as pd
@@ -103,5 +104,5 @@ def print_runs(rows: Sequence[Mapping[str, str]]) -> None:
     )
     for group, runs in found.groupby(list(KEY[:-1]), sort=False):
         when, solved = sorted(runs["before"] + runs["solved"]), runs["solved"].sum()
-        text = f"{solved} of {len(runs)} runs solved, median {when[len(when) // 2]} generations ({when[0]} to {when[-1]})"
+        text = f"{solved} of {len(runs)} runs solved, median {median(when):g} generations ({when[0]} to {when[-1]})"
         print(f"{' | '.join(filter(None, group))}: {text}, {runs['seconds'].mean():.1f} s of CPU time a run")

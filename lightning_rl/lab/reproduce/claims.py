@@ -49,7 +49,7 @@ class Goal:
         mean: by the mean over seeds.
         every: by each seed, or by ``seeds`` of them.
         seeds: see ``every``.
-        above: the name of a claim; the 95 % interval of the difference of both means is to lie above 0.
+        above: the name of a claim; the 95 % interval of the difference of both means is to lie above 0. Higher values are better.
         lower: lower values are better.
     """
 
@@ -65,6 +65,8 @@ class Goal:
             raise ValueError("a goal needs a mean, every or above")
         if self.seeds is not None and self.every is None:
             raise ValueError("seeds says how many have to reach every; give every as well")
+        if self.above is not None and self.lower:
+            raise ValueError("above: a goal of lower values is no other claim; give mean or every")
         return self
 
 

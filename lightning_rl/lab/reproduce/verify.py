@@ -73,7 +73,7 @@ def _close(now: float, before: float, stored: Sequence[float], tolerance: float)
     """Whether a value is near the one before, or where a further seed may be beside the stored ones."""
     from lightning_rl.functional.intervals import prediction_interval
 
-    if abs(now - before) <= tolerance * max(1.0, abs(before)):
+    if abs(now - before) <= tolerance * abs(before):
         return True
     finite = [value for value in stored if math.isfinite(value)]
     if len(finite) < LEAST:

@@ -344,6 +344,8 @@ def test_runs_count_as_solved_from_their_first_generation_that_is(capsys):
     same = {"gamename": "cliff", "implementation": "SE", "settings": "", "cpu_seconds": "1"}
     print_runs([{**same, "seed": seed, "solved": str(value)} for seed, values in solved.items() for value in values])
     assert "2 of 3 runs solved, median 3 generations (2 to 4), 4.0 s" in capsys.readouterr().out
+    print_runs([{**same, "seed": seed, "solved": str(solved)} for seed, solved in (("1", True), ("2", False), ("2", True))])
+    assert "2 of 2 runs solved, median 1.5 generations (1 to 2)" in capsys.readouterr().out
 
 
 def test_drawn_values_differ_from_run_to_run_and_come_again(tmp_path):

@@ -217,6 +217,7 @@ def test_claims_are_on_fresh_seeds():
         ("curves: [eval/return_mean]", "curves: []", "curves lacks read.tag, 'eval/return_mean'"),
         ("read: {tag: eval/return_mean}", "read: {tag: a, rows: [b]}", "key 'read': rows are those of a report; give it as well"),
         ("read: {tag: eval/return_mean}", "read: {report: a.json, key: b, rows: [c]}", "csv has room for curves or for rows"),
+        ("goal: {mean: 2.5}", "goal: {above: first, lower: true}", "above: a goal of lower values is no other claim"),
         ("goal: {mean: 2.5}", "goal: {above: second}", "claim 'first', key 'goal.above': claim 'second' is unknown"),
         ("  first:", "  First One:", "claim 'First One': a name has lower-case letters"),
         ("csv: results/claims", "csv: /etc", "key 'csv': String should match pattern"),

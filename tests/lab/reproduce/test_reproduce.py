@@ -20,7 +20,7 @@ from PIL import Image
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.functional.intervals import difference_interval
-from lightning_rl.lab.reproduce import store
+from lightning_rl.lab.reproduce import store, verify
 from lightning_rl.lab.reproduce.checkout import MANIFEST, PAGE
 from lightning_rl.lab.reproduce.claims import EarlierSeeds, Goal, Read
 from lightning_rl.lab.reproduce.command import ROOT, reproduce
@@ -109,6 +109,12 @@ def counting(calls, stop_at=None):
         return main(words, program)
 
     return run
+
+
+def test_a_value_near_zero_has_no_wider_tolerance():
+    assert verify._close(-0.0163, -0.016, [], 0.05)
+    assert not verify._close(0.065, 0.016, [], 0.05)
+    assert not verify._close(-0.04, 0.009, [], 0.05)
 
 
 def test_what_is_missing_is_run_stored_and_written_down(checkout, capsys):
