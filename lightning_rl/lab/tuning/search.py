@@ -161,8 +161,20 @@ def _bohb(plan: Plan) -> tuple[Any, Any]:
     from ray.tune.schedulers import HyperBandForBOHB
     from ray.tune.search.bohb import TuneBOHB
 
+    class ResumableBOHB(TuneBOHB):
+        """In Ray's state of a killed search a trial may be paused that the searcher has already counted as complete."""
+
+        def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
+            drawn = {key.removeprefix("config/"): value for key, value in result.items() if key.startswith("config/")}
+            self.trial_to_params.setdefault(trial_id, drawn)
+            super().on_trial_result(trial_id, result)
+
+        def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+            if trial_id in self.trial_to_params:
+                super().on_trial_complete(trial_id, result, error)
+
     scheduler = HyperBandForBOHB(time_attr="report", max_t=plan.tune.reports, reduction_factor=3, stop_last_trials=False)
-    return TuneBOHB(seed=plan.options.seed), scheduler
+    return ResumableBOHB(seed=plan.options.seed), scheduler
 
 
 ALGORITHMS: dict[str, Callable[[Plan], tuple[Any, Any]]] = {"asha": _asha, "optuna": _optuna, "bohb": _bohb}
