@@ -128,9 +128,12 @@ def test_a_step_on_a_gpu_is_measured_from_idle_to_idle(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_the_whole_bench_runs(tmp_path):
     pytest.importorskip("stable_baselines3")
     page = tmp_path / "speed.md"
     command = [sys.executable, "benchmarks/bench.py", "--smoke", "--out", str(page)]
     assert subprocess.run(command, cwd=ROOT, check=False).returncode == 0
-    assert page.read_text().count("\n## ") == len(importlib.import_module("bench").FAMILIES) + 1  # updates have two tables
+    families = set(importlib.import_module("bench").FAMILIES) - {"gpu"}
+    tables = page.read_text().count("\n## ")
+    assert tables == len(families) + 1 or (tables > len(families) and torch.cuda.is_available())  # updates have two tables
