@@ -19,10 +19,14 @@ done
 [[ ${1:-} == -- && $# -eq 3 ]] || fail "expected FLAGS -- FIRST_SEED LAST_SEED, e.g. --gamename lunarlander -- 25 29"
 first=$2 last=$3
 [[ $first =~ ^[0-9]+$ && $last =~ ^[0-9]+$ ]] || fail "seeds '$first' '$last' are not whole numbers, e.g. -- 25 29"
+first=$((10#$first)) last=$((10#$last)) # 08 is no octal number
 ((first <= last)) || fail "first seed $first is above last seed $last; swap them"
 for flag in ${flags[@]+"${flags[@]}"}; do
     [[ $flag != --seed* ]] || fail "--seed is set for each run; give the range after --"
+    [[ $flag != --num_seeds* ]] || fail "--num_seeds: here each seed is a run of its own; leave it out, or use trainer.py alone"
 done
+jobs=${JOBS:-$(nproc 2>/dev/null || sysctl -n hw.ncpu)}
+[[ $jobs =~ ^[1-9][0-9]*%?$ ]] || fail "JOBS=$jobs is no number of runs from 1 on, e.g. JOBS=2 or JOBS=50%"
 command -v parallel >/dev/null || fail "GNU parallel is not installed; install it with: sudo apt-get install parallel"
 
 python=${PYTHON:-$here/.venv/bin/python}
@@ -34,6 +38,6 @@ workers=(--num_workers 0)
 for flag in ${flags[@]+"${flags[@]}"}; do
     [[ $flag != --num_workers* ]] || workers=()
 done
-exec parallel --quote --line-buffer --halt soon,fail=100% --jobs "${JOBS:-$(nproc 2>/dev/null || sysctl -n hw.ncpu)}" \
+exec parallel --quote --line-buffer --halt soon,fail=100% --jobs "$jobs" \
     "$python" "$here/trainer.py" ${flags[@]+"${flags[@]}"} ${workers[@]+"${workers[@]}"} --seed {} \
     ::: $(seq "$first" "$last")

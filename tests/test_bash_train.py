@@ -38,6 +38,8 @@ def test_a_failing_seed_fails_the_sweep(tmp_path):
         (("--", "a", "2"), "'a' '2' are not whole numbers"),
         (("--", "5", "2"), "first seed 5 is above last seed 2"),
         (("--seed", "3", "--", "1", "2"), "--seed is set for each run"),
+        (("--", "09", "08"), "first seed 9 is above last seed 8"),
+        (("--num_seeds", "2", "--", "0", "1"), "--num_seeds: here each seed is a run of its own"),
     ],
 )
 def test_refusals(arguments, words):
@@ -45,6 +47,12 @@ def test_refusals(arguments, words):
     assert result.returncode == 2
     assert words in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_jobs_that_are_no_number_are_refused():
+    result = bash_train("--", "1", "2", JOBS="x")
+    assert result.returncode == 2
+    assert "JOBS=x is no number of runs from 1 on, e.g. JOBS=2" in result.stderr
 
 
 def test_missing_parallel_is_explained(tmp_path):

@@ -297,3 +297,20 @@ def test_a_method_and_an_environment_from_outside_go_wherever_ours_go(tmp_path, 
     assert "own-method on corridor" in capsys.readouterr().out
     assert main(["config", "own-method"]) == 0
     assert "| `learning_rate` | `0.1` |" in capsys.readouterr().out
+
+
+def test_upside_down_learns_where_every_step_costs(tmp_path):
+    """As ``docs/how_to/own_environment.md`` runs it: -4 is the best, -20 the worst."""
+    lightning_rl.register_env("paid-corridor", Corridor, horizon=20, max_return=-4.0)
+    run = lightning_rl.train("UDRL", "paid-corridor", logdir=tmp_path, num_workers=0, max_epochs=20)
+    assert run.metrics["eval_greedy/return_mean"] >= -8
+
+
+def test_a_loss_that_is_not_finite_ends_a_run_of_any_method(tmp_path, own_method, monkeypatch):
+    """Also of one that does not look at its losses itself; nothing of it reaches a checkpoint."""
+    lightning_rl.register_env("own-corridor", Corridor, horizon=20)
+    step = own_method.descend
+    monkeypatch.setattr(own_method, "descend", lambda method, number, loss, limit: step(method, number, loss * torch.nan, limit))
+    with pytest.raises(UserError, match="the loss is nan in epoch 0: training diverged"):
+        lightning_rl.train("own-method", "own-corridor", logdir=tmp_path, num_workers=0)
+    assert not list(tmp_path.rglob("*.ckpt"))

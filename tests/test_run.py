@@ -201,6 +201,11 @@ def test_a_return_that_stays_stops_the_run_after_a_resume_too(tmp_path):
     assert torch.load(run_dir(tmp_path) / "last.ckpt", weights_only=True)["epoch"] == 6
 
 
+def test_a_return_that_no_evaluation_can_see_is_refused(tmp_path, capsys):
+    assert run_cli(tmp_path, "--max_epochs", "4", "--stop_return", "1", eval_interval=5) == 2
+    assert "--stop_return 1: an evaluation comes every 5 epochs, and there are 4; --set eval" in capsys.readouterr().err
+
+
 def test_a_lower_return_starts_the_count_anew():
     stop, stops = StopAtReturn(250, 2), []
     for value in (250.0, 249.9, 250.1, 300.0):

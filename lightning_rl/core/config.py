@@ -203,7 +203,8 @@ def build_config(schema: type[C], layers: Iterable[tuple[str, Mapping[str, Any]]
             raise UserError(first["msg"].removeprefix("Value error, ")) from error
         key = str(first["loc"][0])
         got = "" if first["type"] == "missing" else f", got {shown(first['input'])}"
-        raise UserError(f"{source.get(key, 'default')}: key '{key}': {first['msg']}{got}") from error
+        where = source.get(key) or next(iter(source.values()), "config")  # of a key that is nowhere, the block of the others
+        raise UserError(f"{where}: key '{key}': {first['msg']}{got}") from error
 
 
 def changes(values: Mapping[str, Any], layers: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:

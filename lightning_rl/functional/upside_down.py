@@ -36,12 +36,13 @@ SEGMENTS: dict[str, Callable[[Array, Array], Array]] = {"trailing": trailing_ste
 def next_command(command: FloatArray, reward: FloatArray, gamma: float, max_return: float, size: int = 2) -> FloatArray:
     """What is left of a command after one step (UDRL paper, Algorithm 2), for a batch of episodes.
 
-    command ``[B, C]``, reward ``[B]`` -> as command: ``return <- min((return - reward) / gamma, max_return)``, and
-    ``horizon <- max(horizon - 1, 1)`` where the ``size`` of a command is 2. What follows, its guidance, stays.
+    command ``[B, C]``, reward ``[B]`` -> as command: ``return <- min((return - reward) / gamma, max(max_return, 0))``, and
+    ``horizon <- max(horizon - 1, 1)`` where the ``size`` of a command is 2. What follows, its guidance, stays. The paper's bound
+    is ``max_return`` itself; where that is negative, the rest of an episode costs less than all of it, in the end nothing.
     """
     if command.ndim != 2 or reward.shape != command.shape[:1]:
         raise ValueError(f"need command [B, C] and reward [B], got {command.shape} and {reward.shape}")
-    left = np.minimum((command[:, :1] - reward[:, None]) / np.float32(gamma), max_return)
+    left = np.minimum((command[:, :1] - reward[:, None]) / np.float32(gamma), max(max_return, 0.0))
     horizon, guidance = np.maximum(command[:, 1:size] - 1, 1), command[:, size:]
     return np.concatenate([left, horizon, guidance], axis=-1, dtype=command.dtype)
 

@@ -91,6 +91,7 @@ class Method(LightningModule):
             self.register_buffer(counter, torch.zeros((), dtype=torch.int64))
         self.scalars: dict[str, float] = {}  # the last value of each that was logged, of several seeds their mean
         self._last_time = time.perf_counter()
+        self._loss: Tensor | None = None  # of the newest step
 
     # What a method defines
 
@@ -185,7 +186,8 @@ class Method(LightningModule):
         elif max_grad_norm is not None:
             clip_gradients(optimizer.param_groups, max_grad_norm)
         optimizer.step()
-        return loss.detach()
+        self._loss = loss.detach()
+        return self._loss
 
     def log_scalars(self, values: Mapping[str, float]) -> None:
         """Writes scalars to every logger; the x axis is env_steps."""
@@ -246,6 +248,8 @@ class Method(LightningModule):
 
     def training_step(self, batch: Any, batch_idx: int) -> None:
         self.train_epoch(batch)
+        if self._loss is not None:  # of a method that does not look itself; a network that diverged does not come back
+            self.check_finite("the loss", float(self._loss))
         self._clock_and_optimizers()[0].step()
         for config in self.trainer.lr_scheduler_configs:
             config.scheduler.step()  # type: ignore[call-arg]

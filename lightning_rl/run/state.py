@@ -81,7 +81,8 @@ def owned(run_dir: Path) -> Iterator[Callable[[], None]]:
             yield begin
         except BaseException as error:
             if begun and isinstance(error, Exception):
-                write_state(run_dir, "failed", str(error).splitlines()[0] if str(error) else type(error).__name__)
+                kind, said = type(error).__name__, str(error).partition("\n")[0]
+                write_state(run_dir, "failed", said if isinstance(error, UserError) else f"{kind}: {said}".removesuffix(": "))
             elif begun:
                 write_state(run_dir, "interrupted")
             elif new:

@@ -180,6 +180,11 @@ def _check_feasible(options: RunOptions, config: MethodConfig) -> None:
         if used and not cls.has_population:
             raise UserError(f"{flag}: {options.implementation} evaluates no population; leave it out (SE and RN do)")
     require_memory(config, spec, options.num_seeds)
+    if options.stop_return is not None and config.epoch_budget < config.eval_interval:
+        raise UserError(
+            f"--stop_return {options.stop_return:g}: an evaluation comes every {config.eval_interval} epochs, and there are "
+            f"{config.epoch_budget}; --set eval_interval={config.epoch_budget} or less, or more epochs"
+        )
     if options.recording_epoch_interval > 0 and not can_film(spec):
         raise UserError(f"gamename '{options.gamename}' cannot render; leave out --recording_epoch_interval")
 
@@ -267,7 +272,7 @@ def worker_died(cause: BaseException, collectors: Sequence[Collector]) -> Rollou
     torch raises ``cause`` from a signal handler, at any point of the main process: also while a collection is being
     started, or when none is under way.
     """
-    if "DataLoader worker" not in str(cause):
+    if not str(cause).startswith("DataLoader worker (pid"):  # what a worker raised says "Caught ... in DataLoader worker"
         return None
     names = [name for collector in collectors for name in collector.outstanding]
     what = f"{names[0]} .. {names[-1]} ({len(names)} requests) were outstanding" if names else "no episode was outstanding"

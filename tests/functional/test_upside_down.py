@@ -69,6 +69,13 @@ def test_the_guidance_of_a_command_stays():
     assert next_command(np.array([[10.0, 5.0]]), reward, 1.0, 99.0, size=1).tolist() == [[8.0, 5.0]]
 
 
+def test_what_is_left_to_pay_may_be_less_than_the_best_episode_costs():
+    """A corridor of four steps at -1 each: asked for -4, three are left after the first, and in the end none."""
+    asked = np.array([[-4.0, 4.0], [-1.0, 1.0], [-0.5, 1.0], [-30.0, 20.0]])
+    after = next_command(asked, np.full(4, -1.0), gamma=1.0, max_return=-4.0)
+    assert after.tolist() == [[-3.0, 3.0], [0.0, 1.0], [0.0, 1.0], [-29.0, 19.0]]
+
+
 def test_next_command_keeps_float32_and_refuses_broadcasting():
     command = np.ones((4, 2), dtype=np.float32)
     assert next_command(command, np.ones(4, dtype=np.float32), 1.0, 9.0).dtype == np.float32

@@ -137,6 +137,8 @@ def test_a_dead_worker_is_reported_with_the_outstanding_requests():
     assert "epoch 9, episode" in str(error)
     assert "epoch 9, episode 299" in str(error)
     assert worker_died(RuntimeError("something else"), [c]) is None
+    raised = "Caught RuntimeError in DataLoader worker process 0.\nOriginal Traceback (most recent call last):"
+    assert worker_died(RuntimeError(raised), [c]) is None  # it raised, and lives
     c.close()
 
 

@@ -126,7 +126,8 @@ def write_results(plan: Plan, trials: Sequence[Trial]) -> None:
     put_rows(shown, f"{options.implementation} on {options.gamename}: {plan.tune.metric}, {plan.tune.seeds} seeds")
     use = f"--implementation {options.implementation} --gamename {options.gamename} --config {plan.folder / BEST}"
     use += "" if options.logdir == Path("exp_dir").absolute() else f" --logdir {options.logdir}"
-    print(f"best settings: {plan.folder / BEST}\nuse them: python trainer.py {use}")
+    unseen = max(100, options.seed + plan.tune.seeds)
+    print(f"best settings: {plan.folder / BEST}\nuse them, on a seed not searched: python trainer.py {use} --seed {unseen}")
 
 
 def _row(trial: Trial, plan: Plan) -> dict[str, str]:

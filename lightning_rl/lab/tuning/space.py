@@ -38,7 +38,8 @@ class TuneConfig:
     def __post_init__(self) -> None:
         if len(self.budget) != 1 or not self.budget.keys() <= set(BUDGETS):
             one_of = ", ".join(BUDGETS)
-            raise ValueError(f"tune budget {self.budget}: expected one of {one_of}, e.g. {{max_env_steps: 500000}}")
+            asked = f"tune budget {self.budget}: expected one of {one_of}"
+            raise ValueError(f'{asked}; --tune "budget={{max_epochs: 4}}" sets it anew, budget.KEY=... adds to it')
         if both := {*self.budget, *self.settings} & self.search.keys():
             raise ValueError(f"tune search '{min(both)}' is in the budget or the settings of the search, too; leave one out")
         if not self.search:

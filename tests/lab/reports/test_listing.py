@@ -65,7 +65,7 @@ def test_a_run_that_ends_early_says_so(tmp_path, monkeypatch, how):
     else:
         with pytest.raises(RuntimeError):
             main(flags)
-        assert read_state(run_dir(tmp_path)) == ("failed", "the ground gave way")
+        assert read_state(run_dir(tmp_path)) == ("failed", "RuntimeError: the ground gave way")
 
 
 @pytest.mark.parametrize("name", ["[lr=0.1]", "[bold]", "$\\frac{$"])
