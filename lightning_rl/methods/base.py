@@ -83,6 +83,8 @@ class Method(LightningModule):
         self._networks, known = dict(networks or {}), ", ".join(self.network_names) or "none"
         if unknown := self._networks.keys() - set(self.network_names):
             raise UserError(f"networks: {self.implementation} takes no '{min(unknown)}'; it takes: {known}")
+        for name in self._networks.keys() & self.cfg.absent_networks():
+            raise UserError(f"networks: {self.cfg.absent_networks()[name]}")
         self.save_hyperparameters({
             "implementation": self.implementation, "gamename": gamename, "seed": self.seed,
             "config": dataclasses.asdict(self.cfg),

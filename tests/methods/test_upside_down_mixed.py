@@ -10,6 +10,7 @@ from torch import nn
 
 import lightning_rl as lrl
 from lightning_rl.core.errors import UserError
+from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.methods.upside_down import UpsideDownEpoch
 from lightning_rl.rollouts.episode_buffer import flatten
 
@@ -174,6 +175,15 @@ def test_an_own_network_is_trained_and_saved(tmp_path):
     assert not torch.equal(net.layer.weight, before)
     saved = torch.load(run.path / "last.ckpt", weights_only=True)["state_dict"]
     assert torch.equal(saved["policy.net.net.layer.weight"], net.layer.weight)
+
+
+@pytest.mark.parametrize(("name", "words"), [
+    ("UDRL", "networks: command=return_horizon, weights=none has no critic; set command=advantage or weights=fitted_advantage"),
+    ("REINFORCE", "networks: baseline=none has no critic; set baseline=critic or leave it out"),
+])  # fmt: skip
+def test_a_critic_that_would_not_be_used_is_refused(name, words):
+    with pytest.raises(UserError, match=words):
+        IMPLEMENTATIONS[name]("cartpole", implementation=name, networks={"critic": nn.Linear(4, 1)})
 
 
 @pytest.mark.parametrize(("name", "net"), [("UDRL", Own), ("REINFORCE", functools.partial(nn.Linear, 4, 2))])
