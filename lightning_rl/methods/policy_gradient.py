@@ -239,8 +239,9 @@ class PolicyGradient(Method):
         seed_torch(self.seed, "initialisation")
         output_size = distribution.output_size(spec.action_size)
         actor, critic = actor_critic(spec.obs_size, cfg.hidden, output_size, shared=cfg.network == "shared")
-        self.policy = Policy(self.network("policy", lambda: actor), distribution, spec.action_size)
-        self.critic = self.network("critic", lambda: critic) if cfg.baseline == "critic" else None
+        net = self.network("policy", lambda: actor, takes=[spec.obs_size], gives=[output_size])
+        self.policy = Policy(net, distribution, spec.action_size)
+        self.critic = self.network("critic", lambda: critic, takes=[spec.obs_size]) if cfg.baseline == "critic" else None
 
     def rollouts(self, num_workers: int = 0) -> OnPolicyRollouts:
         return OnPolicyRollouts(self, num_workers)

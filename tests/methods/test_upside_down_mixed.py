@@ -186,6 +186,66 @@ def test_a_critic_that_would_not_be_used_is_refused(name, words):
         IMPLEMENTATIONS[name]("cartpole", implementation=name, networks={"critic": nn.Linear(4, 1)})
 
 
+class Beside(nn.Module):
+    """All inputs side by side, through one layer."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, *inputs):
+        return self.layer(torch.cat(inputs, dim=-1))
+
+
+@pytest.mark.parametrize(("name", "network", "net", "words"), [
+    ("UDRL", "policy", Beside(nn.Linear(6, 5)), r"policy gives \[2, 5\], expected \[2, 2\]"),
+    ("UDRL", "policy", Beside(nn.Linear(4, 2)), r"policy is to take \[2, 4\] and \[2, 2\] and give \[2, 2\], but raised Runtime"),
+    ("UDRL", "policy", nn.Linear(4, 2), r"but raised TypeError: Linear.forward\(\) takes 2 positional arguments"),
+    ("UDRL", "policy", Own, "policy is the class Own, expected an instance of torch.nn.Module"),
+    ("UDRL", "policy", nn.LSTM(4, 2), "policy is to take"),
+    ("RCP-A", "critic", nn.Linear(4, 1), r"critic gives \[2, 1\], expected \[2, 3\]"),
+    ("RCP-A", "policy", Beside(nn.Linear(6, 2)), r"policy is to take \[2, 4\] and \[2, 1\]"),
+    ("AAC", "policy", nn.Linear(4, 3), r"policy gives \[2, 3\], expected \[2, 2\]"),
+    ("AAC", "policy", nn.LSTM(4, 2), r"policy gives a tuple of 2, expected decimal numbers \[2, 2\]"),
+    ("AAC", "policy", {"net": 3}, "policy is a dict of 1, expected an instance of torch.nn.Module"),
+    ("AAC", "critic", nn.Linear(4, 1), r"critic gives \[2, 1\], expected \[2\]"),
+])  # fmt: skip
+def test_own_networks_of_other_sizes_are_refused_in_one_line(name, network, net, words):
+    with pytest.raises(UserError, match="networks: .*" + words) as refused:
+        IMPLEMENTATIONS[name]("cartpole", implementation=name, networks={network: net})
+    assert "\n" not in str(refused.value)
+
+
+def test_networks_are_given_by_name():
+    with pytest.raises(UserError, match="networks: a Own, expected a dict by name"):
+        lrl.UDRL("cartpole", networks=Own())
+
+
+@pytest.mark.parametrize(("name", "net"), [("UDRL", nn.LazyLinear), ("AAC", nn.LazyLinear)])
+def test_layers_that_find_their_sizes_are_trained_and_loaded(tmp_path, name, net):
+    settings = {**tiny_settings(name), "max_epochs": 2, "num_workers": 0, "logdir": tmp_path}
+    run = lrl.train(name, "cartpole", networks={"policy": Beside(net(2))}, **settings)
+    loaded = lrl.load(run.path, networks={"policy": Beside(net(2))}).method.policy
+    assert all(torch.equal(value, run.method.policy.state_dict()[key]) for key, value in loaded.state_dict().items())
+
+
+class Noisy(nn.Linear):
+    """Draws random numbers, and counts its calls in training; of zeros it makes NaNs."""
+
+    calls = 0
+
+    def forward(self, x):
+        self.calls += self.training
+        return super().forward(x / x.norm() + torch.randn(1))
+
+
+def test_looking_at_an_own_network_changes_nothing_else():
+    noisy = Noisy(5, 2)
+    plain, other = (lrl.RCPR("cartpole", seed=3, networks={"policy": Beside(net)}) for net in (nn.Linear(5, 2), noisy))
+    assert (noisy.training, noisy.calls) == (True, 0)
+    assert all(torch.equal(a, b) for a, b in zip(plain.critic.parameters(), other.critic.parameters(), strict=True))
+
+
 @pytest.mark.parametrize(("name", "net"), [("UDRL", Own), ("REINFORCE", functools.partial(nn.Linear, 4, 2))])
 def test_an_own_network_may_be_smaller_than_the_one_that_it_replaces(tmp_path, name, net):
     settings = {**tiny_settings(name), "hidden": [512, 512], "max_epochs": 2, "num_workers": 0, "logdir": tmp_path}
