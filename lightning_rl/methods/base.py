@@ -21,7 +21,7 @@ from lightning_rl.core.schema import MethodConfig, ramp
 from lightning_rl.core.types import ActionMode, Episode
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.methods.layouts import check_loaded
-from lightning_rl.methods.own_networks import check_shapes, checked_networks
+from lightning_rl.methods.own_networks import check_shapes, checked_networks, class_names
 from lightning_rl.methods.registry import own_implementation
 from lightning_rl.nets.command import Calibration
 from lightning_rl.nets.layers import Backward
@@ -81,10 +81,10 @@ class Method(LightningModule):
             raise UserError(f"{self.implementation} does not fit gamename '{gamename}': {reason}")
         where = f"{type(self).__name__}(...)"
         self.cfg: Any = method_config(self.Config, self.implementation, gamename, preset, config or {}, settings, where)
-        self._networks = {} if networks is None else checked_networks(networks, self)
+        self.own_networks = {} if networks is None else checked_networks(networks, self)
         self.save_hyperparameters({
             "implementation": self.implementation, "gamename": gamename, "seed": self.seed,
-            "config": dataclasses.asdict(self.cfg),
+            "config": dataclasses.asdict(self.cfg), **({"networks": class_names(self.own_networks)} if self.own_networks else {}),
         })  # fmt: skip
         for counter in COUNTERS:
             self.register_buffer(counter, torch.zeros((), dtype=torch.int64))
@@ -159,11 +159,11 @@ class Method(LightningModule):
 
         takes, gives: the user's must give ``[B, *gives]`` for one ``[B, size]`` of each size in ``takes``, or UserError.
         """
-        if name not in self._networks:
+        if name not in self.own_networks:
             return build()
         if takes is not None:
-            check_shapes(name, self._networks[name], takes, gives)
-        return self._networks[name]
+            check_shapes(name, self.own_networks[name], takes, gives)
+        return self.own_networks[name]
 
     def collector(self, num_workers: int) -> Collector:
         """Plays episodes of the method's policy in its environment."""

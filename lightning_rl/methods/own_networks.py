@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from lightning_rl.core.contents import describe
+from lightning_rl.core.contents import Also, Plain, describe
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import NAME_BYTES, shorten
 from lightning_rl.nets.layers import evaluating
@@ -42,9 +43,32 @@ def _kind(value: object) -> str:
     return f"the class {value.__name__}" if isinstance(value, type) else describe(value)
 
 
-def network_labels(networks: Mapping[str, nn.Module]) -> dict[str, str]:
+def _no_text(names: Mapping[str, Any]) -> str | None:
+    return None if all(isinstance(name, str) for name in names.values()) else "names no classes by text"
+
+
+CLASS_NAMES = Also(Plain(mapping=True), _no_text)
+"""What ``class_names`` gives, as a checkpoint has it."""
+
+
+def class_names(networks: Mapping[str, nn.Module]) -> dict[str, str]:
     """The class of each network, e.g. ``my_network.Wide``, as runs and checkpoints record it."""
     return {name: f"{type(net).__module__}.{type(net).__qualname__}"[:NAME_BYTES] for name, net in networks.items()}
+
+
+def require_given(hparams: Any, given: Iterable[str], path: Path, names: Iterable[str] | None = None) -> None:
+    """UserError where a checkpoint was trained with own networks that are not ``given``; older ones do not say.
+
+    hparams: its hyper-parameters, as they were read. names: look at those networks alone.
+    """
+    recorded = hparams.get("networks") if isinstance(hparams, Mapping) else None
+    own = {name: net for name, net in recorded.items() if names is None or name in names} if isinstance(recorded, Mapping) else {}
+    if own.keys() - set(given):
+        found = ", ".join(f"{name}: {net}" for name, net in own.items())
+        raise UserError(
+            f"checkpoint '{path}' was trained with own networks ({shorten(found, 300)}); from Python give networks={{...}}; "
+            "the command line cannot take them"
+        )
 
 
 def check_shapes(name: str, net: nn.Module, takes: Sequence[int], gives: Sequence[int]) -> None:

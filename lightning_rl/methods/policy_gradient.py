@@ -232,7 +232,7 @@ class PolicyGradient(Method):
     def __init__(self, gamename: str, **options: Any):
         super().__init__(gamename, **options)
         cfg, spec = self.cfg, self.spec
-        if len(self._networks) == 1 and cfg.network == "shared":
+        if len(self.own_networks) == 1 and cfg.network == "shared":
             raise UserError("networks: network=shared takes policy and critic together; give both or set network=separate")
         distribution = distribution_for(spec.continuous)
         self.max_entropy = distribution.max_entropy(spec.action_size)

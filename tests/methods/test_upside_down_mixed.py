@@ -4,11 +4,14 @@ import functools
 
 import numpy as np
 import pytest
+import pytorch_lightning as pl
 import torch
+import yaml
 from helpers import attach, make_episode, tiny_settings
 from torch import nn
 
 import lightning_rl as lrl
+from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.methods.upside_down import UpsideDownEpoch
@@ -253,8 +256,57 @@ def test_an_own_network_may_be_smaller_than_the_one_that_it_replaces(tmp_path, n
     (best,) = run.path.glob("epoch=*.ckpt")  # it has no optimizers, which make room
     loaded = lrl.load(best, networks={"policy": net()}).method.policy
     assert all(torch.equal(value, run.method.policy.state_dict()[key]) for key, value in loaded.state_dict().items())
-    with pytest.raises(UserError, match=r"hidden \[512, 512\] makes 262,144 weights, its file has room for"):
+    content = torch.load(best, weights_only=True)
+    del content["hyper_parameters"]["networks"]  # as before they were recorded
+    torch.save(content, best)
+    assert lrl.load(best, networks={"policy": net()}).method.policy
+    with pytest.raises(UserError, match=r"hidden \[512, 512\] makes 262,144 weights, its file has room for .* own networks"):
         lrl.load(best)
+
+
+def fit_from(method, path):
+    trainer = pl.Trainer(max_epochs=4, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False)
+    trainer.fit(method, datamodule=method.rollouts(), ckpt_path=path, weights_only=True)
+
+
+def test_whoever_forgets_own_networks_is_told_which(tmp_path, capsys):
+    settings = {**tiny_settings("UDRL"), "num_workers": 0, "logdir": tmp_path}
+    run = lrl.train("UDRL", "cartpole", networks={"policy": Own()}, max_epochs=2, **settings)
+    words = rf"was trained with own networks \(policy: {Own.__module__}.Own\); from Python give networks="
+    recorded = {"policy": f"{Own.__module__}.Own"}
+    assert yaml.safe_load((run.path / "config.yaml").read_text())["networks"] == recorded
+    assert torch.load(run.path / "last.ckpt", weights_only=True)["hyper_parameters"]["networks"] == recorded
+    more = {**settings, "max_epochs": 4}
+    for forgetful in (
+        lambda: lrl.load(run.path), lambda: lrl.train("UDRL", "cartpole", resume=True, **more),
+        lambda: lrl.train("UDRL", "cartpole", reload=run.path, exp_name="b", **more),
+        lambda: fit_from(lrl.UDRL("cartpole", **tiny_settings("UDRL")), run.path / "last.ckpt"),
+    ):  # fmt: skip
+        with pytest.raises(UserError, match=words):
+            forgetful()
+    assert main(["eval", str(run.path)]) == 2
+    assert "the command line cannot take them" in capsys.readouterr().err
+    resumed = lrl.train("UDRL", "cartpole", resume=True, networks={"policy": Own()}, **more)
+    assert int(resumed.method.episodes) > int(run.method.episodes)
+    assert lrl.train("UDRL", "cartpole", reload=run.path, exp_name="b", networks={"policy": Own()}, **more)
+    again = lrl.UDRL.load_from_checkpoint(run.path / "last.ckpt", networks={"policy": Own()})
+    assert torch.equal(again.policy.net.net.layer.weight, resumed.method.policy.net.net.layer.weight)
+    with pytest.raises(UserError, match=r"policy is the name '.*Own'; give the network that it was trained with"):
+        lrl.UDRL.load_from_checkpoint(run.path / "last.ckpt")
+
+
+def test_runs_without_own_networks_record_none(tmp_path):
+    run = lrl.train("UDRL", "cartpole", max_epochs=1, num_workers=0, logdir=tmp_path, **tiny_settings("UDRL"))
+    assert "networks" not in yaml.safe_load((run.path / "config.yaml").read_text())
+    content = torch.load(run.path / "last.ckpt", weights_only=True)
+    assert "networks" not in content["hyper_parameters"]
+    with pytest.raises(UserError, match="give the networks that it was trained with"):
+        lrl.train("UDRL", "cartpole", max_epochs=2, num_workers=0, logdir=tmp_path, resume=True,
+                  networks={"policy": Own()}, **tiny_settings("UDRL"))  # fmt: skip
+    content["hyper_parameters"]["networks"] = {"policy": 3}
+    torch.save(content, run.path / "last.ckpt")
+    with pytest.raises(UserError, match=r"hyper_parameters\.networks: names no classes by text"):
+        lrl.load(run.path)
 
 
 @pytest.mark.parametrize(
