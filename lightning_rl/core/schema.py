@@ -43,6 +43,10 @@ class MethodConfig:
         """Keys that make no difference beside this config's others, each with the reason and the remedy."""
         return {}
 
+    def absent_networks(self) -> dict[str, str]:
+        """Networks that the method takes, but not with this config, each with the reason and the remedy."""
+        return {}
+
     def cpu_only(self) -> str | None:
         """What of it runs on the CPU alone, with the remedy; None where all of it runs on a GPU, too."""
         return None

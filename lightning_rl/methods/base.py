@@ -21,6 +21,7 @@ from lightning_rl.core.schema import MethodConfig, ramp
 from lightning_rl.core.types import ActionMode, Episode
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.methods.layouts import check_loaded
+from lightning_rl.methods.own_networks import check_shapes, checked_networks, class_names
 from lightning_rl.methods.registry import own_implementation
 from lightning_rl.nets.command import Calibration
 from lightning_rl.nets.layers import Backward
@@ -80,12 +81,10 @@ class Method(LightningModule):
             raise UserError(f"{self.implementation} does not fit gamename '{gamename}': {reason}")
         where = f"{type(self).__name__}(...)"
         self.cfg: Any = method_config(self.Config, self.implementation, gamename, preset, config or {}, settings, where)
-        self._networks, known = dict(networks or {}), ", ".join(self.network_names) or "none"
-        if unknown := self._networks.keys() - set(self.network_names):
-            raise UserError(f"networks: {self.implementation} takes no '{min(unknown)}'; it takes: {known}")
+        self.own_networks = {} if networks is None else checked_networks(networks, self)
         self.save_hyperparameters({
             "implementation": self.implementation, "gamename": gamename, "seed": self.seed,
-            "config": dataclasses.asdict(self.cfg),
+            "config": dataclasses.asdict(self.cfg), **({"networks": class_names(self.own_networks)} if self.own_networks else {}),
         })  # fmt: skip
         for counter in COUNTERS:
             self.register_buffer(counter, torch.zeros((), dtype=torch.int64))
@@ -154,9 +153,18 @@ class Method(LightningModule):
 
     # What it makes use of
 
-    def network(self, name: str, build: Callable[[], nn.Module]) -> nn.Module:
-        """The user's network of that name, or the one that the config asks for."""
-        return self._networks[name] if name in self._networks else build()
+    def network(
+        self, name: str, build: Callable[[], nn.Module], takes: Sequence[int] | None = None, gives: Sequence[int] = ()
+    ) -> nn.Module:
+        """The user's network of that name, or the one that the config asks for.
+
+        takes, gives: the user's must give ``[B, *gives]`` for one ``[B, size]`` of each size in ``takes``, or UserError.
+        """
+        if name not in self.own_networks:
+            return build()
+        if takes is not None:
+            check_shapes(name, self.own_networks[name], takes, gives)
+        return self.own_networks[name]
 
     def collector(self, num_workers: int) -> Collector:
         """Plays episodes of the method's policy in its environment."""

@@ -31,6 +31,7 @@ from lightning_rl.core.contents import (
 )  # fmt: skip
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import NAME_BYTES, SEED, SHOWN, shorten, shown
+from lightning_rl.methods.own_networks import CLASS_NAMES, require_given
 
 if TYPE_CHECKING:
     from lightning_rl.methods.base import Method
@@ -38,7 +39,10 @@ if TYPE_CHECKING:
 
 ANOTHER = "use another checkpoint, or start anew under another --exp_name"
 _NAME = Text(NAME_BYTES)
-HPARAMS = {"implementation": _NAME, "gamename": _NAME, "seed": Count(0, SEED), "config": Plain(mapping=True)}
+HPARAMS = {
+    "implementation": _NAME, "gamename": _NAME, "seed": Count(0, SEED), "config": Plain(mapping=True),
+    "networks": Optional(CLASS_NAMES),
+}  # fmt: skip
 
 
 def require(content: Any, template: Any, path: Path, remedy: str, where: str = "") -> None:
@@ -58,7 +62,7 @@ def require_stored(config: Mapping[str, Any], path: Path) -> None:
             if weights > most:
                 raise UserError(
                     f"checkpoint '{path}': {shorten(key)} {shown(value)} makes {weights:,} weights, its file has room for "
-                    f"{most:,}; use another checkpoint"
+                    f"{most:,}; use another checkpoint, or give the own networks that it was trained with (networks={{...}})"
                 )
 
 
@@ -112,7 +116,8 @@ def check_resumable(
     """
     epoch = checkpoint.get("epoch")
     epoch = epoch if type(epoch) is int and epoch >= 0 else 0
-    require(checkpoint, resume_layout(method, data, epoch, _ended(checkpoint, epoch), callbacks), path, ANOTHER)
+    require_given(checkpoint.get("hyper_parameters"), method.own_networks, path)
+    require(checkpoint, resume_layout(method, data, epoch, _ended(checkpoint, epoch), callbacks), path, _remedy(method))
     return CheckedCheckpoint(checkpoint)
 
 
@@ -125,7 +130,12 @@ def check_loaded(checkpoint: dict[str, Any], method: Method) -> None:
     if trainer.training:
         check_resumable(checkpoint, path, method, getattr(trainer, "datamodule", None))
     else:
-        require_weights(checkpoint.get("state_dict"), method, path, ANOTHER)
+        require_given(checkpoint.get("hyper_parameters"), method.own_networks, path)
+        require_weights(checkpoint.get("state_dict"), method, path, _remedy(method))
+
+
+def _remedy(method: Method) -> str:
+    return f"give the networks that it was trained with, {ANOTHER}" if method.own_networks else ANOTHER
 
 
 def _ended(checkpoint: Mapping[str, Any], epoch: int) -> bool:

@@ -80,6 +80,10 @@ class PolicyGradientConfig(MethodConfig):
             return self.max_epochs
         return min(self.max_epochs, math.ceil(self.max_episodes / self.num_episodes_per_iter))
 
+    def absent_networks(self) -> dict[str, str]:
+        reason = f"baseline={self.baseline} has no critic; set baseline=critic or leave it out"
+        return {} if self.baseline == "critic" else {"critic": reason}
+
     def unread(self) -> dict[str, str]:
         critic = ("value_delta", "num_critic_updates", "gae_lambda", "bootstrap_truncated", "network")
         reason = f"baseline={self.baseline} has no critic; set baseline=critic as well, or leave it out"
@@ -227,21 +231,17 @@ class PolicyGradient(Method):
 
     def __init__(self, gamename: str, **options: Any):
         super().__init__(gamename, **options)
-        self._check_networks()
         cfg, spec = self.cfg, self.spec
+        if len(self.own_networks) == 1 and cfg.network == "shared":
+            raise UserError("networks: network=shared takes policy and critic together; give both or set network=separate")
         distribution = distribution_for(spec.continuous)
         self.max_entropy = distribution.max_entropy(spec.action_size)
         seed_torch(self.seed, "initialisation")
         output_size = distribution.output_size(spec.action_size)
         actor, critic = actor_critic(spec.obs_size, cfg.hidden, output_size, shared=cfg.network == "shared")
-        self.policy = Policy(self.network("policy", lambda: actor), distribution, spec.action_size)
-        self.critic = self.network("critic", lambda: critic) if cfg.baseline == "critic" else None
-
-    def _check_networks(self) -> None:
-        if "critic" in self._networks and self.cfg.baseline != "critic":
-            raise UserError(f"networks: baseline={self.cfg.baseline} has no critic; set baseline=critic or leave it out")
-        if len(self._networks) == 1 and self.cfg.network == "shared":
-            raise UserError("networks: network=shared takes policy and critic together; give both or set network=separate")
+        net = self.network("policy", lambda: actor, takes=[spec.obs_size], gives=[output_size])
+        self.policy = Policy(net, distribution, spec.action_size)
+        self.critic = self.network("critic", lambda: critic, takes=[spec.obs_size]) if cfg.baseline == "critic" else None
 
     def rollouts(self, num_workers: int = 0) -> OnPolicyRollouts:
         return OnPolicyRollouts(self, num_workers)

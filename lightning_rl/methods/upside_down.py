@@ -243,9 +243,8 @@ class UpsideDown(Method):
         seed: all randomness of the run is a function of it.
         preset: a block under ``presets:`` of the implementation's config, e.g. ``"original"``.
         config: values of keys, e.g. those of a run's ``config.yaml``.
-        networks: own networks: ``policy`` takes obs ``[..., O]`` and the scaled command ``[..., C]`` and gives the
-            distribution's parameters (logits ``[..., A]``, or mean and log standard deviation ``[..., 2A]``); ``critic``
-            takes obs and gives ``[..., 1]``, of ``fitted_advantage`` as many more as ``feature_size`` says.
+        networks: own ones: ``policy`` takes obs ``[..., O]`` and command ``[..., C]``, gives logits ``[..., A]`` or mean and
+            log deviation ``[..., 2A]``; ``critic`` takes obs, gives ``[..., 1]``, of ``fitted_advantage`` ``feature_size`` more.
         settings: values of single keys of ``configs/upside_down.yaml``, e.g. ``hidden=[64, 64]``, above all others.
 
     Raises:
@@ -272,7 +271,8 @@ class UpsideDown(Method):
         self.executed = distribution.executed
         sizes = spec.obs_size, len(self.command_names), distribution.output_size(spec.action_size)
         own = {"layers": {"gate_scale": cfg.gate_scale, "output_scale": cfg.output_scale}}.get(cfg.network, {})
-        net = self.network("policy", functools.partial(COMMAND_NETS[cfg.network], *sizes, cfg.hidden, **own))
+        build = functools.partial(COMMAND_NETS[cfg.network], *sizes, cfg.hidden, **own)
+        net = self.network("policy", build, sizes[:2], sizes[2:])
         scale = (1.0, 1.0) if cfg.standardise else (cfg.return_scale, cfg.horizon_scale)
         scaled = ScaledCommand(net, [cfg.condition * each for each in scale[: sizes[1]]], cfg.command_limit)
         kinds = {"episode": CommandPolicy, "step": NoisyCommandPolicy}
@@ -282,7 +282,7 @@ class UpsideDown(Method):
         self.average = MovingAverage(average, learned, cfg.tau)
         outputs = 1 + cfg.fits_advantages * functional.feature_size(spec.action_size, spec.continuous)
         critic = functools.partial(relu_mlp, spec.obs_size, cfg.critic_hidden or [], outputs)
-        self.critic = self.network("critic", critic) if cfg.has_critic else None
+        self.critic = self.network("critic", critic, [spec.obs_size], [outputs]) if cfg.has_critic else None
         self.target, self.calibration = CommandTarget(cfg, sizes[1], self.max_return), Calibration()
 
     def rollouts(self, num_workers: int = 0) -> UpsideDownRollouts:

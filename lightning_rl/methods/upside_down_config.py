@@ -134,6 +134,10 @@ class UpsideDownConfig(MethodConfig):
     def resolved(self, gamename: str) -> Self:
         return self if self.has_critic else dataclasses.replace(self, critic_hidden=None)
 
+    def absent_networks(self) -> dict[str, str]:
+        remedy = "set command=advantage or weights=fitted_advantage, or leave it out"
+        return {} if self.has_critic else {"critic": f"command={self.command}, weights={self.weights} has no critic; {remedy}"}
+
     def unread(self) -> dict[str, str]:
         critic = "bootstrap_truncated value_lambda gae_lambda num_critic_updates_per_iter critic_learning_rate "
         critic += "critic_max_grad_norm value_scale" + " critic_hidden" * (self.critic_hidden is not None)

@@ -16,6 +16,7 @@ from lightning_rl.core.files import move, read_plain, remove, write_plain
 from lightning_rl.core.limits import shorten
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.layouts import ANOTHER, HPARAMS, CheckedCheckpoint, check_resumable, data_key, require, require_weights
+from lightning_rl.methods.own_networks import require_given
 from lightning_rl.rollouts.data_module import Rollouts
 
 
@@ -81,6 +82,7 @@ def load_weights(method: Method, path: Path) -> None:
         found, needed = checkpoint["hyper_parameters"][key], method.hparams[key]
         if found != needed:
             raise UserError(f"--reload '{path}': its {key} is '{found}', this run's is '{needed}'; they must match")
+    require_given(checkpoint["hyper_parameters"], method.own_networks, path, (method.policy_name,))
     prefix = f"{method.policy_name}."
     require_weights(checkpoint["state_dict"], method, path, "use another, or the config that it was trained with", prefix)
     weights = checkpoint["state_dict"]

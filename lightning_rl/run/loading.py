@@ -15,6 +15,7 @@ from lightning_rl.core.limits import WHOLE, did_you_mean, shorten
 from lightning_rl.core.types import Array, FloatArray, Request
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.layouts import require_stored, require_weights
+from lightning_rl.methods.own_networks import require_given
 from lightning_rl.methods.registry import implementation
 from lightning_rl.rollouts.player import ActionNoise
 from lightning_rl.run.checkpoints import read_checkpoint
@@ -40,15 +41,17 @@ def load_method(path: Path, networks: Mapping[str, nn.Module] | None = None) -> 
         cls = implementation(hparams["implementation"])
     except UserError as error:
         raise UserError(f"checkpoint '{path}': {error}") from error
+    require_given(hparams, networks or (), path)
+    hparams["networks"] = networks
     own = {cls.network_names.get(name) for name in networks or ()}  # keys of ours that are not built
     require_stored({key: value for key, value in hparams["config"].items() if key not in own}, path)
     try:
-        method = cls(**hparams, networks=networks)
+        method = cls(**hparams)
     except (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, UserError, ValueError) as error:
         reason = shorten(str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}", 200)
         raise UserError(f"checkpoint '{path}' does not fit this version's {hparams['implementation']}: {reason}") from error
     absent = TRAINING_ONLY if checkpoint.get(ACTING_ONLY) is True else ()
-    remedy = "use another, or give the networks that it was trained with"
+    remedy = "use another, or give the networks that it was trained with (networks={...})"
     require_weights(checkpoint["state_dict"], method, path, remedy, without=absent)
     method.load_state_dict(checkpoint["state_dict"], strict=not absent)
     return method.eval()

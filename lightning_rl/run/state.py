@@ -9,7 +9,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -140,8 +140,8 @@ def checkpoint_at(path: Path) -> Path:
     raise UserError(f"'{path}' holds no checkpoint; give the path of one, or of a run directory (..../seed_25)")
 
 
-def write_config(options: RunOptions, config: MethodConfig) -> None:
-    """``config.yaml``: everything that is needed to repeat the run."""
+def write_config(options: RunOptions, config: MethodConfig, networks: Mapping[str, str] | None = None) -> None:
+    """``config.yaml``: everything that is needed to repeat the run. networks: the classes of own ones, by name."""
     content = {
         "command": " ".join(sys.argv),
         "implementation": options.implementation,
@@ -153,6 +153,7 @@ def write_config(options: RunOptions, config: MethodConfig) -> None:
         "accelerator": options.accelerator,
         "reload": None if options.reload is None else str(options.reload),
         "config": dataclasses.asdict(config),
+        **({"networks": dict(networks)} if networks else {}),
         "git_commit": _git_commit(),
         "versions": {"python": platform.python_version(), **{p: _version(p) for p in _PACKAGES}},
     }

@@ -148,7 +148,7 @@ def run_training(
                 storage.resume(resume_from, method, data, callbacks)
             for begin, run in zip(begins, options.seeds(), strict=True):
                 begin()
-                write_config(run, config)
+                write_config(run, config, method.hparams.get("networks"))
             stop = StopOnSignal()
             loggers = [RunLogger(run) for run in options.seeds()] if logger is True else logger
             trainer = _trainer(options, config, [stop, *callbacks], loggers, storage)

@@ -4,12 +4,16 @@ import functools
 
 import numpy as np
 import pytest
+import pytorch_lightning as pl
 import torch
+import yaml
 from helpers import attach, make_episode, tiny_settings
 from torch import nn
 
 import lightning_rl as lrl
+from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
+from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.methods.upside_down import UpsideDownEpoch
 from lightning_rl.rollouts.episode_buffer import flatten
 
@@ -176,6 +180,75 @@ def test_an_own_network_is_trained_and_saved(tmp_path):
     assert torch.equal(saved["policy.net.net.layer.weight"], net.layer.weight)
 
 
+@pytest.mark.parametrize(("name", "words"), [
+    ("UDRL", "networks: command=return_horizon, weights=none has no critic; set command=advantage or weights=fitted_advantage"),
+    ("REINFORCE", "networks: baseline=none has no critic; set baseline=critic or leave it out"),
+])  # fmt: skip
+def test_a_critic_that_would_not_be_used_is_refused(name, words):
+    with pytest.raises(UserError, match=words):
+        IMPLEMENTATIONS[name]("cartpole", implementation=name, networks={"critic": nn.Linear(4, 1)})
+
+
+class Beside(nn.Module):
+    """All inputs side by side, through one layer."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, *inputs):
+        return self.layer(torch.cat(inputs, dim=-1))
+
+
+@pytest.mark.parametrize(("name", "network", "net", "words"), [
+    ("UDRL", "policy", Beside(nn.Linear(6, 5)), r"policy gives \[2, 5\], expected \[2, 2\]"),
+    ("UDRL", "policy", Beside(nn.Linear(4, 2)), r"policy is to take \[2, 4\] and \[2, 2\] and give \[2, 2\], but raised Runtime"),
+    ("UDRL", "policy", nn.Linear(4, 2), r"but raised TypeError: Linear.forward\(\) takes 2 positional arguments"),
+    ("UDRL", "policy", Own, "policy is the class Own, expected an instance of torch.nn.Module"),
+    ("UDRL", "policy", nn.LSTM(4, 2), "policy is to take"),
+    ("RCP-A", "critic", nn.Linear(4, 1), r"critic gives \[2, 1\], expected \[2, 3\]"),
+    ("RCP-A", "policy", Beside(nn.Linear(6, 2)), r"policy is to take \[2, 4\] and \[2, 1\]"),
+    ("AAC", "policy", nn.Linear(4, 3), r"policy gives \[2, 3\], expected \[2, 2\]"),
+    ("AAC", "policy", nn.LSTM(4, 2), r"policy gives a tuple of 2, expected decimal numbers \[2, 2\]"),
+    ("AAC", "policy", {"net": 3}, "policy is a dict of 1, expected an instance of torch.nn.Module"),
+    ("AAC", "critic", nn.Linear(4, 1), r"critic gives \[2, 1\], expected \[2\]"),
+])  # fmt: skip
+def test_own_networks_of_other_sizes_are_refused_in_one_line(name, network, net, words):
+    with pytest.raises(UserError, match="networks: .*" + words) as refused:
+        IMPLEMENTATIONS[name]("cartpole", implementation=name, networks={network: net})
+    assert "\n" not in str(refused.value)
+
+
+def test_networks_are_given_by_name():
+    with pytest.raises(UserError, match="networks: a Own, expected a dict by name"):
+        lrl.UDRL("cartpole", networks=Own())
+
+
+@pytest.mark.parametrize(("name", "net"), [("UDRL", nn.LazyLinear), ("AAC", nn.LazyLinear)])
+def test_layers_that_find_their_sizes_are_trained_and_loaded(tmp_path, name, net):
+    settings = {**tiny_settings(name), "max_epochs": 2, "num_workers": 0, "logdir": tmp_path}
+    run = lrl.train(name, "cartpole", networks={"policy": Beside(net(2))}, **settings)
+    loaded = lrl.load(run.path, networks={"policy": Beside(net(2))}).method.policy
+    assert all(torch.equal(value, run.method.policy.state_dict()[key]) for key, value in loaded.state_dict().items())
+
+
+class Noisy(nn.Linear):
+    """Draws random numbers, and counts its calls in training; of zeros it makes NaNs."""
+
+    calls = 0
+
+    def forward(self, x):
+        self.calls += self.training
+        return super().forward(x / x.norm() + torch.randn(1))
+
+
+def test_looking_at_an_own_network_changes_nothing_else():
+    noisy = Noisy(5, 2)
+    plain, other = (lrl.RCPR("cartpole", seed=3, networks={"policy": Beside(net)}) for net in (nn.Linear(5, 2), noisy))
+    assert (noisy.training, noisy.calls) == (True, 0)
+    assert all(torch.equal(a, b) for a, b in zip(plain.critic.parameters(), other.critic.parameters(), strict=True))
+
+
 @pytest.mark.parametrize(("name", "net"), [("UDRL", Own), ("REINFORCE", functools.partial(nn.Linear, 4, 2))])
 def test_an_own_network_may_be_smaller_than_the_one_that_it_replaces(tmp_path, name, net):
     settings = {**tiny_settings(name), "hidden": [512, 512], "max_epochs": 2, "num_workers": 0, "logdir": tmp_path}
@@ -183,8 +256,57 @@ def test_an_own_network_may_be_smaller_than_the_one_that_it_replaces(tmp_path, n
     (best,) = run.path.glob("epoch=*.ckpt")  # it has no optimizers, which make room
     loaded = lrl.load(best, networks={"policy": net()}).method.policy
     assert all(torch.equal(value, run.method.policy.state_dict()[key]) for key, value in loaded.state_dict().items())
-    with pytest.raises(UserError, match=r"hidden \[512, 512\] makes 262,144 weights, its file has room for"):
+    content = torch.load(best, weights_only=True)
+    del content["hyper_parameters"]["networks"]  # as before they were recorded
+    torch.save(content, best)
+    assert lrl.load(best, networks={"policy": net()}).method.policy
+    with pytest.raises(UserError, match=r"hidden \[512, 512\] makes 262,144 weights, its file has room for .* own networks"):
         lrl.load(best)
+
+
+def fit_from(method, path):
+    trainer = pl.Trainer(max_epochs=4, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False)
+    trainer.fit(method, datamodule=method.rollouts(), ckpt_path=path, weights_only=True)
+
+
+def test_whoever_forgets_own_networks_is_told_which(tmp_path, capsys):
+    settings = {**tiny_settings("UDRL"), "num_workers": 0, "logdir": tmp_path}
+    run = lrl.train("UDRL", "cartpole", networks={"policy": Own()}, max_epochs=2, **settings)
+    words = rf"was trained with own networks \(policy: {Own.__module__}.Own\); from Python give networks="
+    recorded = {"policy": f"{Own.__module__}.Own"}
+    assert yaml.safe_load((run.path / "config.yaml").read_text())["networks"] == recorded
+    assert torch.load(run.path / "last.ckpt", weights_only=True)["hyper_parameters"]["networks"] == recorded
+    more = {**settings, "max_epochs": 4}
+    for forgetful in (
+        lambda: lrl.load(run.path), lambda: lrl.train("UDRL", "cartpole", resume=True, **more),
+        lambda: lrl.train("UDRL", "cartpole", reload=run.path, exp_name="b", **more),
+        lambda: fit_from(lrl.UDRL("cartpole", **tiny_settings("UDRL")), run.path / "last.ckpt"),
+    ):  # fmt: skip
+        with pytest.raises(UserError, match=words):
+            forgetful()
+    assert main(["eval", str(run.path)]) == 2
+    assert "the command line cannot take them" in capsys.readouterr().err
+    resumed = lrl.train("UDRL", "cartpole", resume=True, networks={"policy": Own()}, **more)
+    assert int(resumed.method.episodes) > int(run.method.episodes)
+    assert lrl.train("UDRL", "cartpole", reload=run.path, exp_name="b", networks={"policy": Own()}, **more)
+    again = lrl.UDRL.load_from_checkpoint(run.path / "last.ckpt", networks={"policy": Own()})
+    assert torch.equal(again.policy.net.net.layer.weight, resumed.method.policy.net.net.layer.weight)
+    with pytest.raises(UserError, match=r"policy is the name '.*Own'; give the network that it was trained with"):
+        lrl.UDRL.load_from_checkpoint(run.path / "last.ckpt")
+
+
+def test_runs_without_own_networks_record_none(tmp_path):
+    run = lrl.train("UDRL", "cartpole", max_epochs=1, num_workers=0, logdir=tmp_path, **tiny_settings("UDRL"))
+    assert "networks" not in yaml.safe_load((run.path / "config.yaml").read_text())
+    content = torch.load(run.path / "last.ckpt", weights_only=True)
+    assert "networks" not in content["hyper_parameters"]
+    with pytest.raises(UserError, match="give the networks that it was trained with"):
+        lrl.train("UDRL", "cartpole", max_epochs=2, num_workers=0, logdir=tmp_path, resume=True,
+                  networks={"policy": Own()}, **tiny_settings("UDRL"))  # fmt: skip
+    content["hyper_parameters"]["networks"] = {"policy": 3}
+    torch.save(content, run.path / "last.ckpt")
+    with pytest.raises(UserError, match=r"hyper_parameters\.networks: names no classes by text"):
+        lrl.load(run.path)
 
 
 @pytest.mark.parametrize(
