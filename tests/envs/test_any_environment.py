@@ -279,6 +279,20 @@ def test_registrations_that_are_refused(register):
         env_spec("lost")
 
 
+@pytest.mark.parametrize("missing", [["observation_space"], ["action_space"], ["observation_space", "action_space"]])
+def test_spaces_that_a_class_forgets_are_named(register, missing):
+    class Forgetful(Echo):
+        def __init__(self):
+            super().__init__(spaces.Discrete(2), 0)
+            for name in missing:
+                delattr(self, name)
+
+    register("forgetful", Forgetful, horizon=2)
+    with pytest.raises(UserError, match=rf"^Forgetful \(gamename 'forgetful'\) has no {' and no '.join(missing)}; set in") as told:
+        env_spec("forgetful")
+    assert all(f"self.{name} = gymnasium.spaces." in str(told.value) for name in missing)
+
+
 # --- spaces --------------------------------------------------------------------------------------------------------------
 
 BOX = spaces.Box(-1, 1, (2, 2), np.float32)
