@@ -274,9 +274,35 @@ def test_registrations_that_are_refused(register):
         register("cartpole", Echo)
     with pytest.raises(UserError, match="horizon 0 is no time limit"):
         register("echo", Echo, horizon=0)
+    for name, words in (
+        ("procmaze-7", "means a size of this package's procmaze"), ("CartPole-v1", "has the form of Gymnasium's ids"),
+        ("", "'' cannot be registered"), ("a:b", "cannot be registered"), ("../up", "cannot be registered"), (3, "3 cannot be"),
+    ):  # fmt: skip
+        with pytest.raises(UserError, match=words):
+            register(name, "Pendulum-v1")
+    for env in (Echo(spaces.Discrete(2), 0), None, ""):
+        with pytest.raises(UserError, match="makes no environment; give a Gymnasium id, or a class or function that does"):
+            register("echo", env)
+    assert "echo" not in GAMES
     register("lost", "NoSuch-v0")
     with pytest.raises(UserError, match="unknown gamename 'NoSuch-v0'"):
         env_spec("lost")
+
+
+@pytest.mark.parametrize(
+    ("fact", "words"),
+    [({"horizon": 2.5}, "horizon 2.5 is no time limit"), ({"horizon": "9"}, "horizon '9' is"), ({"horizon": True}, "True is no"),
+     ({"max_return": "a"}, "max_return 'a' is no finite number"), ({"max_return": np.nan}, "max_return nan is no finite"),
+     ({"max_return": -np.inf}, "max_return -inf is"), ({"max_return": 10**400}, "max_return 1000.* is no"),
+     ({"max_return": None}, "max_return None is"),
+     ({"min_return": np.nan}, "min_return nan is no"), ({"min_return": np.inf}, "min_return inf is no"),
+     ({"solved_return": "b"}, "solved_return 'b' is"), ({"min_return": 3, "max_return": 2}, "min_return 3 is above max_return 2"),
+     ({"kwargs": ["a"]}, r"kwargs \['a'\] are no arguments by name"), ({"kwargs": {1: 2}}, "are no arguments by name")],
+)  # fmt: skip
+def test_facts_that_are_none_are_refused_at_once(register, fact, words):
+    with pytest.raises(UserError, match=rf"^register_env\('echo'\): .*{words}"):
+        register("echo", Echo, **fact)
+    register("echo", Echo, horizon=np.int64(3), max_return=np.float32(2), min_return=2)
 
 
 @pytest.mark.parametrize("missing", [["observation_space"], ["action_space"], ["observation_space", "action_space"]])
@@ -288,7 +314,8 @@ def test_spaces_that_a_class_forgets_are_named(register, missing):
                 delattr(self, name)
 
     register("forgetful", Forgetful, horizon=2)
-    with pytest.raises(UserError, match=rf"^Forgetful \(gamename 'forgetful'\) has no {' and no '.join(missing)}; set in") as told:
+    words = rf"^Forgetful \(gamename 'forgetful'\) has no {' and no '.join(missing)}; set in"
+    with pytest.raises(UserError, match=words) as told:
         env_spec("forgetful")
     assert all(f"self.{name} = gymnasium.spaces." in str(told.value) for name in missing)
 
