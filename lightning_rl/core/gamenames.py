@@ -130,7 +130,7 @@ def register_env(
     if horizon is not None and not (whole and 1 <= horizon <= WHOLE):
         raise UserError(f"{where}: horizon {shown(horizon)} is no time limit; give a whole number of steps, 1 .. {WHOLE:,}")
     for name, value in (("max_return", max_return), ("min_return", min_return), ("solved_return", solved_return)):
-        without = value is None if name != "max_return" else isinstance(value, float) and value == math.inf
+        without = value is None if name != "max_return" else isinstance(value, numbers.Real) and value == math.inf
         if not without and not _is_finite(value):
             raise UserError(f"{where}: {name} {shown(value)} is no finite number; give one, or leave it out if it is not known")
     if min_return is not None and min_return > max_return:

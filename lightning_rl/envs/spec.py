@@ -219,7 +219,7 @@ def _make(gamename: str, entry: GymSpec, kwargs: dict[str, Any]) -> gymnasium.En
         raise
     except (gymnasium.error.Error, ImportError) as error:
         raise UserError(f"cannot make '{entry.id}' for gamename '{gamename}': {error}") from error
-    except Exception as error:  # of the environment's own code
+    except (Exception, SystemExit) as error:  # of the environment's own code
         raise UserError(f"cannot make '{entry.id}' for gamename '{gamename}': {located(error)}") from error
 
 
