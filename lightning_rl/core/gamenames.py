@@ -93,6 +93,7 @@ GAMES: dict[str, Game] = {
 """The environments by gamename; ``register_env`` adds to them."""
 
 _BUILT_IN = frozenset(GAMES)
+_VERSION = re.compile(r"-v(\d+)$")  # of Gymnasium's ids
 
 
 def register_env(
@@ -150,7 +151,7 @@ def _check_own_name(gamename: str) -> None:
     taken = f"gamename '{shorten(gamename)}'"
     if (sized := gamename.partition("-")[0]) in SIZED:
         raise UserError(f"{taken} means a size of this package's {sized}; register yours under another name")
-    if re.search(r"-v\d+$", gamename):
+    if _VERSION.search(gamename):
         raise UserError(f"{taken} has the form of Gymnasium's ids; leave out the version, '-v' and a number")
 
 
@@ -198,11 +199,25 @@ def same_game(one: str, other: str) -> bool:
 
 
 def unknown_gamename(gamename: str, ids: Iterable[str] = ()) -> UserError:
-    """The error for a gamename that is neither here nor in Gymnasium, with the nearest name, in any case. ids: Gymnasium's."""
+    """The error for a gamename that is neither here nor in Gymnasium, with the nearest name, in any case. ids: Gymnasium's.
+
+    Ids are compared without their versions, of which the last is told. What a module of the user's may have is told with it.
+    """
+    module, _, name = gamename.rpartition(":")
+    stems = {_VERSION.sub("", known): known for known in sorted(ids, key=_version)}
+    names = {known: known for known in GAMES}
+    known = names | stems if _VERSION.search(name) else stems | names  # the last of several that differ in case counts
     remedy = f"choose one of: {', '.join(GAMES)}; or a Gymnasium id, e.g. MountainCar-v0 or my_package:MyEnv-v0"
-    if (near := nearest(gamename, (*ids, *GAMES))) is not None:
-        remedy = f"did you mean '{near}'?"
+    if (near := nearest(_VERSION.sub("", name), known)) is not None:
+        told = known[near] if not module or known[near] in _BUILT_IN else f"{module}:{known[near]}"
+        remedy = f"did you mean '{told}'?"
     return UserError(f"unknown gamename '{shorten(gamename)}'; {remedy}")
+
+
+def _version(env_id: str) -> int:
+    """The version of a Gymnasium id, -1 where it has none."""
+    found = _VERSION.search(env_id)
+    return -1 if found is None else int(found[1])
 
 
 def folder_name(gamename: str) -> str:

@@ -105,11 +105,23 @@ def test_what_is_no_other_name_of_an_environment(gamename):
 @pytest.mark.parametrize(
     ("asked", "near"),
     [("LunarLander-v2", "LunarLander-v3"), ("Cartpole", "cartpole"), ("ACROBOT", "acrobot"),
-     ("mountaincar-v0", "MountainCar-v0"), ("lunarlander_sparse", "lunarlander-sparse")],
+     ("mountaincar-v0", "MountainCar-v0"), ("lunarlander_sparse", "lunarlander-sparse"),
+     ("MountainCar", "MountainCar-v0"), ("Taxy", "Taxi-v4"), ("LunarLander-v17", "LunarLander-v3")],
 )  # fmt: skip
 def test_an_unknown_name_is_told_the_nearest(asked, near):
     with pytest.raises(UserError, match=f"unknown gamename '{asked}'; did you mean '{near}'?"):
         env_spec(asked)
+
+
+def test_the_nearest_name_of_a_module_is_told_with_the_module(module):
+    register = "from lightning_rl.core.gamenames import register_env\nregister_env('stroll', Walk)\n"
+    module("walks_c", f"{MODULE}\ngymnasium.register('Mine-v0', Walk)\ngymnasium.register('Mine-v2', Walk)\n{register}")
+    try:
+        for asked, near in (("Mine-v1", "walks_c:Mine-v2"), ("Stroll", "walks_c:stroll"), ("cartpol", "cartpole")):
+            with pytest.raises(UserError, match=f"unknown gamename 'walks_c:{asked}'; did you mean '{near}'?"):
+                env_spec(f"walks_c:{asked}")
+    finally:
+        del GAMES["stroll"], gymnasium.registry["Mine-v0"], gymnasium.registry["Mine-v2"]
 
 
 def test_names_are_there_without_gymnasium_and_torch():
