@@ -10,6 +10,7 @@ from helpers import ROOT
 from lightning_rl.core import catalogue
 from lightning_rl.core.config import merged_values
 from lightning_rl.core.errors import UserError
+from lightning_rl.methods.registry import register_method
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +62,8 @@ def test_an_implementation_from_outside_brings_its_file_and_extends_ours(tmp_pat
     [
         ({"udrl": {"about": "x"}}, "implementation 'udrl' cannot be added, the name is taken"),
         ({"New": {"about": "x", "aliases": ["vpg"]}}, "implementation 'vpg' cannot be added"),
+        ({"legend": {}, "shared": {}, "New": {}, "B": {}}, "no block is of an implementation, .* lack .* about: 'New', 'B'; "),
+        ({}, "no block is of an implementation, it has none; give one 'about: "),
         ({"New": 3}, "expected blocks of implementations by name"),
         ({"New": {"about": "x", "extends": "AACC"}}, "implementation 'AACC' is unknown; did you mean 'AAC'"),
         ({"New": {"about": "x", "extends": "A"}, "A": {"extends": "New"}}, "block 'New': it extends itself, by New and A"),
@@ -71,6 +74,15 @@ def test_what_cannot_be_added_is_refused(source, words):
     with pytest.raises(UserError, match=words):
         catalogue.add(source)
     assert "New" not in catalogue.entries()
+
+
+def test_a_decorator_that_registers_nothing_is_refused(tmp_path):
+    path = tmp_path / "own.yaml"
+    path.write_text(OUTSIDE.replace("  about: a variant of ours\n", ""))
+    with pytest.raises(UserError, match=r"^'.*own\.yaml': no block is of an implementation, these lack the line about: 'Own'; "):
+        register_method(configs=path)
+    with pytest.raises(UserError, match=r"register_method\(\) names no implementation; give names, or configs="):
+        register_method()
 
 
 def test_reading_all_files_takes_hardly_longer_than_libyaml_takes_to_parse_them():

@@ -157,10 +157,15 @@ def add(source: Path | Mapping[str, Any]) -> list[str]:
         The names of the implementations.
 
     Raises:
-        UserError: For what is no such file or content, and for a name that is taken.
+        UserError: For what is no such file or content, for one without implementations, and for a name that is taken.
     """
     path = source if isinstance(source, Path) else None
-    found = _entries(source if isinstance(source, Mapping) else read_yaml(source), path)
+    document = source if isinstance(source, Mapping) else read_yaml(source)
+    if not (found := _entries(document, path)):
+        where = "register_method" if path is None else f"'{path}'"
+        lack = ", ".join(f"'{shorten(str(name))}'" for name in document if name not in ("legend", SHARED))
+        what = f"these lack the line about: {shorten(lack, 300)}" if lack else "it has none"
+        raise UserError(f"{where}: no block is of an implementation, {what}; give one 'about: what it is', as in configs/")
     for new in found.values():
         for name in (new.name, *new.aliases):
             if canonical(name) in _shipped():

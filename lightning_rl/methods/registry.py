@@ -27,8 +27,11 @@ def register_method(*names: str, configs: Path | str | Mapping[str, Any] | None 
             ``core.catalogue``. Without it, the names are of a file that is known already.
 
     Raises:
-        UserError: a name that is taken, or that no file of configs has.
+        UserError: a name that is taken, or that no file of configs has; neither names nor configs, or configs in which no block
+            says what it is ``about``.
     """
+    if not names and configs is None:
+        raise UserError("register_method() names no implementation; give names, or configs= with a block for each")
     source = Path(configs) if isinstance(configs, str) else configs
     added = [] if source is None else catalogue.add(source)
     found = names or tuple(added)
