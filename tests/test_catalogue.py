@@ -1,6 +1,9 @@
 """The light list of implementations: what the command line knows before it imports a library."""
 
 import ast
+import os
+import subprocess
+import sys
 import time
 
 import pytest
@@ -83,6 +86,41 @@ def test_a_decorator_that_registers_nothing_is_refused(tmp_path):
         register_method(configs=path)
     with pytest.raises(UserError, match=r"register_method\(\) names no implementation; give names, or configs="):
         register_method()
+
+
+FIRST = """
+from lightning_rl.methods.registry import register_method
+@register_method(configs={"first": {"about": "one", "extends": "AAC"}})
+class First:
+    value = 3
+"""
+SECOND = """
+from first_module import First
+from lightning_rl.methods.registry import register_method
+@register_method(configs={"second": {"about": "another", "extends": "first", "default": {"own_key": First.value}}})
+class Second(First):
+    pass
+"""
+
+
+@pytest.mark.parametrize("start", ["pass", "import first_module"])
+def test_a_module_of_the_user_may_import_from_another(tmp_path, start):
+    """Whichever way they are reached: by the list alone, or by a program that imports one of them itself."""
+    (tmp_path / "first_module.py").write_text(FIRST)
+    (tmp_path / "second_module.py").write_text(SECOND)
+    program = f"{start}\nfrom lightning_rl.core.catalogue import entries\nprint([*entries()][-2:])"
+    env = {**os.environ, "PYTHONPATH": f"{ROOT}:{tmp_path}", "LIGHTNING_RL_MODULES": "first_module, second_module"}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("['first', 'second']\n", "")
+
+
+def test_a_module_that_fails_is_told_every_time(tmp_path, monkeypatch):
+    (tmp_path / "failing_module.py").write_text("from lightning_rl.core.catalogue import entries\nentries()\n1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("LIGHTNING_RL_MODULES", "failing_module")
+    for _ in range(2):
+        with pytest.raises(UserError, match="LIGHTNING_RL_MODULES=failing_module: importing failing_module: ZeroDivisionError"):
+            catalogue.entries()
 
 
 def test_reading_all_files_takes_hardly_longer_than_libyaml_takes_to_parse_them():

@@ -38,7 +38,7 @@ def register_method(*names: str, configs: Path | str | Mapping[str, Any] | None 
 
     def register(cls: M) -> M:
         for name in found:
-            if name not in catalogue.entries():
+            if name not in added and name not in catalogue.entries():
                 raise UserError(f"register_method: no file of configs has a block '{name}' with a line about it; give configs=")
         cls.implementations = (*cls.__dict__.get("implementations", ()), *found)
         _REGISTERED.update(dict.fromkeys(found, cls))
