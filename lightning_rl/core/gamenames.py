@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lightning_rl.core.catalogue import MODULES
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import ENV_SIZE, WHOLE, nearest, shorten, shown
 
@@ -104,7 +105,8 @@ def register_env(
     """Gives an environment a gamename, for this process and those that it starts by forking.
 
     So that the command line and a cluster know it too, call this (or ``gymnasium.register``) in a module of yours, and use the
-    gamename ``my_module:<gamename>``. A name of your own may be registered again; the last registration counts.
+    gamename ``my_module:<gamename>``, or export ``LIGHTNING_RL_MODULES=my_module``. A name of your own may be registered again;
+    the last registration counts.
 
     Args:
         gamename: The new name, e.g. ``"warehouse"``: no name of this package, and without a version as Gymnasium's ids have it.
@@ -201,7 +203,8 @@ def same_game(one: str, other: str) -> bool:
 def unknown_gamename(gamename: str, ids: Iterable[str] = ()) -> UserError:
     """The error for a gamename that is neither here nor in Gymnasium, with the nearest name, in any case. ids: Gymnasium's.
 
-    Ids are compared without their versions, of which the last is told. What a module of the user's may have is told with it.
+    Ids are compared without their versions, of which the last is told. What a module of the user's may have is told with it;
+    where none is named, it ends with how one is.
     """
     module, _, name = gamename.rpartition(":")
     stems = {_VERSION.sub("", known): known for known in sorted(ids, key=_version)}
@@ -211,7 +214,8 @@ def unknown_gamename(gamename: str, ids: Iterable[str] = ()) -> UserError:
     if (near := nearest(_VERSION.sub("", name), known)) is not None:
         told = known[near] if not module or known[near] in _BUILT_IN else f"{module}:{known[near]}"
         remedy = f"did you mean '{told}'?"
-    return UserError(f"unknown gamename '{shorten(gamename)}'; {remedy}")
+    own = "" if module else f"{'' if remedy.endswith('?') else ';'} if it is yours: export {MODULES}=its_module"
+    return UserError(f"unknown gamename '{shorten(gamename)}'; {remedy}{own}")
 
 
 def _version(env_id: str) -> int:

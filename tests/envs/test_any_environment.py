@@ -12,6 +12,7 @@ from chain_helpers import Chain
 from gymnasium import spaces
 from helpers import ROOT, last, run_cli, run_dir
 
+import lightning_rl
 from lightning_rl.cli import main
 from lightning_rl.core.config import merged_values
 from lightning_rl.core.errors import UserError
@@ -110,6 +111,8 @@ def test_what_is_no_other_name_of_an_environment(gamename):
 )  # fmt: skip
 def test_an_unknown_name_is_told_the_nearest(asked, near):
     with pytest.raises(UserError, match=f"unknown gamename '{asked}'; did you mean '{near}'?"):
+        env_spec(asked)
+    with pytest.raises(UserError, match=r"\? if it is yours: export LIGHTNING_RL_MODULES=its_module$"):
         env_spec(asked)
 
 
@@ -211,6 +214,21 @@ def test_a_module_may_register_names(module):
         assert (env_spec("walks_b:walk").horizon, env_spec("walk").horizon) == (4, 4)
     finally:
         del GAMES["walk"]
+
+
+@pytest.mark.usefixtures("register")
+def test_a_run_from_python_is_evaluated_on_the_command_line_by_its_module(module, tmp_path, monkeypatch, capsys):
+    module("walks_d", f"{MODULE}\nfrom lightning_rl.core.gamenames import register_env\nregister_env('ramble', Walk, horizon=4)")
+    __import__("walks_d")
+    path = lightning_rl.train("REINFORCE", "ramble", logdir=tmp_path, num_workers=0, max_epochs=1).path
+    del GAMES["ramble"], sys.modules["walks_d"]  # as in another process
+    words = ["eval", str(path), "--episodes", "1", "--num_workers", "0"]
+    assert main(words) == 2
+    told = capsys.readouterr().err
+    assert "does not fit this version's REINFORCE: unknown gamename 'ramble'; choose one of: " in told
+    assert told.endswith("; if it is yours: export LIGHTNING_RL_MODULES=its_module\n")
+    monkeypatch.setenv("LIGHTNING_RL_MODULES", "walks_d")
+    assert main(words) == 0
 
 
 @pytest.mark.parametrize(
