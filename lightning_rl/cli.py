@@ -21,8 +21,8 @@ from lightning_rl.core.catalogue import entry
 from lightning_rl.core.checks import check_workers, seeds_from
 from lightning_rl.core.config import check_key, keys, merged_values, parse_settings, read_settings
 from lightning_rl.core.errors import UserError, disk_full, user_message
-from lightning_rl.core.gamenames import folder_name, named_game, unknown_gamename
-from lightning_rl.core.limits import shown
+from lightning_rl.core.gamenames import GAMES, folder_name, named_game, unknown_gamename
+from lightning_rl.core.limits import nearest, shown
 from lightning_rl.flags import EVAL, FIGURE, IMAGINE, REPRODUCE, SUMMARIES, TRAIN, TUNE, parse
 from lightning_rl.run.runtime import import_lightning, prepare_process
 from lightning_rl.run.state import check_folder_names, checkpoint_at
@@ -30,6 +30,8 @@ from lightning_rl.tools import TOOLS, use
 
 if TYPE_CHECKING:
     from lightning_rl.run.options import RunOptions
+
+_ALMOST = 0.8  # like a name: two of ten letters are others
 
 
 def _print_help(program: str) -> None:
@@ -165,9 +167,16 @@ def with_flags(settings: Mapping[str, Any], meant: Mapping[str, tuple[str, Any]]
 
 
 def _check_gamename(name: str) -> None:
-    """UserError for a name that neither this package nor Gymnasium, nor a module that Gymnasium imports, can know."""
+    """UserError for a name that neither this package nor Gymnasium, nor a module that Gymnasium imports, can know.
+
+    Gymnasium is loaded only for a name that is not almost one of this package: ``MountainCar`` is MountainCar-v0.
+    """
     if named_game(name) is None and ":" not in name and not re.search(r"-v\d+$", name):
-        raise unknown_gamename(name)
+        if nearest(name, GAMES, _ALMOST) is not None:
+            raise unknown_gamename(name)
+        from lightning_rl.envs.spec import env_spec
+
+        env_spec(name)
 
 
 def run_options(arguments: argparse.Namespace) -> RunOptions:

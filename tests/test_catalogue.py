@@ -1,6 +1,9 @@
 """The light list of implementations: what the command line knows before it imports a library."""
 
 import ast
+import os
+import subprocess
+import sys
 import time
 
 import pytest
@@ -10,6 +13,7 @@ from helpers import ROOT
 from lightning_rl.core import catalogue
 from lightning_rl.core.config import merged_values
 from lightning_rl.core.errors import UserError
+from lightning_rl.methods.registry import register_method
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +65,8 @@ def test_an_implementation_from_outside_brings_its_file_and_extends_ours(tmp_pat
     [
         ({"udrl": {"about": "x"}}, "implementation 'udrl' cannot be added, the name is taken"),
         ({"New": {"about": "x", "aliases": ["vpg"]}}, "implementation 'vpg' cannot be added"),
+        ({"legend": {}, "shared": {}, "New": {}, "B": {}}, "no block is of an implementation, .* lack .* about: 'New', 'B'; "),
+        ({}, "no block is of an implementation, it has none; give one 'about: "),
         ({"New": 3}, "expected blocks of implementations by name"),
         ({"New": {"about": "x", "extends": "AACC"}}, "implementation 'AACC' is unknown; did you mean 'AAC'"),
         ({"New": {"about": "x", "extends": "A"}, "A": {"extends": "New"}}, "block 'New': it extends itself, by New and A"),
@@ -71,6 +77,50 @@ def test_what_cannot_be_added_is_refused(source, words):
     with pytest.raises(UserError, match=words):
         catalogue.add(source)
     assert "New" not in catalogue.entries()
+
+
+def test_a_decorator_that_registers_nothing_is_refused(tmp_path):
+    path = tmp_path / "own.yaml"
+    path.write_text(OUTSIDE.replace("  about: a variant of ours\n", ""))
+    with pytest.raises(UserError, match=r"^'.*own\.yaml': no block is of an implementation, these lack the line about: 'Own'; "):
+        register_method(configs=path)
+    with pytest.raises(UserError, match=r"register_method\(\) names no implementation; give names, or configs="):
+        register_method()
+
+
+FIRST = """
+from lightning_rl.methods.registry import register_method
+@register_method(configs={"first": {"about": "one", "extends": "AAC"}})
+class First:
+    value = 3
+"""
+SECOND = """
+from first_module import First
+from lightning_rl.methods.registry import register_method
+@register_method(configs={"second": {"about": "another", "extends": "first", "default": {"own_key": First.value}}})
+class Second(First):
+    pass
+"""
+
+
+@pytest.mark.parametrize("start", ["pass", "import first_module"])
+def test_a_module_of_the_user_may_import_from_another(tmp_path, start):
+    """Whichever way they are reached: by the list alone, or by a program that imports one of them itself."""
+    (tmp_path / "first_module.py").write_text(FIRST)
+    (tmp_path / "second_module.py").write_text(SECOND)
+    program = f"{start}\nfrom lightning_rl.core.catalogue import entries\nprint([*entries()][-2:])"
+    env = {**os.environ, "PYTHONPATH": f"{ROOT}:{tmp_path}", "LIGHTNING_RL_MODULES": "first_module, second_module"}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("['first', 'second']\n", "")
+
+
+def test_a_module_that_fails_is_told_every_time(tmp_path, monkeypatch):
+    (tmp_path / "failing_module.py").write_text("from lightning_rl.core.catalogue import entries\nentries()\n1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("LIGHTNING_RL_MODULES", "failing_module")
+    for _ in range(2):
+        with pytest.raises(UserError, match="LIGHTNING_RL_MODULES=failing_module: importing failing_module: ZeroDivisionError"):
+            catalogue.entries()
 
 
 def test_reading_all_files_takes_hardly_longer_than_libyaml_takes_to_parse_them():

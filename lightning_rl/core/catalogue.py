@@ -58,6 +58,7 @@ class Entry:
 
 
 _added: dict[str, Entry] = {}
+_importing: list[str] = []  # what MODULES says, while it is being imported
 
 
 @functools.cache
@@ -90,7 +91,7 @@ def _entries(document: Any, path: Path | None, family: str = "") -> dict[str, En
         for parent in names(blocks[name], "extends"):
             if parent not in blocks and family:
                 raise UserError(f"{where}, block '{name}': it extends '{parent}', which is not there")
-            found += lineage(parent, (*below, name)) if parent in blocks else entry(parent).blocks
+            found += lineage(parent, (*below, name)) if parent in blocks else (_known().get(parent) or entry(parent)).blocks
         return [*found, blocks[name]]
 
     return {
@@ -107,8 +108,19 @@ def _entries(document: Any, path: Path | None, family: str = "") -> dict[str, En
 
 
 def entries() -> dict[str, Entry]:
-    """All implementations by name."""
-    _import_modules(os.environ.get(MODULES, ""))
+    """All implementations by name. Asked for by one of the user's modules while these are imported, those that are there."""
+    names = os.environ.get(MODULES, "")
+    if names and not _importing:
+        _importing.append(names)
+        try:
+            _import_modules(names)
+        finally:
+            _importing.clear()
+    return _known()
+
+
+def _known() -> dict[str, Entry]:
+    """The implementations that are there without importing anything: a module that is half loaded may ask for them."""
     return {**_shipped(), **_added}
 
 
@@ -157,13 +169,19 @@ def add(source: Path | Mapping[str, Any]) -> list[str]:
         The names of the implementations.
 
     Raises:
-        UserError: For what is no such file or content, and for a name that is taken.
+        UserError: For what is no such file or content, for one without implementations, and for a name that is taken.
     """
     path = source if isinstance(source, Path) else None
-    found = _entries(source if isinstance(source, Mapping) else read_yaml(source), path)
+    document = source if isinstance(source, Mapping) else read_yaml(source)
+    if not (found := _entries(document, path)):
+        where = "register_method" if path is None else f"'{path}'"
+        lack = ", ".join(f"'{shorten(str(name))}'" for name in document if name not in ("legend", SHARED))
+        what = f"these lack the line about: {shorten(lack, 300)}" if lack else "it has none"
+        raise UserError(f"{where}: no block is of an implementation, {what}; give one 'about: what it is', as in configs/")
+    taken = {name.lower() for ours in _shipped().values() for name in (ours.name, *ours.aliases)}
     for new in found.values():
         for name in (new.name, *new.aliases):
-            if canonical(name) in _shipped():
+            if name.lower() in taken:
                 raise UserError(f"implementation '{shorten(name)}' cannot be added, the name is taken; choose another")
     _added.update(found)
     return list(found)

@@ -7,13 +7,15 @@ size (``procmaze-6``), or any Gymnasium id: ``MountainCar-v0``, or ``my_package:
 from __future__ import annotations
 
 import math
+import numbers
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lightning_rl.core.catalogue import MODULES
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import ENV_SIZE, WHOLE, nearest, shorten
+from lightning_rl.core.limits import ENV_SIZE, WHOLE, nearest, shorten, shown
 
 _OWN = "lightning_rl.envs.adapters:lightning_rl"
 
@@ -92,6 +94,7 @@ GAMES: dict[str, Game] = {
 """The environments by gamename; ``register_env`` adds to them."""
 
 _BUILT_IN = frozenset(GAMES)
+_VERSION = re.compile(r"-v(\d+)$")  # of Gymnasium's ids
 
 
 def register_env(
@@ -102,10 +105,11 @@ def register_env(
     """Gives an environment a gamename, for this process and those that it starts by forking.
 
     So that the command line and a cluster know it too, call this (or ``gymnasium.register``) in a module of yours, and use the
-    gamename ``my_module:<gamename>``. A name of your own may be registered again; the last registration counts.
+    gamename ``my_module:<gamename>``, or export ``LIGHTNING_RL_MODULES=my_module``. A name of your own may be registered again;
+    the last registration counts.
 
     Args:
-        gamename: The new name, e.g. ``"warehouse"``.
+        gamename: The new name, e.g. ``"warehouse"``: no name of this package, and without a version as Gymnasium's ids have it.
         env: A Gymnasium id (``"MountainCar-v0"``, ``"my_module:MyEnv-v0"``), or a class or function that makes the
             ``gymnasium.Env``. A class of ``FuncEnv`` is played in batches, world models included.
         horizon: Time limit in steps; None: the one that Gymnasium knows of, else 1,000.
@@ -118,14 +122,47 @@ def register_env(
         kwargs: Arguments of the environment.
 
     Raises:
-        UserError: The name is that of an environment of this package, or the horizon is no number of steps.
+        UserError: The name is that of an environment of this package, of the form of Gymnasium's ids, or none that a folder can
+            have; ``env`` is an environment that is made already; the horizon is no number of steps, a return no number.
     """
-    if gamename in _BUILT_IN:
-        raise UserError(f"gamename '{gamename}' is that of an environment of this package; register yours under another name")
-    if horizon is not None and not 1 <= horizon <= WHOLE:
-        raise UserError(f"register_env('{shorten(gamename)}'): horizon {horizon} is no time limit; give 1 step or more")
+    _check_own_name(gamename)
+    where = f"register_env('{shorten(gamename)}')"
+    if not callable(env) and not (isinstance(env, str) and env):
+        raise UserError(f"{where}: env {shown(env)} makes no environment; give a Gymnasium id, or a class or function that does")
+    whole = isinstance(horizon, numbers.Integral) and not isinstance(horizon, bool)
+    if horizon is not None and not (whole and 1 <= horizon <= WHOLE):
+        raise UserError(f"{where}: horizon {shown(horizon)} is no time limit; give a whole number of steps, 1 .. {WHOLE:,}")
+    for name, value in (("max_return", max_return), ("min_return", min_return), ("solved_return", solved_return)):
+        without = value is None if name != "max_return" else isinstance(value, numbers.Real) and value == math.inf
+        if not without and not _is_finite(value):
+            raise UserError(f"{where}: {name} {shown(value)} is no finite number; give one, or leave it out if it is not known")
+    if min_return is not None and min_return > max_return:
+        raise UserError(f"{where}: min_return {min_return} is above max_return {max_return}; lower it")
+    if kwargs is not None and not (isinstance(kwargs, Mapping) and all(isinstance(key, str) for key in kwargs)):
+        raise UserError(f"{where}: kwargs {shown(kwargs)} are no arguments by name; give a dict of them")
     given = tuple((kwargs or {}).items())
     GAMES[gamename] = Game(env, horizon, max_return, min_return, solved_return, one_hot, sparse, given)
+
+
+def _check_own_name(gamename: str) -> None:
+    """UserError for a name that means another environment already, or cannot be one of ``register_env``."""
+    if not isinstance(gamename, str) or not re.fullmatch(r"\w[\w.-]*", gamename):
+        raise UserError(f"gamename {shown(gamename)} cannot be registered; use letters, digits, _, - and ., e.g. 'warehouse'")
+    if gamename in _BUILT_IN:
+        raise UserError(f"gamename '{gamename}' is that of an environment of this package; register yours under another name")
+    taken = f"gamename '{shorten(gamename)}'"
+    if (sized := gamename.partition("-")[0]) in SIZED:
+        raise UserError(f"{taken} means a size of this package's {sized}; register yours under another name")
+    if _VERSION.search(gamename):
+        raise UserError(f"{taken} has the form of Gymnasium's ids; leave out the version, '-v' and a number")
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether it is a finite number, also one of numpy's; True and False are none."""
+    try:
+        return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond double precision
+        return False
 
 
 def base_name(gamename: str) -> str:
@@ -164,11 +201,27 @@ def same_game(one: str, other: str) -> bool:
 
 
 def unknown_gamename(gamename: str, ids: Iterable[str] = ()) -> UserError:
-    """The error for a gamename that is neither here nor in Gymnasium, with the nearest name, in any case. ids: Gymnasium's."""
+    """The error for a gamename that is neither here nor in Gymnasium, with the nearest name, in any case. ids: Gymnasium's.
+
+    Ids are compared without their versions, of which the last is told. What a module of the user's may have is told with it;
+    where none is named, it ends with how one is.
+    """
+    module, _, name = gamename.rpartition(":")
+    stems = {_VERSION.sub("", known): known for known in sorted(ids, key=_version)}
+    names = {known: known for known in GAMES}
+    known = names | stems if _VERSION.search(name) else stems | names  # the last of several that differ in case counts
     remedy = f"choose one of: {', '.join(GAMES)}; or a Gymnasium id, e.g. MountainCar-v0 or my_package:MyEnv-v0"
-    if (near := nearest(gamename, (*ids, *GAMES))) is not None:
-        remedy = f"did you mean '{near}'?"
-    return UserError(f"unknown gamename '{shorten(gamename)}'; {remedy}")
+    if (near := nearest(_VERSION.sub("", name), known)) is not None:
+        told = known[near] if not module or known[near] in _BUILT_IN else f"{module}:{known[near]}"
+        remedy = f"did you mean '{told}'?"
+    own = "" if module else f"{'' if remedy.endswith('?') else ';'} if it is yours: export {MODULES}=its_module"
+    return UserError(f"unknown gamename '{shorten(gamename)}'; {remedy}{own}")
+
+
+def _version(env_id: str) -> int:
+    """The version of a Gymnasium id, -1 where it has none."""
+    found = _VERSION.search(env_id)
+    return -1 if found is None else int(found[1])
 
 
 def folder_name(gamename: str) -> str:

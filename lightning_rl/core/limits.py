@@ -54,12 +54,15 @@ def shown(value: object) -> str:
         return f"({type(value).__name__} with a number of thousands of digits)"
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The one of ``known`` that was probably meant, in whatever case, or by its initials (``lr``); None if none is near."""
+def nearest(word: str, known: Iterable[str], alike: float = 0.6) -> str | None:
+    """The one of ``known`` that was probably meant, in whatever case, or by its initials (``lr``); None if none is near.
+
+    alike: the share of their letters that two words must have in common, as ``difflib`` counts it.
+    """
     known = list(known)
     initials = {"".join(part[:1] for part in re.split("[-_]", name.lower())): name for name in known}
     names = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(word.lower(), names, n=1)
+    near = difflib.get_close_matches(word.lower(), names, n=1, cutoff=alike)
     return names[near[0]] if near else initials.get(word.lower())
 
 

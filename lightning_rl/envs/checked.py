@@ -39,8 +39,8 @@ Place = tuple[str, int]
 class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     """An environment within its time limit of ``horizon`` steps, its observations as vectors.
 
-    RolloutError where it raises, or gives what is none of Gymnasium's: a reward or an observation that is not finite in single
-    precision, which all is stored in, an observation of another shape, the answers of the old Gym.
+    RolloutError where it raises or calls ``sys.exit``, or gives what is none of Gymnasium's: a reward or an observation that is
+    not finite in single precision, which all is stored in, an observation of another shape, the answers of the old Gym.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], gamename: str, horizon: int):
@@ -58,7 +58,7 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         WATCH.enter(self)
         try:
             outcome: Any = self.env.reset(seed=seed, options=options)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._raised("reset", error) from error
         finally:
             WATCH.env = None
@@ -70,7 +70,7 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         WATCH.env = self
         try:
             outcome: Any = self.env.step(action)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._raised("step", error) from error
         finally:
             WATCH.env = None
@@ -88,7 +88,7 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     def render(self) -> Any:
         try:
             frame: Any = self.env.render()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._raised("render", error) from error
         if self.render_mode == "rgb_array" and not _is_picture(frame):
             raise self._wrong("render", f"gave {_form(frame)}, expected a picture: an array of uint8 [height, width, 3]")
@@ -133,7 +133,7 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     def _wrong(self, call: str, what: str) -> RolloutError:
         return RolloutError(f"{call}() {what} -- from {self._where(definition(self.env, call))}")
 
-    def _raised(self, call: str, error: Exception) -> RolloutError:
+    def _raised(self, call: str, error: BaseException) -> RolloutError:
         place = self._own_place(frames_of(error), call)
         return RolloutError(f"{described(error)} -- raised in {call}() of {self._where(place)}")
 

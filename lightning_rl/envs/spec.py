@@ -160,6 +160,7 @@ def takes_render_mode(env: str | Callable[..., Any]) -> bool:
 def _read(gamename: str, game: Game, entry: GymSpec) -> EnvSpec:
     env = _make(gamename, entry, dict(game.kwargs))
     try:
+        _require_spaces(gamename, env)
         check_observations(entry.id, env.observation_space)
         check_actions(entry.id, env.action_space)
         horizon = game.horizon or entry.max_episode_steps or _time_limit(env)
@@ -179,6 +180,16 @@ def _read(gamename: str, game: Game, entry: GymSpec) -> EnvSpec:
         gamename, game.env, *sizes, continuous, horizon, game.max_return, _solved(game, entry), game.min_return, one_hot,
         sparse=game.sparse, kwargs=game.kwargs,
     )  # fmt: skip
+
+
+def _require_spaces(gamename: str, env: gymnasium.Env[Any, Any]) -> None:
+    """UserError where the class of an environment forgets its spaces, which ``gymnasium.Env`` only declares."""
+    examples = {"observation_space": "gymnasium.spaces.Box(-1, 1, (4,))", "action_space": "gymnasium.spaces.Discrete(2)"}
+    missing = [name for name in examples if getattr(env, name, None) is None]
+    if missing:
+        name = type(env.unwrapped).__name__
+        remedy = " and ".join(f"self.{space} = {examples[space]}" for space in missing)
+        raise UserError(f"{name} (gamename '{gamename}') has no {' and no '.join(missing)}; set in its __init__, e.g., {remedy}")
 
 
 def _time_limit(env: gymnasium.Env[Any, Any]) -> int | None:
@@ -208,7 +219,7 @@ def _make(gamename: str, entry: GymSpec, kwargs: dict[str, Any]) -> gymnasium.En
         raise
     except (gymnasium.error.Error, ImportError) as error:
         raise UserError(f"cannot make '{entry.id}' for gamename '{gamename}': {error}") from error
-    except Exception as error:  # of the environment's own code
+    except (Exception, SystemExit) as error:  # of the environment's own code
         raise UserError(f"cannot make '{entry.id}' for gamename '{gamename}': {located(error)}") from error
 
 

@@ -27,15 +27,18 @@ def register_method(*names: str, configs: Path | str | Mapping[str, Any] | None 
             ``core.catalogue``. Without it, the names are of a file that is known already.
 
     Raises:
-        UserError: a name that is taken, or that no file of configs has.
+        UserError: a name that is taken, or that no file of configs has; neither names nor configs, or configs in which no block
+            says what it is ``about``.
     """
+    if not names and configs is None:
+        raise UserError("register_method() names no implementation; give names, or configs= with a block for each")
     source = Path(configs) if isinstance(configs, str) else configs
     added = [] if source is None else catalogue.add(source)
     found = names or tuple(added)
 
     def register(cls: M) -> M:
         for name in found:
-            if name not in catalogue.entries():
+            if name not in added and name not in catalogue.entries():
                 raise UserError(f"register_method: no file of configs has a block '{name}' with a line about it; give configs=")
         cls.implementations = (*cls.__dict__.get("implementations", ()), *found)
         _REGISTERED.update(dict.fromkeys(found, cls))

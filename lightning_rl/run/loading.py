@@ -48,7 +48,7 @@ def load_method(path: Path, networks: Mapping[str, nn.Module] | None = None) -> 
     try:
         method = cls(**hparams)
     except (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, UserError, ValueError) as error:
-        reason = shorten(str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}", 200)
+        reason = str(error) if isinstance(error, UserError) else shorten(f"{type(error).__name__}: {error}", 200)
         raise UserError(f"checkpoint '{path}' does not fit this version's {hparams['implementation']}: {reason}") from error
     absent = TRAINING_ONLY if checkpoint.get(ACTING_ONLY) is True else ()
     remedy = "use another, or give the networks that it was trained with (networks={...})"

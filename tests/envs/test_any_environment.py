@@ -12,6 +12,7 @@ from chain_helpers import Chain
 from gymnasium import spaces
 from helpers import ROOT, last, run_cli, run_dir
 
+import lightning_rl
 from lightning_rl.cli import main
 from lightning_rl.core.config import merged_values
 from lightning_rl.core.errors import UserError
@@ -105,11 +106,25 @@ def test_what_is_no_other_name_of_an_environment(gamename):
 @pytest.mark.parametrize(
     ("asked", "near"),
     [("LunarLander-v2", "LunarLander-v3"), ("Cartpole", "cartpole"), ("ACROBOT", "acrobot"),
-     ("mountaincar-v0", "MountainCar-v0"), ("lunarlander_sparse", "lunarlander-sparse")],
+     ("mountaincar-v0", "MountainCar-v0"), ("lunarlander_sparse", "lunarlander-sparse"),
+     ("MountainCar", "MountainCar-v0"), ("Taxy", "Taxi-v4"), ("LunarLander-v17", "LunarLander-v3")],
 )  # fmt: skip
 def test_an_unknown_name_is_told_the_nearest(asked, near):
     with pytest.raises(UserError, match=f"unknown gamename '{asked}'; did you mean '{near}'?"):
         env_spec(asked)
+    with pytest.raises(UserError, match=r"\? if it is yours: export LIGHTNING_RL_MODULES=its_module$"):
+        env_spec(asked)
+
+
+def test_the_nearest_name_of_a_module_is_told_with_the_module(module):
+    register = "from lightning_rl.core.gamenames import register_env\nregister_env('stroll', Walk)\n"
+    module("walks_c", f"{MODULE}\ngymnasium.register('Mine-v0', Walk)\ngymnasium.register('Mine-v2', Walk)\n{register}")
+    try:
+        for asked, near in (("Mine-v1", "walks_c:Mine-v2"), ("Stroll", "walks_c:stroll"), ("cartpol", "cartpole")):
+            with pytest.raises(UserError, match=f"unknown gamename 'walks_c:{asked}'; did you mean '{near}'?"):
+                env_spec(f"walks_c:{asked}")
+    finally:
+        del GAMES["stroll"], gymnasium.registry["Mine-v0"], gymnasium.registry["Mine-v2"]
 
 
 def test_names_are_there_without_gymnasium_and_torch():
@@ -201,6 +216,21 @@ def test_a_module_may_register_names(module):
         del GAMES["walk"]
 
 
+@pytest.mark.usefixtures("register")
+def test_a_run_from_python_is_evaluated_on_the_command_line_by_its_module(module, tmp_path, monkeypatch, capsys):
+    module("walks_d", f"{MODULE}\nfrom lightning_rl.core.gamenames import register_env\nregister_env('ramble', Walk, horizon=4)")
+    __import__("walks_d")
+    path = lightning_rl.train("REINFORCE", "ramble", logdir=tmp_path, num_workers=0, max_epochs=1).path
+    del GAMES["ramble"], sys.modules["walks_d"]  # as in another process
+    words = ["eval", str(path), "--episodes", "1", "--num_workers", "0"]
+    assert main(words) == 2
+    told = capsys.readouterr().err
+    assert "does not fit this version's REINFORCE: unknown gamename 'ramble'; choose one of: " in told
+    assert told.endswith("; if it is yours: export LIGHTNING_RL_MODULES=its_module\n")
+    monkeypatch.setenv("LIGHTNING_RL_MODULES", "walks_d")
+    assert main(words) == 0
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [("1 / 0", r"importing broken: ZeroDivisionError: division by zero at .*broken.py:1$"),
@@ -274,9 +304,50 @@ def test_registrations_that_are_refused(register):
         register("cartpole", Echo)
     with pytest.raises(UserError, match="horizon 0 is no time limit"):
         register("echo", Echo, horizon=0)
+    for name, words in (
+        ("procmaze-7", "means a size of this package's procmaze"), ("CartPole-v1", "has the form of Gymnasium's ids"),
+        ("", "'' cannot be registered"), ("a:b", "cannot be registered"), ("../up", "cannot be registered"), (3, "3 cannot be"),
+    ):  # fmt: skip
+        with pytest.raises(UserError, match=words):
+            register(name, "Pendulum-v1")
+    for env in (Echo(spaces.Discrete(2), 0), None, ""):
+        with pytest.raises(UserError, match="makes no environment; give a Gymnasium id, or a class or function that does"):
+            register("echo", env)
+    assert "echo" not in GAMES
     register("lost", "NoSuch-v0")
     with pytest.raises(UserError, match="unknown gamename 'NoSuch-v0'"):
         env_spec("lost")
+
+
+@pytest.mark.parametrize(
+    ("fact", "words"),
+    [({"horizon": 2.5}, "horizon 2.5 is no time limit"), ({"horizon": "9"}, "horizon '9' is"), ({"horizon": True}, "True is no"),
+     ({"max_return": "a"}, "max_return 'a' is no finite number"), ({"max_return": np.nan}, "max_return nan is no finite"),
+     ({"max_return": -np.inf}, "max_return -inf is"), ({"max_return": 10**400}, "max_return 1000.* is no"),
+     ({"max_return": None}, "max_return None is"),
+     ({"min_return": np.nan}, "min_return nan is no"), ({"min_return": np.inf}, "min_return inf is no"),
+     ({"solved_return": "b"}, "solved_return 'b' is"), ({"min_return": 3, "max_return": 2}, "min_return 3 is above max_return 2"),
+     ({"kwargs": ["a"]}, r"kwargs \['a'\] are no arguments by name"), ({"kwargs": {1: 2}}, "are no arguments by name")],
+)  # fmt: skip
+def test_facts_that_are_none_are_refused_at_once(register, fact, words):
+    with pytest.raises(UserError, match=rf"^register_env\('echo'\): .*{words}"):
+        register("echo", Echo, **fact)
+    register("echo", Echo, horizon=np.int64(3), max_return=np.float32(2), min_return=2)
+
+
+@pytest.mark.parametrize("missing", [["observation_space"], ["action_space"], ["observation_space", "action_space"]])
+def test_spaces_that_a_class_forgets_are_named(register, missing):
+    class Forgetful(Echo):
+        def __init__(self):
+            super().__init__(spaces.Discrete(2), 0)
+            for name in missing:
+                delattr(self, name)
+
+    register("forgetful", Forgetful, horizon=2)
+    words = rf"^Forgetful \(gamename 'forgetful'\) has no {' and no '.join(missing)}; set in"
+    with pytest.raises(UserError, match=words) as told:
+        env_spec("forgetful")
+    assert all(f"self.{name} = gymnasium.spaces." in str(told.value) for name in missing)
 
 
 # --- spaces --------------------------------------------------------------------------------------------------------------

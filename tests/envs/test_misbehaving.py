@@ -4,6 +4,7 @@ import math
 import multiprocessing
 import re
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -43,6 +44,8 @@ class Task(gymnasium.Env):
         self.kind = kind
         if kind == "constructor":
             raise KeyError("no such level")
+        if kind == "leaves at once":
+            sys.exit("no licence")
         if kind == "start":
             self.action_space = gymnasium.spaces.Discrete(2, start=5)
         if kind == "infinite":
@@ -51,6 +54,8 @@ class Task(gymnasium.Env):
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.steps = 0
+        if self.kind == "reset leaves":
+            sys.exit(1)
         return OBS if self.kind == "old reset" else (OBS, {})
 
     def step(self, action):
@@ -64,6 +69,8 @@ class Task(gymnasium.Env):
             HANGS.set()
         if self.kind == "raises":
             raise ValueError("the ground gave way\nand more")
+        if self.kind == "leaves":
+            sys.exit(0)
         return {"steps": (OBS, 0.0, False, {}), **{k: (*a, *right[len(a) :]) for k, a in ANSWERS.items()}}.get(self.kind, right)
 
 
@@ -100,6 +107,9 @@ TOLD = {
     "steps": rf"step\(\) returned 4 values, expected \(obs, reward, terminated, truncated, info\) -- from {STEP}",
     "old reset": rf"reset\(\) returned an array of float32 \[3\], expected \(obs, info\) "
     rf"-- from Task at {HERE}:{line('def reset')} .*, step 0\)",
+    "leaves": rf"SystemExit: 0 -- raised in step\(\) of Task at {HERE}:{line('sys.exit(0)')} \(gamename bad, seed \d+, step 3\)",
+    "reset leaves": rf"SystemExit: 1 -- raised in reset\(\) of Task at {HERE}:{line('sys.exit(1)')} \(gamename bad",
+    "leaves at once": rf"cannot make 'bad-v0' for gamename 'bad': SystemExit: no licence at {HERE}:{line('sys.exit(')}$",
     "constructor": rf"cannot make 'bad-v0' for gamename 'bad': KeyError: 'no such level' at {HERE}:{line('raise KeyError')}$",
 }
 
@@ -122,6 +132,13 @@ def test_what_an_environment_does_wrong_is_one_line_with_its_place(family, kind,
     assert run_cli(tmp_path, gamename="bad", implementation=family) == 2
     (told,) = (each for each in capsys.readouterr().err.splitlines() if each.startswith("error"))
     assert re.search(f"^error: {TOLD[kind]}", told), told
+
+
+def test_an_environment_that_leaves_ends_a_worker_no_other_way(bad, tmp_path, capsys):
+    bad("leaves")
+    assert run_cli(tmp_path, "--num_workers", "1", gamename="bad", implementation="UDRL") == 2
+    (told,) = (each for each in capsys.readouterr().err.splitlines() if each.startswith("error"))
+    assert re.search(f"^error: {TOLD['leaves']}", told), told
 
 
 @pytest.mark.parametrize("family", FAMILIES)
