@@ -203,7 +203,7 @@ def test_a_return_that_stays_stops_the_run_after_a_resume_too(tmp_path):
 
 def test_a_return_that_no_evaluation_can_see_is_refused(tmp_path, capsys):
     assert run_cli(tmp_path, "--max_epochs", "4", "--stop_return", "1", eval_interval=5) == 2
-    assert "--stop_return 1: an evaluation comes every 5 epochs, and there are 4; --set eval" in capsys.readouterr().err
+    assert "--stop_return 1: an evaluation comes every 5 epochs, of 4 in all; --set eval_interval=4" in capsys.readouterr().err
 
 
 def test_a_lower_return_starts_the_count_anew():

@@ -181,10 +181,9 @@ def _check_feasible(options: RunOptions, config: MethodConfig) -> None:
             raise UserError(f"{flag}: {options.implementation} evaluates no population; leave it out (SE and RN do)")
     require_memory(config, spec, options.num_seeds)
     if options.stop_return is not None and config.epoch_budget < config.eval_interval:
-        raise UserError(
-            f"--stop_return {options.stop_return:g}: an evaluation comes every {config.eval_interval} epochs, and there are "
-            f"{config.epoch_budget}; --set eval_interval={config.epoch_budget} or less, or more epochs"
-        )
+        comes = f"an evaluation comes every {config.eval_interval} epochs, of {config.epoch_budget} in all"
+        remedy = f"--set eval_interval={config.epoch_budget}, or more epochs"
+        raise UserError(f"--stop_return {options.stop_return:g}: {comes}; {remedy}")
     if options.recording_epoch_interval > 0 and not can_film(spec):
         raise UserError(f"gamename '{options.gamename}' cannot render; leave out --recording_epoch_interval")
 
