@@ -150,6 +150,8 @@ def curves_figure(
         if split and first.setdefault(panel.game, axes) is not axes:
             axes.sharex(first[panel.game])
             axes.sharey(first[panel.game])
+    for axes in first.values():
+        axes.autoscale()  # to what all that share its axes hold
     style.describe(figure, look.title, f"{explained(games, split)}; averaged over bins of {width:,.6g}.")
     return figure, pd.concat(parts, ignore_index=True).drop_duplicates(ignore_index=True)  # published curves are in each panel
 

@@ -57,6 +57,7 @@ def test_many_groups_of_several_seeds_have_a_panel_each():
         assert {line.get_color() for line in axes.lines} == {"#bbbbbb", colours[label]}
         assert len(axes.collections) == 1  # the band
         assert axes.get_ylim() == figure.axes[0].get_ylim()
+        assert axes.get_ylim()[1] > 8  # the highest value of all, of d
     assert sorted(table["group"].unique()) == list("abcd")
     assert not table.duplicated(["group", "run", "env_steps"]).any()
     assert "grey: the means of the others" in figure.get_supxlabel()
