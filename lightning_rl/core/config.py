@@ -213,12 +213,12 @@ def changes(values: Mapping[str, Any], layers: Iterable[tuple[str, Mapping[str, 
     return {key: value for key, value in values.items() if value != below.get(key)}
 
 
-def paths(values: Mapping[str, Any]) -> Iterator[str]:
+def dotted_keys(values: Mapping[str, Any]) -> Iterator[str]:
     """The keys, also of the mappings inside, as ``a.b.c``."""
     for key, value in values.items():
         yield str(key)
         if isinstance(value, Mapping):
-            yield from (f"{key}.{inner}" for inner in paths(value))
+            yield from (f"{key}.{inner}" for inner in dotted_keys(value))
 
 
 def refuse_unread(unread: Mapping[str, str], *asked: tuple[str, Iterable[str]]) -> None:
@@ -246,7 +246,7 @@ def load_config(
     """
     layers = config_layers(implementation, gamename, preset, config)
     built = build_config(schema, [*layers, (where, settings)])
-    refuse_unread(built.unread(), ("--config", changes(config, layers[:-1])), (where, paths(settings)))
+    refuse_unread(built.unread(), ("--config", changes(config, layers[:-1])), (where, dotted_keys(settings)))
     return built.resolved(gamename)
 
 

@@ -142,7 +142,7 @@ class MovingAverage:
         if self.average is self.learned:
             return
         torch._foreach_lerp_(*self._parameters, self.tau)
-        if self._counts:  # by name at each update: moving a module to another device makes new buffers
+        if self._counts:  # looked up each time, as moving a module to another device makes new buffers
             for own, counted in zip(self.average.buffers(), self.learned.buffers(), strict=True):
                 own.copy_(counted)
 
