@@ -82,6 +82,12 @@ def read_settings(path: Path, implementation: str) -> dict[str, Any]:
         raise UserError(
             f"--config '{path}' is of {shown(other)}, this run's implementation is {implementation}; they must match"
         )
+    if isinstance(own := document.get("networks"), dict):
+        named = shorten(", ".join(f"{name}: {net}" for name, net in own.items()), 300)
+        raise UserError(
+            f"--config '{path}' is of a run with own networks ({named}), which the command line cannot take; from Python "
+            "give networks={...}, or delete 'networks' from the file and train those of the config"
+        )
     settings = document.get("config", document)
     if not isinstance(settings, dict):
         raise UserError(f"--config '{path}': config: must be a mapping of keys to values, got {shown(settings)}")

@@ -21,7 +21,7 @@ from lightning_rl.core.schema import MethodConfig, ramp
 from lightning_rl.core.types import ActionMode, Episode
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.methods.layouts import check_loaded
-from lightning_rl.methods.own_networks import check_shapes, checked_networks, class_names
+from lightning_rl.methods.own_networks import check_shapes, checked_networks, class_names, refuse_sizes
 from lightning_rl.methods.registry import own_implementation
 from lightning_rl.nets.command import Calibration
 from lightning_rl.nets.layers import Backward
@@ -82,6 +82,7 @@ class Method(LightningModule):
         where = f"{type(self).__name__}(...)"
         self.cfg: Any = method_config(self.Config, self.implementation, gamename, preset, config or {}, settings, where)
         self.own_networks = {} if networks is None else checked_networks(networks, self)
+        refuse_sizes(self, where, settings)
         self.save_hyperparameters({
             "implementation": self.implementation, "gamename": gamename, "seed": self.seed,
             "config": dataclasses.asdict(self.cfg), **({"networks": class_names(self.own_networks)} if self.own_networks else {}),

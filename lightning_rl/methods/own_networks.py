@@ -43,6 +43,14 @@ def _kind(value: object) -> str:
     return f"the class {value.__name__}" if isinstance(value, type) else describe(value)
 
 
+def refuse_sizes(method: Method, where: str, settings: Iterable[str]) -> None:
+    """UserError for a key that was set, the sizes of networks of ours of which own ones leave none."""
+    built = {key for name, key in method.network_names.items() if name not in method.own_networks}
+    for name, key in method.network_names.items():
+        if key in settings and key not in built:
+            raise UserError(f"{where}: key '{key}': networks={{'{name}': ...}} has sizes of its own; leave it out")
+
+
 def _no_text(names: Mapping[str, Any]) -> str | None:
     return None if all(isinstance(name, str) for name in names.values()) else "names no classes by text"
 

@@ -21,6 +21,7 @@ from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.layouts import data_key
+from lightning_rl.methods.own_networks import refuse_sizes
 from lightning_rl.methods.registry import implementation
 from lightning_rl.rollouts.data_module import Rollouts
 from lightning_rl.rollouts.player import Collector
@@ -34,17 +35,15 @@ from lightning_rl.run.callbacks import (
     StopOnSignal,
     last_returns,
 )
-from lightning_rl.run.checkpoints import AtomicCheckpointIO, committed, load_weights, read_checkpoint, settle
+from lightning_rl.run.checkpoints import AtomicCheckpointIO, load_weights, settle
 from lightning_rl.run.footprint import require_memory
 from lightning_rl.run.member_checkpoints import MemberCheckpointIO
 from lightning_rl.run.options import RunOptions, accelerator_of, checked, run_config
+from lightning_rl.run.resuming import checkpoint_to_resume
 from lightning_rl.run.runtime import prepare_process
-from lightning_rl.run.state import LAST, owned, refuse_second, write_config, write_state
+from lightning_rl.run.state import owned, write_config, write_state
 
 _HPARAM_METRICS = ("eval/return_mean", "eval_greedy/return_mean")  # names only, the values come with the scalars
-_MAY_CHANGE_ON_RESUME = frozenset(
-    ("max_epochs", "max_env_steps", "max_episodes", "target_return", "eval_interval", "eval_episodes", "checkpoint_interval")
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,7 +133,7 @@ def run_training(
     config = run_config(options)
     options = dataclasses.replace(options, accelerator=accelerator_of(options, config))
     _check_feasible(options, config)
-    resume_from = _resume_from(options, config)
+    resume_from = checkpoint_to_resume(options, config)
     method = _build_method(options, config, networks)
     folders = [run.run_dir for run in options.seeds()]
     with contextlib.ExitStack() as held:
@@ -188,49 +187,6 @@ def _check_feasible(options: RunOptions, config: MethodConfig) -> None:
         raise UserError(f"gamename '{options.gamename}' cannot render; leave out --recording_epoch_interval")
 
 
-def _resume_from(options: RunOptions, config: MethodConfig) -> Path | None:
-    """The checkpoint to resume from, None for a new run; UserError where either would mix or overwrite runs."""
-    seeds = options.seeds()
-    lasts = committed([run.run_dir / LAST for run in seeds])
-    resumed = [_may_resume(run, last, config) for run, last in zip(seeds, lasts, strict=True)]
-    if not any(resumed):
-        return None
-    if not all(resumed):
-        missing = seeds[resumed.index(False)].run_dir
-        raise UserError(f"--resume: '{missing}' has no {LAST} but another seed has; resume those seeds that have one")
-    return options.run_dir / LAST
-
-
-def _may_resume(options: RunOptions, last: Path, config: MethodConfig) -> bool:
-    """Whether the run of a seed is resumed from ``last``."""
-    if not options.resume:
-        refuse_second(options.run_dir)
-        return False
-    if not last.exists():
-        return False
-    checkpoint = read_checkpoint(last)
-    before = checkpoint["hyper_parameters"]
-    if before["implementation"] != options.implementation or before["gamename"] != options.gamename:
-        raise UserError(f"'{last}' is of {before['implementation']} on {before['gamename']}; choose another --exp_name")
-    if before["seed"] != options.seed:
-        raise UserError(
-            f"--resume: '{last}' is of seed {before['seed']}, this run's is {options.seed}; move it back to "
-            f"seed_{before['seed']}, or start anew from its weights with --reload"
-        )
-    for key, value in dataclasses.asdict(config).items():
-        if key not in _MAY_CHANGE_ON_RESUME and before["config"].get(key) != value:
-            raise UserError(
-                f"--resume: {key} is {value!r} now but {before['config'].get(key)!r} in '{last}'; "
-                "use the same settings, or another --exp_name for a new run"
-            )
-    if (done := checkpoint.get("epoch", -1) + 1) > config.epoch_budget:
-        raise UserError(
-            f"--resume: '{last}' has done {done} epochs, more than the {config.epoch_budget} that are asked for; "
-            f"ask for {done} or more, or --eval_agent it"
-        )
-    return True
-
-
 def _build_method(options: RunOptions, config: MethodConfig, networks: Mapping[str, nn.Module] | None) -> Method:
     """The method with fresh weights, or with those of ``--reload``."""
     stack: dict[str, Any] = {"num_seeds": options.num_seeds} if options.num_seeds > 1 else {}
@@ -238,6 +194,7 @@ def _build_method(options: RunOptions, config: MethodConfig, networks: Mapping[s
         options.gamename, implementation=options.implementation, seed=options.seed, config=dataclasses.asdict(config),
         networks=networks, **stack,
     )  # fmt: skip
+    refuse_sizes(method, "lrl.train", options.settings)
     if options.reload is not None:
         load_weights(method, options.reload)
     if method.has_population:

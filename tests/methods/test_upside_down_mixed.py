@@ -172,8 +172,8 @@ class Own(nn.Module):
 def test_an_own_network_is_trained_and_saved(tmp_path):
     net = Own()
     before = net.layer.weight.clone()
-    settings = tiny_settings("UDRL")
-    run = lrl.train("UDRL", "cartpole", networks={"policy": net}, logdir=tmp_path, num_workers=0, max_epochs=2, **settings)
+    settings = own_settings("UDRL", logdir=tmp_path, max_epochs=2)
+    run = lrl.train("UDRL", "cartpole", networks={"policy": net}, **settings)
     assert run.method.policy.net.net is net
     assert not torch.equal(net.layer.weight, before)
     saved = torch.load(run.path / "last.ckpt", weights_only=True)["state_dict"]
@@ -187,6 +187,31 @@ def test_an_own_network_is_trained_and_saved(tmp_path):
 def test_a_critic_that_would_not_be_used_is_refused(name, words):
     with pytest.raises(UserError, match=words):
         IMPLEMENTATIONS[name]("cartpole", implementation=name, networks={"critic": nn.Linear(4, 1)})
+
+
+def own_settings(name, **others):
+    """Of short runs with an own policy, and an own critic where there is one."""
+    tiny = {key: value for key, value in tiny_settings(name).items() if key not in ("hidden", "critic_hidden")}
+    return {**tiny, "num_workers": 0, **others}
+
+
+@pytest.mark.parametrize(("name", "network", "key"), [
+    ("UDRL", {"policy": Own()}, "hidden"), ("RCP-A", {"critic": nn.Linear(4, 3)}, "critic_hidden"),
+    ("AAC", {"policy": nn.Linear(4, 2), "critic": nn.Sequential(nn.Linear(4, 1), nn.Flatten(0))}, "hidden"),
+])  # fmt: skip
+def test_sizes_beside_an_own_network_are_refused(tmp_path, name, network, key):
+    words = rf": key '{key}': networks=\{{'{next(iter(network))}': ...\}} has sizes of its own; leave it out"
+    with pytest.raises(UserError, match="lrl.train" + words):
+        lrl.train(name, "cartpole", networks=network, logdir=tmp_path, **{key: [8]})
+    with pytest.raises(UserError, match=words):
+        IMPLEMENTATIONS[name]("cartpole", implementation=name, networks=network, **{key: [8]})
+    IMPLEMENTATIONS[name]("cartpole", implementation=name, networks=network)
+
+
+def test_sizes_that_another_network_has_may_stand_beside_an_own_one():
+    settings = {"network": "separate", "hidden": [8]}
+    method = IMPLEMENTATIONS["AAC"]("cartpole", implementation="AAC", networks={"policy": nn.Linear(4, 2)}, **settings)
+    assert [layer.out_features for layer in method.critic.modules() if isinstance(layer, nn.Linear)][:1] == [8]
 
 
 class Beside(nn.Module):
@@ -226,7 +251,7 @@ def test_networks_are_given_by_name():
 
 @pytest.mark.parametrize(("name", "net"), [("UDRL", nn.LazyLinear), ("AAC", nn.LazyLinear)])
 def test_layers_that_find_their_sizes_are_trained_and_loaded(tmp_path, name, net):
-    settings = {**tiny_settings(name), "max_epochs": 2, "num_workers": 0, "logdir": tmp_path}
+    settings = own_settings(name, logdir=tmp_path, max_epochs=2)
     run = lrl.train(name, "cartpole", networks={"policy": Beside(net(2))}, **settings)
     loaded = lrl.load(run.path, networks={"policy": Beside(net(2))}).method.policy
     assert all(torch.equal(value, run.method.policy.state_dict()[key]) for key, value in loaded.state_dict().items())
@@ -251,7 +276,7 @@ def test_looking_at_an_own_network_changes_nothing_else():
 
 @pytest.mark.parametrize(("name", "net"), [("UDRL", Own), ("REINFORCE", functools.partial(nn.Linear, 4, 2))])
 def test_an_own_network_may_be_smaller_than_the_one_that_it_replaces(tmp_path, name, net):
-    settings = {**tiny_settings(name), "hidden": [512, 512], "max_epochs": 2, "num_workers": 0, "logdir": tmp_path}
+    settings = own_settings(name, config={"hidden": [512, 512]}, logdir=tmp_path, max_epochs=2)
     run = lrl.train(name, "cartpole", networks={"policy": net()}, **settings)
     (best,) = run.path.glob("epoch=*.ckpt")  # it has no optimizers, which make room
     loaded = lrl.load(best, networks={"policy": net()}).method.policy
@@ -270,7 +295,7 @@ def fit_from(method, path):
 
 
 def test_whoever_forgets_own_networks_is_told_which(tmp_path, capsys):
-    settings = {**tiny_settings("UDRL"), "num_workers": 0, "logdir": tmp_path}
+    settings = own_settings("UDRL", logdir=tmp_path)
     run = lrl.train("UDRL", "cartpole", networks={"policy": Own()}, max_epochs=2, **settings)
     words = rf"was trained with own networks \(policy: {Own.__module__}.Own\); from Python give networks="
     recorded = {"policy": f"{Own.__module__}.Own"}
@@ -286,6 +311,8 @@ def test_whoever_forgets_own_networks_is_told_which(tmp_path, capsys):
             forgetful()
     assert main(["eval", str(run.path)]) == 2
     assert "the command line cannot take them" in capsys.readouterr().err
+    assert main(["train", "--implementation", "UDRL", "--gamename", "cartpole", "--config", str(run.path / "config.yaml")]) == 2
+    assert rf"is of a run with own networks (policy: {Own.__module__}.Own), which the command" in capsys.readouterr().err
     resumed = lrl.train("UDRL", "cartpole", resume=True, networks={"policy": Own()}, **more)
     assert int(resumed.method.episodes) > int(run.method.episodes)
     assert lrl.train("UDRL", "cartpole", reload=run.path, exp_name="b", networks={"policy": Own()}, **more)
@@ -296,13 +323,13 @@ def test_whoever_forgets_own_networks_is_told_which(tmp_path, capsys):
 
 
 def test_runs_without_own_networks_record_none(tmp_path):
-    run = lrl.train("UDRL", "cartpole", max_epochs=1, num_workers=0, logdir=tmp_path, **tiny_settings("UDRL"))
+    settings = own_settings("UDRL", logdir=tmp_path)
+    run = lrl.train("UDRL", "cartpole", max_epochs=1, **settings)
     assert "networks" not in yaml.safe_load((run.path / "config.yaml").read_text())
     content = torch.load(run.path / "last.ckpt", weights_only=True)
     assert "networks" not in content["hyper_parameters"]
     with pytest.raises(UserError, match="give the networks that it was trained with"):
-        lrl.train("UDRL", "cartpole", max_epochs=2, num_workers=0, logdir=tmp_path, resume=True,
-                  networks={"policy": Own()}, **tiny_settings("UDRL"))  # fmt: skip
+        lrl.train("UDRL", "cartpole", max_epochs=2, resume=True, networks={"policy": Own()}, **settings)
     content["hyper_parameters"]["networks"] = {"policy": 3}
     torch.save(content, run.path / "last.ckpt")
     with pytest.raises(UserError, match=r"hyper_parameters\.networks: names no classes by text"):
@@ -386,7 +413,7 @@ def test_statistics_of_own_networks_are_of_what_they_learn_from(tmp_path, name, 
     if name == "RCP-A":
         networks["critic"] = CountingNet(4, 3)
     held_out = {"num_held_out_episodes_per_iter": int(name == "UDRL")}
-    settings = {**tiny_settings(name), **held_out, "max_epochs": 2, "num_workers": 0, "logdir": tmp_path, "tau": tau}
+    settings = own_settings(name, **held_out, max_epochs=2, logdir=tmp_path, tau=tau)
     method = lrl.train(name, "cartpole", networks=networks, **settings).method
     learned, average = (policy.net.net for policy in (method.learner, method.policy))
     counts = [learned.count] + ([method.critic.count] if name == "RCP-A" else [])

@@ -1,0 +1,59 @@
+"""Whether a run may go on where an earlier one ended."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.schema import MethodConfig
+from lightning_rl.run.checkpoints import committed, read_checkpoint
+from lightning_rl.run.options import RunOptions
+from lightning_rl.run.state import LAST, refuse_second
+
+_MAY_CHANGE_ON_RESUME = frozenset(
+    ("max_epochs", "max_env_steps", "max_episodes", "target_return", "eval_interval", "eval_episodes", "checkpoint_interval")
+)
+
+
+def checkpoint_to_resume(options: RunOptions, config: MethodConfig) -> Path | None:
+    """The checkpoint to resume from, None for a new run; UserError where either would mix or overwrite runs."""
+    seeds = options.seeds()
+    lasts = committed([run.run_dir / LAST for run in seeds])
+    resumed = [_may_resume(run, last, config) for run, last in zip(seeds, lasts, strict=True)]
+    if not any(resumed):
+        return None
+    if not all(resumed):
+        missing = seeds[resumed.index(False)].run_dir
+        raise UserError(f"--resume: '{missing}' has no {LAST} but another seed has; resume those seeds that have one")
+    return options.run_dir / LAST
+
+
+def _may_resume(options: RunOptions, last: Path, config: MethodConfig) -> bool:
+    """Whether the run of a seed is resumed from ``last``."""
+    if not options.resume:
+        refuse_second(options.run_dir)
+        return False
+    if not last.exists():
+        return False
+    checkpoint = read_checkpoint(last)
+    before = checkpoint["hyper_parameters"]
+    if before["implementation"] != options.implementation or before["gamename"] != options.gamename:
+        raise UserError(f"'{last}' is of {before['implementation']} on {before['gamename']}; choose another --exp_name")
+    if before["seed"] != options.seed:
+        raise UserError(
+            f"--resume: '{last}' is of seed {before['seed']}, this run's is {options.seed}; move it back to "
+            f"seed_{before['seed']}, or start anew from its weights with --reload"
+        )
+    for key, value in dataclasses.asdict(config).items():
+        if key not in _MAY_CHANGE_ON_RESUME and before["config"].get(key) != value:
+            raise UserError(
+                f"--resume: {key} is {value!r} now but {before['config'].get(key)!r} in '{last}'; "
+                "use the same settings, or another --exp_name for a new run"
+            )
+    if (done := checkpoint.get("epoch", -1) + 1) > config.epoch_budget:
+        raise UserError(
+            f"--resume: '{last}' has done {done} epochs, more than the {config.epoch_budget} that are asked for; "
+            f"ask for {done} or more, or --eval_agent it"
+        )
+    return True
