@@ -38,19 +38,37 @@ AREA_COLUMNS = ("gamename", "group", "seeds", "steps", "mean", "low", "high")
 
 @dataclass(frozen=True)
 class Reference:
-    """A published curve."""
+    """A published curve.
+
+    Attributes:
+        value: nan where the published figure does not show it, as it is less than ``below``.
+        below: nan where the value is known.
+    """
 
     label: str
     x: Floats
     value: Floats
+    below: Floats
+
+    def near(self, mark: float, window: float) -> tuple[float, bool]:
+        """(mean of the values less than half a window from ``mark``, False); with bounds among them (what it is below, True).
+
+        nan where there is none. What lies at the very edge belongs to the next mark as much.
+        """
+        inside = np.abs(self.x - mark) < window / 2 * (1 - 1e-9)
+        unseen = np.isnan(self.value)
+        value = np.where(unseen, self.below, self.value)[inside]
+        return (float(value.mean()), bool(unseen[inside].any())) if len(value) else (float("nan"), False)
 
 
 def read_reference(source: str, axis: str) -> Reference:
-    """``CSV:LABEL`` with columns ``axis`` and value."""
+    """``CSV:LABEL`` with columns ``axis`` and value; ``below`` may be a third: 1 where the value is but a bound."""
     path, label = split_label(source)
-    table = read_csv(path, (axis, "value"))
+    table = read_csv(path, (axis, "value", "below"))
     require(table, (axis, "value"), f"--reference '{path}' has: {', '.join(map(str, table))}")
-    return Reference(label or path.stem, table[axis].to_numpy(float), table["value"].to_numpy(float))
+    x, value = (table[name].to_numpy(float) for name in (axis, "value"))
+    unseen = table["below"].to_numpy(float) == 1 if "below" in table else np.zeros(len(x), bool)
+    return Reference(label or path.stem, x, np.where(unseen, np.nan, value), np.where(unseen, value, np.nan))
 
 
 @dataclass(frozen=True)
@@ -127,7 +145,7 @@ def draw_panel(
     for reference, colour in zip(references, style.REFERENCE_COLOURS * len(references), strict=False):
         inside = reference.x <= groups[0].x[-1]
         line = (reference.x[inside], reference.value[inside])
-        axes.plot(*line, color=colour, linestyle="--", linewidth=1.4, label=reference.label)
+        axes.plot(*line, color=colour, linestyle="--", linewidth=1.4, marker=style.marker(line[1]), label=reference.label)
         lines[reference.label, "reference"] = line
     axes.set(xlabel=AXES[look.axis], ylabel=look.ylabel or LABELS.get(look.tag, look.tag), title=panel.game)
     style.big_numbers(axes.xaxis)

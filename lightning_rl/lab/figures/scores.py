@@ -184,7 +184,8 @@ def mark_rows(
         name = ", ".join(filter(None, (str(label), str(game), style.counted(group["seeds"]))))
         rows.append([name, *(_cell(*row) for row in group[["value", "low", "high"]].itertuples(index=False))])
     for reference in references:
-        rows.append([reference.label, *(_cell(near(reference.x, reference.value, mark, window)) for mark in marks)])
+        cells = [reference.near(mark, window) for mark in marks]
+        rows.append([reference.label, *("< " * below + _cell(value) for value, below in cells)])
     return rows
 
 

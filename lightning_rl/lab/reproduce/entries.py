@@ -49,17 +49,17 @@ def read_entries(manifest: Manifest, root: Path) -> dict[str, Entry]:
 
 
 def verdict(entry: Entry, entries: Mapping[str, Entry]) -> str:
-    """Met or not, once all seeds are there."""
-    if not entry.values:
+    """Met or not, once all seeds are there, or so many have failed that the others cannot save it."""
+    goal, measured = entry.claim.goal, len(entry.values)
+    if not measured:
         return NONE
-    if len(entry.values) < entry.asked:
-        return SOME
-    goal = entry.claim.goal
+    failed = 0 if goal is None else sum(not reaches(goal, value, goal.every) for value in entry.values)
+    lost = goal is not None and failed > entry.asked - (goal.seeds or entry.asked)
+    if measured < entry.asked:
+        return NOT_MET if lost else SOME
     if goal is None:
         return REPORTED
-    met = [reaches(goal, sum(entry.values) / len(entry.values), goal.mean)]
-    reached = sum(reaches(goal, value, goal.every) for value in entry.values)
-    met.append(reached >= (goal.seeds or len(entry.values)))
+    met = [not lost, reaches(goal, sum(entry.values) / measured, goal.mean)]
     if goal.above is not None:
         other = entries[goal.above]
         if len(other.values) < other.asked:
@@ -71,8 +71,10 @@ def verdict(entry: Entry, entries: Mapping[str, Entry]) -> str:
 
 
 def verdict_text(entry: Entry, word: str) -> str:
-    """A verdict for a page; of a mean that is met it says whether its interval reaches beyond the goal."""
+    """A verdict for a page: also whether seeds are missing, and of a mean that is met whether its interval reaches beyond the goal."""
     goal = entry.claim.goal
+    if word == NOT_MET and len(entry.values) < entry.asked:
+        return f"**{word}** ({len(entry.values)} of {entry.asked} seeds)"
     if word != MET or goal is None or goal.mean is None:
         return f"**{word}**" if word in (MET, NOT_MET) else word
     from lightning_rl.functional.intervals import mean_interval

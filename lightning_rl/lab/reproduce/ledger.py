@@ -45,8 +45,9 @@ A claim is one number together with all that makes it again: commands, seeds, bu
   stands beside it.
 * **Published** is what a paper or another program reports; *here otherwise* says what our runs do in another way than those: a
   smaller budget, another rule, another number of seeds.
-* **Verdict**: *met* or *not met*, once all seeds are there; a mean is met by the number itself, and where its interval reaches
-  beyond the goal, that is said; *reported*, where there is no goal; *some seeds*, where some are still to be run; *not run yet*.
+* **Verdict**: *met* or *not met*, once all seeds are there, or too many have failed already; a mean is met by the number itself,
+  and where its interval reaches beyond the goal, that is said; *above* another claim is met where the 95 % interval of the
+  difference (Welch's) is above 0; *reported*, where there is no goal; *some seeds*, where some are still to be run; *not run yet*.
 * **Settings tried** on tuning seeds before these were chosen; 1: those of the source alone; *not counted*: nobody kept count.
 * **Machine**: the processor, and which of its vector instructions were used.
 * **Commit**: what seeds were run with. Where work was committed anew, this history has it under another hash; `config_hash` in a
@@ -125,7 +126,7 @@ def show(given: argparse.Namespace) -> None:
     for name, claim in manifest.chosen(given.ids).items():
         entry, tuning = entries[name], claim.tuning
         word = verdict(entry, entries)
-        here = f"{measured_text(entry)}, seeds {_seeds(entry, word)}"
+        here = f"{measured_text(entry)}, seeds {_seeds(entry)}"
         if word == NONE:
             here = NONE + (f"; before {tuning_text(tuning, Path())}, {_link(tuning.csv, '.')}" if tuning else "")
         what = re.split("[:,(]", claim.task)[0].strip()
@@ -159,7 +160,7 @@ def _row(entry: Entry, word: str) -> tuple[str, ...]:
     claim = entry.claim
     return (
         f"`{entry.name}`", _published(claim), claim.published.here if claim.published else "", measured_text(entry), claim.unit,
-        _seeds(entry, word), goal_text(claim.goal), verdict_text(entry, word),
+        _seeds(entry), goal_text(claim.goal), verdict_text(entry, word),
         "; ".join(_earlier_seeds(each) for each in claim.earlier_seeds),
         "not counted" if claim.tried is None else str(claim.tried), "; ".join(entry.machines),
     )  # fmt: skip
@@ -170,8 +171,8 @@ def _published(claim: Claim) -> str:
     return "–" if published is None else "see below" if published.value is None else f"{published.value:,.6g}"
 
 
-def _seeds(entry: Entry, word: str) -> str:
-    return f"{len(entry.values)} of {entry.asked}" if word == SOME else entry.claim.seeds
+def _seeds(entry: Entry) -> str:
+    return f"{len(entry.values)} of {entry.asked}" if 0 < len(entry.values) < entry.asked else entry.claim.seeds
 
 
 def _earlier_seeds(each: EarlierSeeds) -> str:

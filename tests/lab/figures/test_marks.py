@@ -1,9 +1,12 @@
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 
 from lightning_rl.cli import main
-from lightning_rl.lab.figures.scores import mark_table, near
+from lightning_rl.lab.figures.curves import Look, Panel, draw_panel, read_reference
+from lightning_rl.lab.figures.groups import Group
+from lightning_rl.lab.figures.scores import mark_rows, mark_table, near
 
 
 def test_by_hand(tmp_path, capsys):
@@ -24,3 +27,24 @@ def test_by_hand(tmp_path, capsys):
     assert capsys.readouterr().out.splitlines()[-2:] == ["| m, g, 2 seeds | 20.0 [-107.1, 147.1] |", "| paper | 7.0 |"]
     assert main(["figures", "marks", str(tmp_path / "o"), str(tmp_path / "t.csv"), *flags]) == 0
     assert pd.read_csv(tmp_path / "o-marks.csv")["value"].tolist() == [20.0]
+
+
+def test_what_a_published_figure_does_not_show_is_a_bound(tmp_path, capsys):
+    """Values of -500 and below lie under its axis."""
+    rows = [(10, 100, -500, 1), (20, 0, -500, 1), (20, 100, -400, 0), (40, 0, 8, 0)]
+    (tmp_path / "paper.csv").write_text("env_steps,value,below\n" + "".join(f"{x + y / 100},{v},{b}\n" for x, y, v, b in rows))
+    paper = read_reference(f"{tmp_path}/paper.csv:paper", "env_steps")
+    assert paper.near(11, 2) == (-500, True)
+    assert paper.near(20.5, 2) == (-450, True)  # the mean is lower
+    assert paper.near(40, 2) == (8, False)
+    assert np.isnan(paper.near(41, 2)[0])  # at the edge
+    runs = pd.DataFrame([("g", "m", "seed_1", 11.0, 1.0)], columns=["gamename", "group", "run", "env_steps", "value"])
+    table = mark_table(runs, "env_steps", [11, 41, 40], 2)
+    assert mark_rows(table, [paper], "env_steps", [11, 41, 40], 2)[-1] == ["paper", "< -500.0", "", "8.0"]
+    figure, axes = plt.subplots()
+    panel = Panel("g", [Group("m", ["1"], np.array([50.0]), np.array([[1.0]]))])
+    drawn = draw_panel(axes, panel, Look("t"), {"m": "red"}, [paper])
+    (dashed,) = [line for line in axes.lines if line.get_label() == "paper"]
+    assert np.isnan(np.asarray(dashed.get_ydata(), float)).tolist() == [True, True, False, False]
+    assert drawn[drawn["run"] == "reference"]["value"].tolist() == [-400, 8]
+    plt.close(figure)

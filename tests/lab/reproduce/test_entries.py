@@ -12,6 +12,11 @@ from lightning_rl.lab.reproduce.entries import MET, NONE, NOT_MET, REPORTED, SOM
     [
         (Goal(mean=2.0), (), NONE),
         (Goal(mean=2.0), (3.0, 3.0), SOME),
+        (Goal(every=2.0), (3.0, 3.0), SOME),
+        (Goal(every=2.0), (3.0, 1.0), NOT_MET),  # whatever the third is
+        (Goal(every=2.0, seeds=2), (3.0, 1.0), SOME),
+        (Goal(every=2.0, seeds=2), (1.0, 1.0), NOT_MET),
+        (Goal(every=2.0, lower=True), (3.0,), NOT_MET),
         (None, (1.0, 2.0, 3.0), REPORTED),
         (Goal(mean=2.0), (1.0, 2.0, 3.0), MET),
         (Goal(mean=2.0, every=2.0), (1.0, 2.0, 3.0), NOT_MET),
@@ -35,6 +40,7 @@ def test_verdicts_by_hand(goal, values, word):
         (Goal(mean=3.3, lower=True), (2.9, 3.0, 3.1), "**met**"),
         (Goal(mean=3.2), (2.9, 3.0, 3.1), "**not met**"),
         (Goal(every=2.9), (2.9, 3.0, 3.1), "**met**"),
+        (Goal(every=2.95), (2.9, 3.0), "**not met** (2 of 3 seeds)"),
     ],
 )
 def test_a_mean_that_is_met_by_little_says_so(goal, values, text):
