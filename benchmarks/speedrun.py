@@ -83,7 +83,7 @@ def train_seed(options: RunOptions, started: float, pipe: Connection, log: Path)
         os.dup2(file.fileno(), 2)
     from pytorch_lightning.callbacks import LambdaCallback
 
-    from lightning_rl.run.callbacks import MONITOR, RunProgress, StopAtReturn
+    from lightning_rl.run.callbacks import RunProgress, StopAtReturn
     from lightning_rl.run.runtime import prepare_process
     from lightning_rl.run.train import run_training
 
@@ -98,7 +98,7 @@ def train_seed(options: RunOptions, started: float, pipe: Connection, log: Path)
 
     def evaluated(trainer: Any, method: Any) -> None:
         nonlocal report
-        value = float(trainer.callback_metrics[MONITOR])
+        value = float(trainer.callback_metrics[method.monitor])
         report = dataclasses.replace(report, seconds=time.monotonic() - started, last_return=value)
 
     try:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lightning_rl.envs.proxy_env import load_proxy
     from lightning_rl.lab.evaluate import evaluate
     from lightning_rl.methods.agents import DDQN, PPO, QL, SARSA, TD3, DuelingDDQN, TD3Discrete, register_agent
+    from lightning_rl.methods.model_based import ModelBased
     from lightning_rl.methods.policy_gradient import PolicyGradient
     from lightning_rl.methods.proxy_search import SE
     from lightning_rl.methods.registry import register_method
@@ -38,6 +39,7 @@ _NAMES = {
     "methods.upside_down": ("UDRL", "RCPR", "RCPA"),
     "methods.policy_gradient": ("PolicyGradient",),
     "methods.agents": ("QL", "SARSA", "DDQN", "DuelingDDQN", "TD3", "TD3Discrete", "PPO", "register_agent"),
+    "methods.model_based": ("ModelBased",),
     "methods.proxy_search": ("SE",),
     "methods.reward_network": ("RN",),
     "methods.synthetic_dataset": ("SD",),
@@ -49,8 +51,8 @@ _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "DDQN", "MBRL", "PPO", "QL", "RCPA", "RCPR", "RN", "SARSA", "SD", "SE", "TD3", "UDRL", "DuelingDDQN",
-    "LoadedAgent", "PolicyGradient", "Run", "TD3Discrete", "__version__", "evaluate", "load", "load_proxy", "make_env",
-    "register_agent", "register_env", "register_method", "train",
+    "LoadedAgent", "ModelBased", "PolicyGradient", "Run", "TD3Discrete", "__version__", "evaluate", "load", "load_proxy",
+    "make_env", "register_agent", "register_env", "register_method", "train",
 ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from test_files import Killed
 
 from lightning_rl.core import files
 from lightning_rl.core.errors import UserError
-from lightning_rl.run.callbacks import MONITOR, scores
+from lightning_rl.run.callbacks import scores
 from lightning_rl.run.checkpoints import committed, next_to, settle, write_together
 
 
@@ -27,7 +27,7 @@ def test_a_checkpoint_cannot_name_what_is_removed(tmp_path):
     hostile = f"{folder}/../../../../victim"
     content["callbacks"]["ModelCheckpoint{'monitor': 'eval/return_mean', 'mode': 'max', 'every_n_train_steps': 0, "
                          "'every_n_epochs': 1, 'train_time_interval': None}"] = {
-        "monitor": MONITOR, "best_model_score": torch.tensor(-1e9), "best_model_path": hostile,
+        "monitor": "eval/return_mean", "best_model_score": torch.tensor(-1e9), "best_model_path": hostile,
         "current_score": torch.tensor(-1e9), "dirpath": str(folder), "best_k_models": {hostile: torch.tensor(-1e9)},
         "kth_best_model_path": hostile, "kth_value": torch.tensor(-1e9), "last_model_path": hostile,
     }  # fmt: skip
@@ -45,7 +45,7 @@ def test_a_run_that_was_moved_keeps_its_best(tmp_path):
     assert run_cli(moved, "--max_epochs", "8", "--resume", eval_interval=1) == 0
     assert best(run_dir(moved)) == best(run_dir(whole))
     assert len(best(run_dir(moved))) == 1
-    assert scores(run_dir(moved)) == scores(run_dir(whole))
+    assert scores(run_dir(moved), "eval/return_mean") == scores(run_dir(whole), "eval/return_mean")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_of_several_best_the_highest_number_stays(tmp_path, found, kept):
     content = torch.load(path, weights_only=True)
     path.unlink()
     for epoch, score in found.items():
-        torch.save({**content, MONITOR: score}, folder / f"epoch={epoch}.ckpt")
+        torch.save({**content, "eval/return_mean": score}, folder / f"epoch={epoch}.ckpt")
     assert run_cli(tmp_path, "--max_epochs", "3", "--resume", eval_interval=100) == 0
     assert best(folder) == [f"epoch={epoch}.ckpt" for epoch in kept]
 

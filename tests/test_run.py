@@ -210,7 +210,7 @@ def test_a_lower_return_starts_the_count_anew():
     stop, stops = StopAtReturn(250, 2), []
     for value in (250.0, 249.9, 250.1, 300.0):
         trainer = SimpleNamespace(callback_metrics={"eval/return_mean": value}, should_stop=False)
-        stop.on_validation_end(trainer, None)
+        stop.on_validation_end(trainer, SimpleNamespace(monitor="eval/return_mean"))
         stops.append(trainer.should_stop)
     assert stops == [False, False, False, True]
     other = StopAtReturn(200, 2)

@@ -29,6 +29,13 @@ if TYPE_CHECKING:
     from lightning_rl.agents.replay import MemberReplay, MemberRing
 
 
+_OF_STOP_RULES = {
+    "solved_return": ("solved",), "judge": ("solved", "plateau"), "early_out_num": ("solved", "plateau"),
+    "early_out_virtual_diff": ("plateau",),
+}  # fmt: skip
+"""Keys that some stop rules alone read."""
+
+
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class AgentConfig(MethodConfig):
     """Keys of all agents; ``configs/agents.yaml`` explains them."""
@@ -47,8 +54,11 @@ class AgentConfig(MethodConfig):
     faithful: bool
 
     def unread(self) -> dict[str, str]:
-        """Keys of a curiosity that is off, which begin with its name."""
+        """Keys of a stop rule that is not asked for, and of a curiosity that is off, which begin with its name."""
         found = {}
+        for key, rules in _OF_STOP_RULES.items():
+            if self.stop_rule not in rules:
+                found[key] = f"stop_rule={self.stop_rule} does not read it; leave it out, or set stop_rule={rules[0]} as well"
         for key in vars(self):
             kind = key.partition("_")[0]
             if kind in ("icm", "count") and kind != vars(self).get("curiosity", kind):

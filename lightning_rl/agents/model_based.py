@@ -1,7 +1,7 @@
 """DQN on replayed or imagined transitions (Young et al. 2023, arXiv 2211.02222).
 
-An update learns from ``batch_size * rollout_length`` transitions. The agents differ only in where these come from, which is an
-object of its own: the replay memory, roll-outs of the environment itself, or roll-outs of a learned world model.
+An update learns from ``batch_size * rollout_length`` transitions (ER: ``batch_size``). The agents differ only in their source,
+which is an object of its own: the replay memory, roll-outs of the environment itself, or roll-outs of a learned world model.
 
 Where we differ from the paper's code: greedy actions of agents with latents are for the mode of the latent, not for a sample;
 the double Q-learning switch works. Its errors are fixed unless the key ``faithful`` asks for them.

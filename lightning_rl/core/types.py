@@ -1,7 +1,8 @@
 """Core types, and the one legend of dimensions that every docstring uses.
 
-``N`` members · ``B`` batch · ``T`` time steps · ``O`` observation size · ``A`` action size ·
-``C`` command size · ``U`` updates.
+``N`` members · ``B`` batch · ``T`` time steps · ``O`` observation size · ``A`` action size · ``C`` command size · ``U`` updates ·
+``D`` weights of a network, or of what evolves · ``K`` of any number, e.g. episodes tested · ``P`` population · ``E`` episodes ·
+``M`` steps of a buffer. A docstring says it where a letter means something else.
 """
 
 from __future__ import annotations

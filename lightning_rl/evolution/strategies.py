@@ -140,6 +140,7 @@ class Strategy(nn.Module, ABC):
     Attributes:
         mean: where the search is ``[D]``, a parameter.
         best, best_score: the mean whose own agents have scored highest so far, or the last one; see ``StrategyConfig.keep``.
+        improved: whether the newest scores made the mean the ``best``.
         reads: which of the ``OPTIONAL`` keys make a difference.
         mirrored: the values that the key of this name may have, the default first.
         compares: whether one candidate alone would tell it nothing.
@@ -165,6 +166,7 @@ class Strategy(nn.Module, ABC):
         self.register_buffer("evolved", evolved, persistent=False)
         self.register_buffer("best", start.clone())
         self.register_buffer("best_score", torch.tensor(float("-inf"), dtype=torch.float64))
+        self.improved = False
 
     def ask(self, generation: int) -> tuple[Proposal, list[Item]]:
         """What is to be evaluated: agents on the mean first, then every candidate, sign by sign."""
@@ -185,7 +187,8 @@ class Strategy(nn.Module, ABC):
         grouped = rest.unflatten(0, (len(cfg.signs), cfg.population, cfg.num_grad_evals))
         candidates = grouped.mean(-1) if cfg.grad_eval_aggregate == "mean" else grouped.amin(-1)
         baseline = float(of_mean.mean())
-        if cfg.keep == "last" or baseline > self.best_score:
+        self.improved = cfg.keep == "last" or baseline > float(self.best_score)
+        if self.improved:
             self.best.copy_(self.mean)
             self.best_score.fill_(baseline)
         self.estimate(generation, candidates, baseline)

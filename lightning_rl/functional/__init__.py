@@ -1,1 +1,1 @@
-"""Mathematics: pure functions on arrays and tensors, without modules, configs or random state."""
+"""Mathematics: functions on arrays and tensors, without modules or configs; what is random takes its generator, or a seed."""

@@ -2,7 +2,7 @@
 Reward-Conditioned Policies (RCP; Kumar, Peng and Levine 2019, arXiv 1912.13465).
 
 A label says how well a step turned out: its return-to-go or its advantage. Statistics are those of the whole set of labels
-``[M]`` that is trained on, never of a minibatch.
+``[M]`` that is trained on, but for ``max_target``, which has those of a minibatch.
 """
 
 from __future__ import annotations

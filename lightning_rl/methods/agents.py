@@ -24,6 +24,7 @@ from lightning_rl.methods.base import return_scalars
 from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.stacked import Scores, StackedMethod, StackedRollouts, scores_of
 from lightning_rl.nets.policies import Actor, Policy
+from lightning_rl.rollouts.data_module import distinct
 
 
 class GreedyActor(Actor):
@@ -80,10 +81,10 @@ class AgentMethod(StackedMethod):
         end, repeat = batch.step + self.decisions(batch.step, 0), self.spec.repeat
         while not batch.done and batch.step < end and (some := self.decisions(batch.step, int(batch.env_steps.max()), repeat)):
             batch.run(some)  # once, but where an episode ended within a repeated action
-        self.member_counters[:, 0] = batch.env_steps
-        self.member_counters[:, 1] = self.agent.num_updates
-        self.member_counters[:, 2] += batch.results.judge_steps - judged
-        self.member_counters[:, 3] = batch.results.episodes
+        self.counter("env_steps").copy_(batch.env_steps)
+        self.counter("num_updates").copy_(self.agent.num_updates)
+        self.counter("eval_env_steps").add_(batch.results.judge_steps - judged)
+        self.counter("episodes").copy_(batch.results.episodes)
         self._take_policies()
         self.sum_up()
         speed = self.speed_scalars(int(batch.env_steps.sum() - played))
@@ -130,7 +131,8 @@ class AgentRollouts(StackedRollouts):
         """Every member's own policy."""
         members = zip(self.method.seeds, self.method.policies, strict=True)
         played = [self.play_policy(seed, policy) for seed, policy in members]
-        return [{prefix: scores_of(episodes) for prefix, episodes in each.items()} for each in played]
+        scores = {id(episodes): scores_of(episodes) for each in played for episodes in distinct(each)}
+        return [{prefix: scores[id(episodes)] for prefix, episodes in each.items()} for each in played]
 
     def layout(self, done: int) -> Any:
         return self.training.layout(done * self.steps_per_epoch, self.spec.action_size)

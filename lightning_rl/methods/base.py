@@ -26,7 +26,7 @@ from lightning_rl.methods.registry import own_implementation
 from lightning_rl.nets.command import Calibration
 from lightning_rl.nets.layers import Backward
 from lightning_rl.nets.policies import Actor
-from lightning_rl.rollouts.data_module import Rollouts
+from lightning_rl.rollouts.data_module import Rollouts, distinct
 from lightning_rl.rollouts.player import Collector, CommandRule
 
 COUNTERS = ("env_steps", "num_updates", "episodes", "eval_env_steps", "held_out_env_steps")
@@ -38,6 +38,9 @@ class Method(LightningModule):
     It is an ordinary LightningModule: ``Trainer(...).fit(method, datamodule=method.rollouts(num_workers=2))``. An epoch is one
     training batch, a collection and all updates on it, which ``train_epoch`` makes by hand. Lightning's ``global_step`` counts
     the optimizer steps that it sees, and one of a clock for each epoch; ``env_steps`` and ``num_updates`` are counted here.
+
+    A subclass sets ``Config`` and ``self.policy``, and defines ``rollouts``, ``make_optimizers`` and ``train_epoch``. The last
+    adds to ``env_steps``, ``episodes`` and ``num_updates`` (but for those of ``fit``), and calls ``log_scalars`` once.
 
     Args:
         gamename: the environment, by the project's name, a Gymnasium id, or ``module:Id-v0``.
@@ -221,10 +224,17 @@ class Method(LightningModule):
                 f"lower --set {rate}=...{kept}"
             )
 
+    @property
+    def monitor(self) -> str:
+        """The metric of evaluations that chooses the best checkpoint and that ``--stop_return`` is about."""
+        return "eval_greedy/return_mean" if self.plays == "greedy" else "eval/return_mean"
+
     # What Lightning calls
 
     def setup(self, stage: str) -> None:
         check_precision(self.trainer.precision)
+        if (processes := self.trainer.world_size) > 1:  # each would make the same run, and average nothing
+            raise UserError(f"Trainer: {processes} processes, a run is one; use devices=1 (several seeds at once: num_seeds)")
 
     def configure_optimizers(self) -> tuple[list[torch.optim.Optimizer], list[LRScheduler]]:
         """The clock, the optimizers and their schedulers.
@@ -247,6 +257,8 @@ class Method(LightningModule):
     def on_train_start(self) -> None:
         """A resumed run may have a larger budget: its learning rates are those of the share that is spent of it."""
         for scheduler in (cast(Any, config.scheduler) for config in self.trainer.lr_scheduler_configs if self.current_epoch):
+            if not isinstance(scheduler, LambdaLR):
+                continue  # others go on from their last rate, and know of no budget
             scheduler.last_epoch -= 1  # its last step is taken again
             scheduler.step()
             scheduler._step_count -= 1
@@ -264,8 +276,8 @@ class Method(LightningModule):
             config.scheduler.step()  # type: ignore[call-arg]
 
     def validation_step(self, evaluated: Mapping[str, list[Any]], batch_idx: int) -> None:
-        """Evaluation during training, ``{prefix: episodes}``; the sampled mean return chooses the best checkpoint."""
-        self.eval_env_steps += sum(episode.env_steps for episodes in evaluated.values() for episode in episodes)
+        """Evaluation during training, ``{prefix: episodes}``; the mean return of ``monitor`` chooses the best checkpoint."""
+        self.eval_env_steps += sum(episode.env_steps for episodes in distinct(evaluated) for episode in episodes)
         scalars = {"time/eval_env_steps": float(self.eval_env_steps)}
         for prefix, episodes in evaluated.items():
             scalars |= episode_scalars(prefix, episodes)

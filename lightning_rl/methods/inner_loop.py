@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
         test_return: mean return of the test episodes on the real task.
         train_steps: environment steps on the proxy.
         test_steps: environment steps on the real task, those of ``judge_episodes`` included.
-        solved: whether the stop rule ended the training.
+        stopped: whether the stop rule ended the training.
         failed: whether something was not finite; nobody then tests the agent, and its fitness is that of the worst possible
             return. Where that is not known, fitness and test_return are nan: see ``worst_for_failed``.
     """
@@ -56,7 +56,7 @@ class Outcome(NamedTuple):
     test_steps: int
     episodes: int
     num_updates: int
-    solved: bool
+    stopped: bool
     failed: bool
 
 
@@ -316,7 +316,7 @@ def outcome_scalars(outcomes: Sequence[Outcome]) -> dict[str, float]:
         "agent/return_max": max(o.test_return for o in outcomes),
         "agent/train_steps": sum(o.train_steps for o in outcomes) / count,
         "agent/episodes": sum(o.episodes for o in outcomes) / count,
-        "agent/stopped_share": sum(o.solved for o in outcomes) / count,
+        "agent/stopped_share": sum(o.stopped for o in outcomes) / count,
         "agent/failed": float(sum(o.failed for o in outcomes)),
     }
 

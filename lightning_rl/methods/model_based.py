@@ -252,9 +252,9 @@ class ModelBased(StackedMethod):
         steps = self.decisions(batch.step, batch.step)
         optimizers = self.optimizers()
         batch.run(steps, batch.step % self.cfg.steps_per_epoch == 0, optimizers)
-        self.member_counters[:, 0] = batch.step
-        self.member_counters[:, 1] = self.agent.num_updates
-        self.member_counters[:, 3] += torch.tensor([len(ended) for ended in batch.ended], device=self.device)
+        self.counter("env_steps").fill_(batch.step)
+        self.counter("num_updates").fill_(self.agent.num_updates)
+        self.counter("episodes").add_(torch.tensor([len(ended) for ended in batch.ended], device=self.device))
         for member, policy in enumerate(self.policies):
             policy.load_state_dict(self.make_policy(member).state_dict())
             self.check_member(member, sum(float(value.sum()) for value in policy.state_dict().values()))
@@ -269,7 +269,7 @@ class ModelBased(StackedMethod):
 
 def _rollout_scalars(training: StepTraining, member: int, steps: int) -> dict[str, float]:
     """Reward per step of the last ``steps``, and what their episodes returned, if any ended."""
-    scalars = {"rollout/reward_rate": float(training.reward[member]) / steps}
+    scalars = {"rollout/reward_rate": float(training.reward[member]) / max(steps, 1)}  # none where the budget was spent before
     if training.ended[member]:
         returns, lengths = zip(*training.ended[member], strict=True)
         scalars |= {"rollout/return_mean": sum(returns) / len(returns), "rollout/length_mean": sum(lengths) / len(lengths)}

@@ -108,17 +108,7 @@ class StepBatch:
 
 
 def step_batch(episodes: list[Episode], scalars: Mapping[str, float]) -> StepBatch:
-    """Flattens episodes. UserError for a batch without a finished episode, and for rewards that are not finite."""
-    episodes = [episode for episode in episodes if episode.terminated or episode.truncated]
-    if not episodes:
-        raise UserError("the batch has no finished episode: returns are known at the end only; raise num_episodes_per_iter")
-    for episode in episodes:
-        if not np.isfinite(episode.ret):
-            step = int(np.argmin(np.isfinite(episode.reward)))
-            raise UserError(
-                f"the return of {episode.request.name} is {episode.ret}: reward {episode.reward[step]} at step {step} "
-                f"(request seed {episode.request.seed}); correct the environment"
-            )
+    """Flattens episodes, which have all ended."""
     ends = np.cumsum([episode.length for episode in episodes])
     last = torch.zeros(int(ends[-1]), dtype=torch.bool)
     last[torch.from_numpy(ends - 1)] = True
@@ -247,7 +237,7 @@ class PolicyGradient(Method):
         return OnPolicyRollouts(self, num_workers)
 
     def budget_share(self) -> float:
-        return 0.0 if self.cfg.max_episodes is None else int(self.episodes) / self.cfg.max_episodes
+        return 0.0 if self.cfg.max_episodes is None else min(1.0, int(self.episodes) / self.cfg.max_episodes)
 
     def make_optimizers(self) -> list[torch.optim.Optimizer]:
         return [Adam(self.parameters(), self.cfg.learning_rate)]
@@ -265,7 +255,7 @@ class PolicyGradient(Method):
             for _ in range(self.cfg.num_critic_updates - 1):  # Adam leaves the policy alone, which has no gradient then
                 returns, value = self.returns(batch)
                 self.descend(0, value_loss(value, returns, delta=1.0), self.cfg.max_grad_norm)
-        self.num_updates += 1
+        self.num_updates += 1 if self.critic is None else self.cfg.num_critic_updates
         self.env_steps += len(batch.reward)
         self.episodes += len(batch.final_obs)
         learned = {name: float(value.detach()) for name, value in (losses | measured).items()}

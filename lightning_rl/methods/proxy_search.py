@@ -234,10 +234,13 @@ class ProxyMethod(Method):
             self.log_scalars({f"{prefix}/return_{key}": float(value) for key, value in values.items()})
 
     def prepare_evaluation(self) -> None:
-        """Trains an agent on the proxy and takes its policy."""
+        """Trains an agent with the config's own values on the proxy and takes its policy."""
         from lightning_rl.methods.agents import member_policy  # not needed to search
 
-        trained = self.inner_loop.train(0, self.proxy_params().unsqueeze(0), [derive_seed(self.seed, "final agent")])
+        loop = dataclasses.replace(self.inner_loop, vary=False)
+        trained = loop.train(0, self.proxy_params().unsqueeze(0), [derive_seed(self.seed, "final agent")])
+        if trained.test_returns.isnan().any():
+            raise UserError("the agent that was trained on the proxy diverged; lightning-rl proxies transfer trains others")
         self.policy = member_policy(trained.agent, 0, self.spec)
 
 
@@ -270,7 +273,7 @@ class Evolution(Callback):
         generation.outcomes = worst_for_failed(self.executor.map(evaluate, proposal, generation.items))
         fitness = torch.tensor([outcome.fitness for outcome in generation.outcomes], dtype=torch.float64)
         generation.fitness = strategy.tell(number, fitness)
-        generation.is_best = float(strategy.best_score) == generation.fitness
+        generation.is_best = strategy.improved
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         self.executor.close()
@@ -324,7 +327,8 @@ class ProxySearch(ProxyMethod):
         self.inner_loop = cfg.loop(self.spec)
         evolved = self.inner_loop.proxy.net.evolved()
         self.strategy = STRATEGIES[cfg.strategy](self._start(), evolved, cfg, self.seed)
-        self.executor: Executor | None = None
+        self.executor: Executor | None = None  # of a command line's --executor
+        self.num_workers = 0
 
     def _start(self) -> Tensor:
         """Where the search begins ``[D]``: at random, or at the proxy that the config names."""
@@ -345,7 +349,7 @@ class ProxySearch(ProxyMethod):
 
     def rollouts(self, num_workers: int = 0) -> Generations:
         """The generations, and the evaluation by fresh agents; num_workers: processes that evaluate a generation."""
-        self.executor = self.executor or SerialExecutor(num_workers)
+        self.num_workers = num_workers
         return Generations(self)
 
     def configure_callbacks(self) -> list[Callback]:
@@ -354,7 +358,7 @@ class ProxySearch(ProxyMethod):
 
     def outer_loop(self) -> Evolution:
         """What evaluates generations, as this method's config says."""
-        return Evolution(self.strategy, self.inner_loop, self.executor or SerialExecutor())
+        return Evolution(self.strategy, self.inner_loop, self.executor or SerialExecutor(self.num_workers))
 
     def make_optimizers(self) -> list[torch.optim.Optimizer]:
         return [self.strategy.optimizer()]

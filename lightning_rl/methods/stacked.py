@@ -9,12 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from lightning_rl.core.checks import seeds_from
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.types import Episode
 from lightning_rl.methods.base import Method, return_scalars
 from lightning_rl.nets.policies import Actor
-from lightning_rl.rollouts.data_module import Rollouts
+from lightning_rl.rollouts.data_module import Rollouts, distinct
 
-COUNTERS = ("env_steps", "num_updates", "eval_env_steps", "episodes")
+MEMBER_COUNTERS = ("env_steps", "num_updates", "eval_env_steps", "episodes")
 """Columns of ``member_counters``; the plain counters are their maximum over the members."""
 
 Scores = Mapping[str, tuple[Sequence[float], Sequence[int], Sequence[bool]]]
@@ -38,7 +39,7 @@ class StackedMethod(Method):
         self.seeds = list(seeds_from(self.seed, num_seeds))
         self.agent = self.build()
         self.policies = cast(list[Actor], nn.ModuleList(self.make_policy(n) for n in range(len(self.seeds))))
-        self.register_buffer("member_counters", torch.zeros(len(self.seeds), len(COUNTERS), dtype=torch.int64))
+        self.register_buffer("member_counters", torch.zeros(len(self.seeds), len(MEMBER_COUNTERS), dtype=torch.int64))
 
     def build(self) -> Any:
         """The members that the config asks for."""
@@ -64,25 +65,48 @@ class StackedMethod(Method):
         rest, limit = self.cfg.steps_per_epoch - taken % self.cfg.steps_per_epoch, self.cfg.max_env_steps
         return rest if limit is None else max(0, min(rest, -(-(limit - env_steps) // repeat)))
 
+    def setup(self, stage: str) -> None:
+        super().setup(stage)
+        loggers, seeds = len(self.loggers), len(self.seeds)
+        if seeds > 1 and loggers not in (0, seeds):
+            raise UserError(f"logger: {loggers} for {seeds} seeds; give one for each, in their order, or logger=False")
+
+    def loggers_of(self, member: int) -> Sequence[Any]:
+        """All loggers are a single member's; of several members each has its own."""
+        return self.loggers if len(self.seeds) == 1 else self.loggers[member : member + 1]
+
+    def training_step(self, batch: Any, batch_idx: int) -> None:
+        """Also stops any Trainer when ``max_env_steps`` are spent, as no epoch would take a step any more."""
+        super().training_step(batch, batch_idx)
+        limit = self.cfg.max_env_steps
+        self.trainer.should_stop |= limit is not None and int(self.env_steps) >= limit
+
+    def counter(self, name: str) -> Tensor:
+        """The column of ``member_counters`` ``[N]`` of that name, to be written to."""
+        return self.member_counters[:, MEMBER_COUNTERS.index(name)]
+
     def sum_up(self) -> None:
         """Fills the plain counters from those of the members."""
-        for name, value in zip(COUNTERS, self.member_counters.amax(0), strict=True):
+        for name, value in zip(MEMBER_COUNTERS, self.member_counters.amax(0), strict=True):
             getattr(self, name).copy_(value)
 
     def log_members(self, scalars: Sequence[Mapping[str, float]]) -> None:
-        """Writes each member's scalars to its own logger, over its own env_steps."""
+        """Writes each member's scalars to its own logger, or a single one's to all, over its own env_steps."""
         everybody = set.intersection(*(set(values) for values in scalars))
         self.scalars |= {name: sum(values[name] for values in scalars) / len(scalars) for name in everybody}
-        for logger, counters, values in zip(self.loggers, self.member_counters.tolist(), scalars, strict=False):
-            own = {"time/num_updates": float(counters[1]), "time/episodes": float(counters[3])}
-            logger.log_metrics({**values, **own}, step=counters[0])
+        for n, values in enumerate(scalars):
+            counters = dict(zip(MEMBER_COUNTERS, self.member_counters[n].tolist(), strict=True))
+            own = {f"time/{name}": float(counters[name]) for name in ("num_updates", "episodes")}
+            for logger in self.loggers_of(n):
+                logger.log_metrics({**values, **own}, step=counters["env_steps"])
 
     def validation_step(self, members: Sequence[Scores], batch_idx: int) -> None:  # type: ignore[override]
         """Logs each member's own evaluation; the best checkpoint is chosen by the mean over the members."""
         logged = []
         for n, scores in enumerate(members):
-            self.member_counters[n, 2] += sum(sum(lengths) for _, lengths, _ in scores.values())
-            scalars = {"time/eval_env_steps": float(self.member_counters[n, 2])}
+            eval_env_steps = self.counter("eval_env_steps")
+            eval_env_steps[n] += sum(sum(lengths) for _, lengths, _ in distinct(scores))
+            scalars = {"time/eval_env_steps": float(eval_env_steps[n])}
             for prefix, played in scores.items():
                 scalars |= return_scalars(prefix, *played)
             logged.append(scalars)

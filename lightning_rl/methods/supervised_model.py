@@ -27,7 +27,7 @@ from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.envs.synthetic import SyntheticNet
 from lightning_rl.functional import compat
-from lightning_rl.methods.inner_loop import InnerLoop, agent_configs
+from lightning_rl.methods.inner_loop import InnerLoop, agent_configs, unread_of_agents
 from lightning_rl.methods.proxy_search import ProxyMethod, ProxyRollouts
 from lightning_rl.methods.registry import register_method
 from lightning_rl.nets.members import ActivationName
@@ -58,6 +58,9 @@ class MBRLConfig(MethodConfig):
             raise ValueError("data_steps 1 of one agent: it judges the model, and none is left to learn from; use 2 or more")
         return self
 
+    def unread(self) -> dict[str, str]:
+        return super().unread() | unread_of_agents(self.agent)
+
     def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
         return {"data_steps": self.data_agents * self.data_steps}
 
@@ -80,7 +83,10 @@ class Data(NamedTuple):
 
 
 def collect(cfg: MBRLConfig, spec: EnvSpec, run_seed: int, device: torch.device) -> Data:
-    """``data_steps`` transitions of each of ``data_agents`` agents that learn the real task, from random play on."""
+    """``data_steps`` transitions of each of ``data_agents`` agents that learn the real task, from random play on.
+
+    They are of single environment steps: ``action_repeat`` is for agents that are trained on the model.
+    """
     name, agent_cfg = agent_configs(cfg.agent, spec.gamename)[0]
     agent_cfg = dataclasses.replace(agent_cfg, replay_size=cfg.data_steps)
     seeds = [derive_seed(run_seed, "data", n) for n in range(cfg.data_agents)]

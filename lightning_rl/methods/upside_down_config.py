@@ -123,6 +123,9 @@ class UpsideDownConfig(MethodConfig):
         if self.target_episodes is not None and self.target_labels != "episode":
             raise ValueError(f"target_episodes {self.target_episodes} is for labels of first steps; "
                              "set target_labels=episode, or target_episodes=null")  # fmt: skip
+        if self.target_episodes is not None and self.buffer != "newest":
+            raise ValueError(f"target_episodes {self.target_episodes} counts the newest, which buffer {self.buffer} does not "
+                             "keep apart; set buffer=newest, or target_episodes=null")  # fmt: skip
         return self
 
     @model_validator(mode="after")

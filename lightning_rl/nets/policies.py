@@ -49,7 +49,10 @@ class Policy(Actor):
     def negative_log_likelihood(
         self, obs: Tensor, command: Tensor, action: Tensor, weight: Tensor | None = None
     ) -> tuple[Tensor, Backward | None]:
-        """The mean of ``-weight * executed_log_prob`` over a batch ``[B]``."""
+        """The mean of ``-weight * executed_log_prob`` over a batch ``[B]``, and what writes its gradients to the parameters.
+
+        The second is None where autograd has to.
+        """
         weight = torch.full_like(obs[:, 0], 1 / len(obs)) if weight is None else weight / len(obs)
         found = by_hand(self.net, obs, command)
         if found is None:

@@ -7,9 +7,8 @@ A method's data class says what to play (``requests``), what to keep (``absorb``
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import is_dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from pytorch_lightning import LightningDataModule
@@ -23,6 +22,8 @@ from lightning_rl.rollouts.player import Collector
 
 if TYPE_CHECKING:
     from lightning_rl.methods.base import Method
+
+T = TypeVar("T")
 
 
 class OneBatch:
@@ -67,7 +68,8 @@ class Rollouts(LightningDataModule):
     def play_policy(self, seed: int, policy: Actor) -> dict[str, list[Episode]]:
         """Episodes of a policy of a run of this seed, by the prefix of their metrics, all on the same environment seeds.
 
-        ``eval`` (sampled actions) and ``eval_greedy`` have the method's first command, its probes follow under their names.
+        ``eval`` (sampled actions) and ``eval_greedy`` have the method's first command, its probes follow under their names. A
+        policy without noise plays the same either way, so it plays once.
         """
         assert self.evaluator is not None
         method, epoch, count = self.method, self.method.current_epoch, self.method.cfg.eval_episodes
@@ -76,11 +78,14 @@ class Rollouts(LightningDataModule):
             "eval": (first, "sampled"), "eval_greedy": (first, "greedy"),
             **{prefix: (command, "sampled") for prefix, command in method.probe_commands().items()},
         }  # fmt: skip
+        if policy.noise_size == 0:
+            del series["eval_greedy"]
         requests: list[Request] = []
         for command, mode in series.values():
             requests += evaluation_requests(seed, "evaluation", epoch, count, command, mode)
         episodes = self.evaluator.collect(requests, policy.state_dict(), version=epoch + 1)
-        return {prefix: episodes[i * count : (i + 1) * count] for i, prefix in enumerate(series)}
+        played = {prefix: episodes[i * count : (i + 1) * count] for i, prefix in enumerate(series)}
+        return played if policy.noise_size else {"eval": played["eval"], "eval_greedy": played["eval"], **played}
 
     def state_dict(self) -> dict[str, Any]:
         return {}
@@ -104,8 +109,10 @@ class Rollouts(LightningDataModule):
         return OneBatch(self.evaluate, lambda: self.trainer is None or not self.trainer.sanity_checking)
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
-        """Lightning moves dataclasses of tensors, unless they are frozen; evaluations and trainings stay where they are."""
-        return super().transfer_batch_to_device(batch, device, dataloader_idx) if is_dataclass(batch) else batch
+        """Lightning moves tensors, also in dicts, tuples and dataclasses; evaluations and lists, as of episodes, stay."""
+        assert self.trainer is not None
+        moved = self.trainer.training and not isinstance(batch, list)
+        return super().transfer_batch_to_device(batch, device, dataloader_idx) if moved else batch
 
     def on_exception(self, exception: BaseException) -> None:  # Lightning tears nothing down then
         self.teardown("fit")
@@ -113,6 +120,11 @@ class Rollouts(LightningDataModule):
     def teardown(self, stage: str) -> None:
         for collector in self.collectors():
             collector.close()
+
+
+def distinct(series: Mapping[str, T]) -> Iterable[T]:
+    """What was evaluated, each once: a policy without noise has one series under two prefixes."""
+    return {id(played): played for played in series.values()}.values()
 
 
 class CollectedRollouts(Rollouts):

@@ -31,7 +31,6 @@ from lightning_rl.rollouts.player import Player
 from lightning_rl.run.checkpoints import read_checkpoint
 from lightning_rl.run.state import LAST
 
-MONITOR = "eval/return_mean"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 RETURNS = {
     "rollout": "rollout/return_mean",
@@ -111,7 +110,7 @@ class StopAtReturn(Callback):
     """Stops once the mean sampled evaluation return has been ``target`` or more in so many evaluations in a row.
 
     Args:
-        target: of ``eval/return_mean``; None: the run is not stopped by its return.
+        target: of the method's ``monitor``; None: the run is not stopped by its return.
         evaluations: how many in a row; a lower one between them starts the count anew. A resumed run goes on counting.
     """
 
@@ -130,7 +129,7 @@ class StopAtReturn(Callback):
     def on_validation_end(self, trainer: Trainer, pl_module: Any) -> None:
         if self.target is None:
             return
-        self.in_a_row = self.in_a_row + 1 if float(trainer.callback_metrics[MONITOR]) >= self.target else 0
+        self.in_a_row = self.in_a_row + 1 if float(trainer.callback_metrics[pl_module.monitor]) >= self.target else 0
         if self.reached:
             trainer.should_stop = True
 
@@ -244,7 +243,7 @@ class LastCheckpoint(Checkpoint):
 
 
 class BestCheckpoint(Checkpoint):
-    """Keeps the weights of the best sampled evaluation return, one small file in each of ``folders``.
+    """Keeps the weights of the best evaluation return, of the method's ``monitor``, one small file in each of ``folders``.
 
     Lightning's ModelCheckpoint trusts the paths in a checkpoint, and removes the files there. Here each file holds its score, and
     only files of this name in these folders are removed. So a run may be moved.
@@ -255,8 +254,8 @@ class BestCheckpoint(Checkpoint):
         self.score = -math.inf
         self._epochs: set[int] = set()
 
-    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        found = [scores(folder) for folder in self.folders]
+    def on_fit_start(self, trainer: Trainer, pl_module: Any) -> None:
+        found = [scores(folder, pl_module.monitor) for folder in self.folders]
         self._epochs = set().union(*found)
         common = set.intersection(*(set(each) for each in found))
         if common and trainer.ckpt_path is not None:  # else they are of an attempt that left no last.ckpt
@@ -264,10 +263,11 @@ class BestCheckpoint(Checkpoint):
             self.score = found[0][best]
             self._keep(best)
 
-    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        score, epoch = float(trainer.callback_metrics[MONITOR]), trainer.current_epoch
+    def on_validation_end(self, trainer: Trainer, pl_module: Any) -> None:
+        score, epoch = float(trainer.callback_metrics[pl_module.monitor]), trainer.current_epoch
         if score > self.score:
-            trainer.save_checkpoint(_path(self.folders[0], epoch), weights_only=True, storage_options={MONITOR: score})
+            named = {pl_module.monitor: score}
+            trainer.save_checkpoint(_path(self.folders[0], epoch), weights_only=True, storage_options=named)
             self.score = score
             self._keep(epoch)
 
@@ -279,13 +279,13 @@ class BestCheckpoint(Checkpoint):
         self._epochs = {best}
 
 
-def scores(folder: Path) -> dict[int, float]:
-    """The score of each best checkpoint in the folder by its epoch; files without a score are left alone."""
+def scores(folder: Path, monitor: str) -> dict[int, float]:
+    """The score of each best checkpoint in the folder by its epoch; files without one by ``monitor`` are left alone."""
     found = {}
     for path in folder.glob("epoch=*.ckpt"):
         if (match := re.fullmatch(r"epoch=(\d{1,12})\.ckpt", path.name)) and path == _path(folder, int(match[1])):
             with contextlib.suppress(UserError):  # damaged: it is written over when its turn comes
-                score = read_checkpoint(path).get(MONITOR)
+                score = read_checkpoint(path).get(monitor)
                 if isinstance(score, float) and not math.isnan(score):
                     found[int(match[1])] = score
     return found

@@ -12,7 +12,7 @@ from torch import Tensor
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import shorten
 from lightning_rl.methods.layouts import ANOTHER
-from lightning_rl.methods.stacked import COUNTERS
+from lightning_rl.methods.stacked import MEMBER_COUNTERS
 from lightning_rl.run.checkpoints import AtomicCheckpointIO, read_checkpoint, write_together
 
 
@@ -50,7 +50,7 @@ def member_checkpoint(checkpoint: dict[str, Any], member: int, data_key: str) ->
     # Cloned, as a view of a block with all members would be stored with all of it.
     weights |= {f"policies.0.{name.removeprefix(mine)}": value.clone() for name, value in state.items() if name.startswith(mine)}
     weights |= {name: state[name][member : member + 1].clone() for name in _stacked(weights)}
-    weights |= dict(zip(COUNTERS, weights["member_counters"][0].clone(), strict=True))
+    weights |= dict(zip(MEMBER_COUNTERS, weights["member_counters"][0].clone(), strict=True))
     changed: dict[str, Any] = {"hyper_parameters": hparams, "state_dict": weights}
     if "optimizer_states" in checkpoint:
         clock, *optimizers = checkpoint["optimizer_states"]
@@ -91,7 +91,7 @@ def join_checkpoints(checkpoints: Sequence[dict[str, Any]], data_key: str) -> di
                 weights[f"policies.{member}.{name.removeprefix('policies.0.')}"] = value
     for name in _stacked(weights):
         weights[name] = torch.cat([checkpoint["state_dict"][name] for checkpoint in checkpoints])
-    weights |= dict(zip(COUNTERS, weights["member_counters"].amax(0), strict=True))
+    weights |= dict(zip(MEMBER_COUNTERS, weights["member_counters"].amax(0), strict=True))
     data = join_snapshots([checkpoint[data_key] for checkpoint in checkpoints])
     clock, *_ = first["optimizer_states"]
     stacks = zip(*(checkpoint["optimizer_states"][1:] for checkpoint in checkpoints), strict=True)

@@ -33,11 +33,11 @@ def build(name, gamename="cartpole", **settings):
     return method
 
 
-def outcome(fitness, steps, tests=10, solved=False, failed=False):
-    return Outcome(fitness, fitness + 1, steps, tests, 3, 7, solved, failed)
+def outcome(fitness, steps, tests=10, stopped=False, failed=False):
+    return Outcome(fitness, fitness + 1, steps, tests, 3, 7, stopped, failed)
 
 
-RESULTS = [outcome(200.0, 50), outcome(180.0, 60), outcome(500.0, 70, 20, solved=True), outcome(1.0, 80, failed=True)]
+RESULTS = [outcome(200.0, 50), outcome(180.0, 60), outcome(500.0, 70, 20, stopped=True), outcome(1.0, 80, failed=True)]
 
 
 def generation(method, outcomes, is_best=False):

@@ -255,7 +255,7 @@ def test_the_step_budget_ends_a_training():
     loop = dataclasses.replace(LOOP, max_train_steps=30)
     for outcome in loop.evaluate(rows(2), [1, 2], [0, 0]):
         assert outcome.train_steps == 30
-        assert not outcome.solved
+        assert not outcome.stopped
         assert outcome.test_steps > 0
 
 

@@ -7,7 +7,6 @@ import torch
 from helpers import make_episode, same_episodes
 from policy_gradient_helpers import build, with_end
 
-from lightning_rl.core.errors import UserError
 from lightning_rl.core.types import Episode
 from lightning_rl.methods.policy_gradient import STALE_UPDATES, PolicyGradient, step_batch
 
@@ -26,15 +25,6 @@ def test_step_batch_by_hand():
 def test_an_end_that_is_both_is_a_termination():
     both = dataclasses.replace(make_episode([1.0]), terminated=True, truncated=True)
     assert step_batch([both], {}).truncated.tolist() == [False]
-
-
-def test_batches_that_cannot_be_learned_from_are_named():
-    unfinished = dataclasses.replace(make_episode([1.0]), terminated=False)
-    for episodes in ([], [unfinished]):
-        with pytest.raises(UserError, match=r"the batch has no finished episode.*num_episodes_per_iter"):
-            step_batch(episodes, {})
-    with pytest.raises(UserError, match=r"the return of toy is nan: reward nan at step 1 \(request seed 0\)"):
-        step_batch([make_episode([1.0, float("nan"), 2.0])], {})
 
 
 def test_a_batch_has_exactly_the_asked_number_of_whole_episodes():

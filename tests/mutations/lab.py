@@ -13,7 +13,7 @@ MUTATIONS = [
     *area(
         "lab/reproduce/entries.py", "lab/reproduce/test_entries.py",
         ("value <= limit if goal.lower else value >= limit", "value >= limit"),
-        ("reached >= (goal.seeds or len(entry.values))", "reached >= 1"),
+        ("failed > entry.asked - (goal.seeds or entry.asked)", "failed == entry.asked"),
         ("high if goal.lower else low, goal.mean", "low if goal.lower else high, goal.mean"),
     ),
     *area(

@@ -12,7 +12,7 @@ MUTATIONS = [
     ),
     *area(
         "methods/inner_loop.py", "methods/test_generations_by_hand.py",
-        ("sum(o.solved for o in outcomes) / count", "sum(o.failed for o in outcomes)"),
+        ("sum(o.stopped for o in outcomes) / count", "sum(o.failed for o in outcomes)"),
     ),
     *area(
         "methods/inner_loop.py", "methods/test_inner_loop.py",
@@ -32,7 +32,7 @@ MUTATIONS = [
     *area(
         "methods/proxy_search.py", "evolution/test_steps.py",
         ("strategy, number = self.strategy, generation.number", "strategy, number = self.strategy, 0"),
-        ("float(strategy.best_score) == generation.fitness", "True"),
+        ("generation.is_best = strategy.improved", "generation.is_best = True"),
     ),
     *area(
         "methods/upside_down.py", "methods/test_reward_conditioned_updates.py",
@@ -142,8 +142,8 @@ MUTATIONS = [
         "methods/stacked.py", "methods/test_generations_by_hand.py",
         ("self.member_counters.amax(0)", "self.member_counters[0]"),
         ("sum(scalars[name] for scalars in logged) / len(logged)", "logged[0][name]"),
-        ("sum(sum(lengths) for _, lengths, _ in scores.values())", "sum(len(lengths) for _, lengths, _ in scores.values())"),
-        ("step=counters[0])", "step=int(self.env_steps))"),
+        ("sum(sum(lengths) for _, lengths, _ in distinct(scores))", "sum(len(lengths) for _, lengths, _ in distinct(scores))"),
+        ('step=counters["env_steps"])', "step=int(self.env_steps))"),
     ),
     *area(
         "methods/agents.py", "methods/test_generations_by_hand.py",

@@ -46,7 +46,7 @@ def outcome_values(loop: InnerLoop, trained: Trained) -> list[dict[str, Any]]:
     rows = []
     for outcome, tested in zip(worst_for_failed(loop.outcomes(trained)), trained.test_returns.tolist(), strict=True):
         values, returns = outcome._asdict(), [outcome.test_return] * len(tested) if outcome.failed else tested
-        rows.append({**values, "return_mean": outcome.test_return, "stopped": outcome.solved, "test_returns": returns})
+        rows.append({**values, "return_mean": outcome.test_return, "stopped": outcome.stopped, "test_returns": returns})
     return rows
 
 
