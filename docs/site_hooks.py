@@ -32,7 +32,7 @@ OUTSIDE = "source/"
 
 _LINK = re.compile(r"(?P<text>!?\[[^\]]*\])\((?!https?:|mailto:|#)(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 _ALONE = re.compile(r"^\[`[\w.]+`\]\((?P<path>[^)#\s]+\.py)#(?P<symbol>[\w.]+)\)$", re.MULTILINE)
-_FENCE = re.compile(r"^(`{3,}).*?^\1$|`[^`\n]+`(?!\])", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^(`{3,}).*?^\1$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 _MATH = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".sh": "bash", ".cfg": "ini", ".csv": "text"}
 _SHOWN_BYTES = 100_000  # of a file as a page; a larger one is only to be downloaded
