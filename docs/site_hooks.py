@@ -34,6 +34,11 @@ _LINK = re.compile(r"(?P<text>!?\[[^\]]*\])\((?!https?:|mailto:|#)(?P<path>[^)#\
 _ALONE = re.compile(r"^\[`[\w.]+`\]\((?P<path>[^)#\s]+\.py)#(?P<symbol>[\w.]+)\)$", re.MULTILINE)
 _FENCE = re.compile(r"^(`{3,}).*?^\1$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 _MATH = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
+_MENDED = {
+    r"<mi>\arg</mi>": "<mi>arg</mi>",  # latex2mathml does not know it
+    "<mi>&#x0007E;</mi>": "<mo>&#x0223C;</mo>",  # \sim, as a relation with its spaces
+    "<mi>&#x02032;</mi>": "<mo>&#x02032;</mo>",  # a prime, which browsers draw too small and high as an identifier
+}
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".sh": "bash", ".cfg": "ini", ".csv": "text"}
 _SHOWN_BYTES = 100_000  # of a file as a page; a larger one is only to be downloaded
 
@@ -131,7 +136,10 @@ def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files
 
     def draw(equation: re.Match[str]) -> str:
         display = "block" if equation[1] == "div" else "inline"
-        return convert(html.unescape(equation[2]).strip(), display=display)
+        drawn = convert(html.unescape(equation[2]).strip(), display=display)
+        for wrong, right in _MENDED.items():
+            drawn = drawn.replace(wrong, right)
+        return drawn
 
     return _MATH.sub(draw, content)
 
