@@ -40,6 +40,7 @@ _MENDED = {
     "<mi>&#x02032;</mi>": "<mo>&#x02032;</mo>",  # a prime, which browsers draw too small and high as an identifier
 }
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".sh": "bash", ".cfg": "ini", ".csv": "text"}
+_WITHOUT_CONTENTS = ("results.md", "reading/")  # pages of wide tables or of code, which need the room
 _SHOWN_BYTES = 100_000  # of a file as a page; a larger one is only to be downloaded
 
 
@@ -89,6 +90,8 @@ def outside(file: File) -> Iterator[str]:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Shows the lines of functions, and leads links out of ``docs/`` to their copies."""
+    if page.file.src_uri.startswith(_WITHOUT_CONTENTS):
+        page.meta["hide"] = ["toc"]
     here = dirname(repository_path(page.file.src_uri))
 
     def lead(link: re.Match[str]) -> str:
