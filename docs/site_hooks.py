@@ -22,9 +22,11 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from lightning_rl.core.arguments import Group, Parser
 from lightning_rl.core.catalogue import entries, entry
 from lightning_rl.flags import COMMANDS, build_parser
 from lightning_rl.lab.reports.config_table import SOURCE, config_rows, legend
+from lightning_rl.tools import TOOLS
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTSIDE = "source/"
@@ -149,12 +151,19 @@ def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files
 
 def command_line() -> str:
     """The flags of every command, as ``--help`` prints them."""
-    os.environ["COLUMNS"] = "110"
+    os.environ["COLUMNS"] = "88"
     parts = ["# Command line", "A [tour](../command_line.md) shows the commands at work."]
-    for command in COMMANDS:
-        parts += [f"## lightning-rl {command}", f"```text\n{build_parser('lightning-rl', command).format_help()}```"]
-    parts += ["## python trainer.py", f"```text\n{build_parser().format_help()}```"]
-    return "\n\n".join(parts) + "\n"
+    parts += [manual("##", build_parser("lightning-rl", command)) for command in COMMANDS]
+    for name, tool in TOOLS.items():
+        parts.append(manual("##", tool.parser(f"lightning-rl {name}")))
+        if isinstance(tool, Group):
+            parts += [manual("###", each.parser(f"lightning-rl {name} {word}")) for word, each in tool.tools.items()]
+    return "\n\n".join([*parts, manual("##", build_parser("python trainer.py"))]) + "\n"
+
+
+def manual(level: str, parser: Parser) -> str:
+    """What a command's ``--help`` prints, below its name."""
+    return f"{level} {parser.prog}\n\n```text\n{parser.format_help()}```"
 
 
 def all_configs() -> str:

@@ -12,6 +12,8 @@ import threading
 import pytest
 from helpers import ROOT
 
+from lightning_rl.tools import TOOLS
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
@@ -54,7 +56,11 @@ def test_it_shows_the_lines_of_code_and_the_keys_with_their_sources(site):
     assert "Srivastava et al. 2019, arXiv 1912.02877" in keys
     assert not re.search(r"<td>[^<]*\[[A-Z]\]", keys)  # no letter that is not spelled out
     assert "Student" in (site / "reference/functional/index.html").read_text()
-    assert "--eval_command" in (site / "reference/command_line/index.html").read_text()
+    commands = (site / "reference/command_line/index.html").read_text()
+    assert "--eval_command" in commands
+    for name, command in TOOLS.items():  # each, and each command of a group, below a heading of its own
+        for word in ("", *(f"-{word}" for word in getattr(command, "tools", ()))):
+            assert f'id="lightning-rl-{name}{word}"' in commands
 
 
 @pytest.mark.timeout(400)
