@@ -71,7 +71,7 @@ def verdict(entry: Entry, entries: Mapping[str, Entry]) -> str:
 
 
 def verdict_text(entry: Entry, word: str) -> str:
-    """A verdict for a page: also whether seeds are missing, and of a mean that is met whether its interval reaches beyond the goal."""
+    """A verdict for a page: also whether seeds are missing, and whether the interval of a mean that is met includes the goal."""
     goal = entry.claim.goal
     if word == NOT_MET and len(entry.values) < entry.asked:
         return f"**{word}** ({len(entry.values)} of {entry.asked} seeds)"

@@ -47,7 +47,8 @@ A claim is one number together with all that makes it again: commands, seeds, bu
   smaller budget, another rule, another number of seeds.
 * **Verdict**: *met* or *not met*, once all seeds are there, or too many have failed already; a mean is met by the number itself,
   and where its interval reaches beyond the goal, that is said; *above* another claim is met where the 95 % interval of the
-  difference (Welch's) is above 0; *reported*, where there is no goal; *some seeds*, where some are still to be run; *not run yet*.
+  difference (Welch's) is above 0; *reported*, where there is no goal; *some seeds*, where some are still to be run; *not run
+  yet*.
 * **Settings tried** on tuning seeds before these were chosen; 1: those of the source alone; *not counted*: nobody kept count.
 * **Machine**: the processor, and which of its vector instructions were used.
 * **Commit**: what seeds were run with. Where work was committed anew, this history has it under another hash; `config_hash` in a
