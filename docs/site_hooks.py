@@ -22,9 +22,11 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from lightning_rl.core.arguments import Group, Parser
 from lightning_rl.core.catalogue import entries, entry
 from lightning_rl.flags import COMMANDS, build_parser
 from lightning_rl.lab.reports.config_table import SOURCE, config_rows, legend
+from lightning_rl.tools import TOOLS
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTSIDE = "source/"
@@ -32,9 +34,15 @@ OUTSIDE = "source/"
 
 _LINK = re.compile(r"(?P<text>!?\[[^\]]*\])\((?!https?:|mailto:|#)(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 _ALONE = re.compile(r"^\[`[\w.]+`\]\((?P<path>[^)#\s]+\.py)#(?P<symbol>[\w.]+)\)$", re.MULTILINE)
-_FENCE = re.compile(r"^(`{3,}).*?^\1$|`[^`\n]+`(?!\])", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^(`{3,}).*?^\1$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 _MATH = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
+_MENDED = {
+    r"<mi>\arg</mi>": "<mi>arg</mi>",  # latex2mathml does not know it
+    "<mi>&#x0007E;</mi>": "<mo>&#x0223C;</mo>",  # \sim, as a relation with its spaces
+    "<mi>&#x02032;</mi>": "<mo>&#x02032;</mo>",  # a prime, which browsers draw too small and high as an identifier
+}
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".sh": "bash", ".cfg": "ini", ".csv": "text"}
+_WITHOUT_CONTENTS = ("results.md", "reading/")  # pages of wide tables or of code, which need the room
 _SHOWN_BYTES = 100_000  # of a file as a page; a larger one is only to be downloaded
 
 
@@ -84,6 +92,8 @@ def outside(file: File) -> Iterator[str]:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Shows the lines of functions, and leads links out of ``docs/`` to their copies."""
+    if page.file.src_uri.startswith(_WITHOUT_CONTENTS):
+        page.meta["hide"] = ["toc"]
     here = dirname(repository_path(page.file.src_uri))
 
     def lead(link: re.Match[str]) -> str:
@@ -131,19 +141,29 @@ def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files
 
     def draw(equation: re.Match[str]) -> str:
         display = "block" if equation[1] == "div" else "inline"
-        return convert(html.unescape(equation[2]).strip(), display=display)
+        drawn = convert(html.unescape(equation[2]).strip(), display=display)
+        for wrong, right in _MENDED.items():
+            drawn = drawn.replace(wrong, right)
+        return drawn
 
     return _MATH.sub(draw, content)
 
 
 def command_line() -> str:
     """The flags of every command, as ``--help`` prints them."""
-    os.environ["COLUMNS"] = "110"
+    os.environ["COLUMNS"] = "88"
     parts = ["# Command line", "A [tour](../command_line.md) shows the commands at work."]
-    for command in COMMANDS:
-        parts += [f"## lightning-rl {command}", f"```text\n{build_parser('lightning-rl', command).format_help()}```"]
-    parts += ["## python trainer.py", f"```text\n{build_parser().format_help()}```"]
-    return "\n\n".join(parts) + "\n"
+    parts += [manual("##", build_parser("lightning-rl", command)) for command in COMMANDS]
+    for name, tool in TOOLS.items():
+        parts.append(manual("##", tool.parser(f"lightning-rl {name}")))
+        if isinstance(tool, Group):
+            parts += [manual("###", each.parser(f"lightning-rl {name} {word}")) for word, each in tool.tools.items()]
+    return "\n\n".join([*parts, manual("##", build_parser("python trainer.py"))]) + "\n"
+
+
+def manual(level: str, parser: Parser) -> str:
+    """What a command's ``--help`` prints, below its name."""
+    return f"{level} {parser.prog}\n\n```text\n{parser.format_help()}```"
 
 
 def all_configs() -> str:

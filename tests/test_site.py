@@ -12,6 +12,8 @@ import threading
 import pytest
 from helpers import ROOT
 
+from lightning_rl.tools import TOOLS
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
@@ -39,7 +41,7 @@ def site(tmp_path_factory):
     pytest.importorskip("material", reason="the extra docs is not installed")
     pytest.importorskip("mkdocstrings")
     folder = tmp_path_factory.mktemp("site") / "site"
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stdout + result.stderr
     return folder
@@ -54,7 +56,11 @@ def test_it_shows_the_lines_of_code_and_the_keys_with_their_sources(site):
     assert "Srivastava et al. 2019, arXiv 1912.02877" in keys
     assert not re.search(r"<td>[^<]*\[[A-Z]\]", keys)  # no letter that is not spelled out
     assert "Student" in (site / "reference/functional/index.html").read_text()
-    assert "--eval_command" in (site / "reference/command_line/index.html").read_text()
+    commands = (site / "reference/command_line/index.html").read_text()
+    assert "--eval_command" in commands
+    for name, command in TOOLS.items():  # each, and each command of a group, below a heading of its own
+        for word in ("", *(f"-{word}" for word in getattr(command, "tools", ()))):
+            assert f'id="lightning-rl-{name}{word}"' in commands
 
 
 @pytest.mark.timeout(400)
@@ -66,6 +72,7 @@ def test_no_page_names_a_file_of_another_host_or_holds_raw_equations(site):
         assert not re.search(r'<(?:script|img|iframe)[^>]+src="(?:https?:)?//', text), page
         assert not re.search(r'<link[^>]+rel="(?:stylesheet|preconnect|icon)"[^>]+href="(?:https?:)?//', text), page
         assert 'class="arithmatex"' not in text, page
+        assert not re.search(r"<math(?:(?!</math>).)*(?:\\|&#x0007E;)", text, re.DOTALL), page  # what the converter does not know
 
 
 @pytest.fixture(scope="module")

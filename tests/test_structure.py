@@ -1,6 +1,7 @@
 """Imports run one way, and the big libraries stay where they belong."""
 
 import ast
+import re
 
 import pytest
 from helpers import ROOT
@@ -45,6 +46,11 @@ def test_imports_run_one_way(path):
         if head == "lightning_rl" and rest and place in LEVEL:
             assert rest[0] == place or LEVEL[rest[0]] <= LEVEL[place], f"{place} must not import {rest[0]}"
         assert place in ONLY_IN.get(head, {place}), f"{head} is imported in {place}"
+
+
+def test_the_page_about_the_code_draws_these_layers():
+    drawn = re.findall(r"^│ (\w+(?:, \w+)*)  ", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE)
+    assert [name for row in drawn for name in row.split(", ")] == [name for names in reversed(ORDER) for name in names]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))

@@ -134,12 +134,16 @@ class Tool:
     run: str | Callable[[argparse.Namespace], None]
     arguments: Sequence[Argument]
 
-    def use(self, prog: str, words: Sequence[str]) -> None:
-        """Runs the command, which is called ``prog``, with the words after it; UserError for what cannot be done."""
+    def parser(self, prog: str) -> Parser:
+        """Of the words after the command, which is called ``prog``."""
         parser = Parser(prog=prog, description=self.summary)
         for each in self.arguments:
             parser.add_argument(*each.names, **each.options)
-        self.call(parser.parse_args(words))
+        return parser
+
+    def use(self, prog: str, words: Sequence[str]) -> None:
+        """Runs the command, which is called ``prog``, with the words after it; UserError for what cannot be done."""
+        self.call(self.parser(prog).parse_args(words))
 
     def call(self, given: argparse.Namespace) -> None:
         """Does what the arguments ask for."""
@@ -157,12 +161,16 @@ class Group:
     summary: str
     tools: Mapping[str, Tool]
 
+    def parser(self, prog: str) -> Parser:
+        """Of the next word, after ``prog``."""
+        parser = Parser(prog=prog, description=self.summary, epilog=f"{prog} NAME --help says more about each.")
+        list_commands(parser, {name: tool.summary for name, tool in self.tools.items()})
+        return parser
+
     def use(self, prog: str, words: Sequence[str]) -> None:
         """Runs the command that the first word names; UserError for what cannot be done."""
         if not words or words[0].startswith("-"):
-            parser = Parser(prog=prog, description=self.summary, epilog=f"{prog} NAME --help says more about each.")
-            list_commands(parser, {name: tool.summary for name, tool in self.tools.items()})
-            parser.parse_args(words)
+            self.parser(prog).parse_args(words)
         if words[0] not in self.tools:
             raise UserError(unknown(prog.rpartition(" ")[2], words[0], self.tools))
         self.tools[words[0]].use(f"{prog} {words[0]}", words[1:])

@@ -58,8 +58,8 @@ A claim is one number together with all that makes it again: commands, seeds, bu
 and compares them with the stored curve. In commands, `N` is the seed, `{run}` the run directory of the training before,
 `{folder}` any folder."""
 _COLUMNS = (
-    "claim", "published", "here otherwise", "here, 95 % interval", "unit", "seeds", "goal", "verdict", "earlier seeds",
-    "settings tried", "machine",
+    "claim", "published", "here otherwise", "here, 95 % interval", "verdict", "goal", "seeds", "earlier seeds", "settings tried",
+    "unit", "machine",
 )  # fmt: skip
 _BUILT = re.compile(r"^Built at commit (\w+)\.$", re.MULTILINE)
 
@@ -160,10 +160,10 @@ def built_at(page: str) -> str:
 def _row(entry: Entry, word: str) -> tuple[str, ...]:
     claim = entry.claim
     return (
-        f"`{entry.name}`", _published(claim), claim.published.here if claim.published else "", measured_text(entry), claim.unit,
-        _seeds(entry), goal_text(claim.goal), verdict_text(entry, word),
+        f"`{entry.name}`", _published(claim), claim.published.here if claim.published else "", measured_text(entry),
+        verdict_text(entry, word), goal_text(claim.goal), _seeds(entry),
         "; ".join(_earlier_seeds(each) for each in claim.earlier_seeds),
-        "not counted" if claim.tried is None else str(claim.tried), "; ".join(entry.machines),
+        "not counted" if claim.tried is None else str(claim.tried), claim.unit, "; ".join(entry.machines),
     )  # fmt: skip
 
 

@@ -141,7 +141,7 @@ def test_what_is_missing_is_run_stored_and_written_down(checkout, capsys):
     assert "| `table` | -12 | a smaller cliff |" in page
     earlier = "90, 91: -15 (-20 to -10), 1 never; 92: not kept"
     goal = "mean ≥ -100000, every seed ≥ -100000"
-    assert f"| return | 100-101 | {goal} | **met** | {earlier} | 7 | {rows[0]['machine']} |" in page
+    assert f"| **met** | {goal} | 100-101 | {earlier} | 7 | return | {rows[0]['machine']} |" in page
     assert "  Earlier seeds 90, 91: -15 (-20 to -10), 1 never; then: a smaller cliff.\n  Earlier seeds 92: not kept; then" in page
     assert "another one than this page's" not in page
     assert "results/speed.md" in page
