@@ -85,7 +85,8 @@ class Method(LightningModule):
         where = f"{type(self).__name__}(...)"
         self.cfg: Any = method_config(self.Config, self.implementation, gamename, preset, config or {}, settings, where)
         self.own_networks = {} if networks is None else checked_networks(networks, self)
-        refuse_sizes(self, where, settings)
+        if self.own_networks:
+            refuse_sizes(self, where, settings)
         self.save_hyperparameters({
             "implementation": self.implementation, "gamename": gamename, "seed": self.seed,
             "config": dataclasses.asdict(self.cfg), **({"networks": class_names(self.own_networks)} if self.own_networks else {}),

@@ -194,7 +194,8 @@ def _build_method(options: RunOptions, config: MethodConfig, networks: Mapping[s
         options.gamename, implementation=options.implementation, seed=options.seed, config=dataclasses.asdict(config),
         networks=networks, **stack,
     )  # fmt: skip
-    refuse_sizes(method, "lrl.train", options.settings)
+    if networks:
+        refuse_sizes(method, "lrl.train", options.settings)
     if options.reload is not None:
         load_weights(method, options.reload)
     if method.has_population:

@@ -244,10 +244,16 @@ def test_a_collection_is_played_by_the_policy_of_its_version(overlap, versions):
     assert experience.order[: len(ahead if overlap else at_once)] == (ahead if overlap else at_once)
 
 
+class Linear(torch.nn.Linear):
+    """As far as an evaluation looks at a policy."""
+
+    noise_size = 1
+
+
 class Judged:
     """What an evaluation asks of a method."""
 
-    current_epoch, policy, seed = 4, torch.nn.Linear(1, 1), 9
+    current_epoch, policy, seed = 4, Linear(1, 1), 9
     cfg = types.SimpleNamespace(eval_episodes=2)
 
     def first_command(self):
@@ -268,3 +274,14 @@ def test_an_evaluation_plays_each_mode_and_each_probe_on_the_same_seeds():
     asked = [("sampled", (1.0,)), ("greedy", (1.0,)), ("sampled", (-2.0,)), ("sampled", (3.0,))]
     assert [(r.mode, r.command) for r in requests[::2]] == [(r.mode, r.command) for r in requests[1::2]] == asked
     assert [r.seed for r in requests] == [derive_seed(9, "evaluation", 4, k) for k in (0, 1)] * 4
+
+
+def test_a_policy_without_noise_plays_once():
+    judged, collector = Judged(), Echo()
+    judged.policy = Linear(1, 1)
+    judged.policy.noise_size = 0
+    batch = Rollouts(judged, collector).evaluate()
+    assert {prefix: [e.ret for e in episodes] for prefix, episodes in batch.items()} == {
+        "eval": [0, 1], "eval_greedy": [0, 1], "eval_low": [2, 3], "eval_high": [4, 5],
+    }  # fmt: skip
+    assert [len(requests) for requests, _, _ in collector.calls] == [6]
