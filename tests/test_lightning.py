@@ -5,12 +5,14 @@ import multiprocessing
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from helpers import tiny_settings
 from pytorch_lightning import Callback, Trainer
-from pytorch_lightning.callbacks import ModelCheckpoint
+from pytorch_lightning.callbacks import EMAWeightAveraging, ModelCheckpoint
 from pytorch_lightning.loggers import CSVLogger
+from torch import nn
 
 import lightning_rl as lrl
 from lightning_rl import load
@@ -186,6 +188,144 @@ def test_several_processes_are_refused(tmp_path, monkeypatch):
         fit("UDRL", tmp_path, 1)
 
 
+def method_of(name, **settings):
+    return implementation(name)(GAMES[name], implementation=name, **{**tiny_settings(name), **SETTINGS.get(name, {}), **settings})
+
+
+def quiet(folder, epochs=1, **settings):
+    return Trainer(max_epochs=epochs, default_root_dir=folder, logger=False, accelerator="cpu", **{**QUIET, **settings})
+
+
+@pytest.mark.parametrize("name", ["UDRL", "AAC", "DDQN", "ER", "SE"])
+def test_the_data_of_another_method_and_bare_loaders_are_refused(name, tmp_path):
+    one, other = method_of(name), method_of(name)
+    data = other.rollouts()
+    for run in (quiet(tmp_path).fit, quiet(tmp_path).validate):
+        with pytest.raises(UserError, match=r"not this method's own, .* they play; give datamodule=method.rollouts\(\)"):
+            run(one, datamodule=data)
+    with pytest.raises(UserError, match="give datamodule="):
+        quiet(tmp_path).fit(one, train_dataloaders=one.rollouts().train_dataloader())
+
+
+@pytest.mark.parametrize("name", ["RCP-A", "DDQN", "SE"])
+def test_weights_of_other_kinds_and_averages_of_counters_are_refused(name, tmp_path):
+    method = method_of(name).double()
+    with pytest.raises(UserError, match=f"{name} has weights in float64; convert them by method.float"):
+        quiet(tmp_path).fit(method, datamodule=method.rollouts())
+    method = method_of(name)
+    with pytest.raises(UserError, match="EMAWeightAveraging would average the counters of steps"):
+        quiet(tmp_path, callbacks=[EMAWeightAveraging()]).fit(method, datamodule=method.rollouts())
+
+
+@pytest.mark.parametrize("name", ["DDQN", "ER", "SE", "PPO"])
+def test_stacks_and_proxies_are_of_single_precision(name, tmp_path):
+    with pytest.raises(UserError, match=f"{name} trains in '32-true'; take that"):
+        fit(name, tmp_path, 1, precision="bf16-mixed")
+
+
+def test_what_a_subclass_may_not_override_is_named(tmp_path):
+    class Own(implementation("AAC")):
+        def configure_optimizers(self):
+            return [torch.optim.Adam(self.policy.parameters()), torch.optim.Adam(self.critic.parameters())]
+
+    method = Own("cartpole", implementation="AAC", **tiny_settings("AAC"))
+    with pytest.raises(UserError, match="Own: override make_optimizers and schedulers, not configure_optimizers"):
+        quiet(tmp_path).fit(method, datamodule=method.rollouts())
+
+
+@pytest.mark.parametrize("make", [
+    lambda optimizer: torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer), lambda optimizer: {"scheduler": None},
+], ids=["plateau", "dict"])  # fmt: skip
+def test_schedulers_that_no_epoch_steps_are_refused(make, tmp_path):
+    class Own(implementation("REINFORCE")):
+        def schedulers(self, optimizers):
+            return [make(optimizers[0])]
+
+    method = Own("cartpole", implementation="REINFORCE", **TINY_PG)
+    with pytest.raises(UserError, match=r"schedulers\(\): .*; give a list of schedulers that are stepped once an epoch"):
+        quiet(tmp_path).fit(method, datamodule=method.rollouts())
+
+
+@pytest.mark.parametrize("name", ["RCP-A", "AAC", "DDQN", "ER", "SE"])
+def test_rates_that_a_callback_has_set_are_resumed(name, tmp_path):
+    class Rates(Callback):
+        def on_train_epoch_start(self, trainer, pl_module):
+            for optimizer in trainer.optimizers:  # the clock's, too
+                for group in optimizer.param_groups:
+                    group["lr"] = 0.5
+
+    _, trainer, _ = fit(name, tmp_path, 1, callbacks=[Rates()])
+    trainer.save_checkpoint(tmp_path / "set.ckpt")
+    method, *_ = fit(name, tmp_path, 2, ckpt_path=tmp_path / "set.ckpt")
+    kept = all(group["lr"] == 0.5 for each in method.optimizers() for group in each.param_groups)
+    assert kept == (name in ("DDQN", "ER"))  # schedulers set those of the others
+
+
+@pytest.mark.parametrize("name", ["UDRL", "DDQN", "SE"])
+def test_validate_returns_what_it_measured(name, tmp_path):
+    method = method_of(name)
+    (values,) = quiet(tmp_path).validate(method, datamodule=method.rollouts(), verbose=False)
+    assert values["eval/return_mean"] == pytest.approx(method.scalars["eval/return_mean"])
+
+
+def test_own_networks_with_dropout_resume_to_the_bit(tmp_path):
+    def net():
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 2))
+
+    settings = {**TINY_PG, "num_workers": 0}
+    del settings["hidden"]
+    whole = lrl.train("REINFORCE", "cartpole", networks={"policy": net()}, logdir=tmp_path / "a", max_epochs=4, **settings)
+    lrl.train("REINFORCE", "cartpole", networks={"policy": net()}, logdir=tmp_path / "b", max_epochs=2, **settings)
+    torch.rand(7)
+    parts = lrl.train(
+        "REINFORCE", "cartpole", networks={"policy": net()}, logdir=tmp_path / "b", max_epochs=4, resume=True, **settings
+    )
+    assert all(torch.equal(a, b) for a, b in zip(whole.method.parameters(), parts.method.parameters(), strict=True))
+
+
+def test_what_a_callback_keeps_can_be_read_again_or_is_refused_at_once(tmp_path):
+    class Keeps(Callback):
+        def __init__(self, value):
+            self.value = value
+
+        def state_dict(self):
+            return {"best": self.value}
+
+    settings = {**tiny_settings("UDRL"), "num_workers": 0, "max_epochs": 2, "checkpoint_interval": 1}
+    with pytest.raises(UserError, match=r"callback Keeps: its state_dict is no plain data; give text, numbers and tensors"):
+        lrl.train("UDRL", "cartpole", logdir=tmp_path / "a", callbacks=[Keeps(np.float64(1))], **settings)
+    run = lrl.train("UDRL", "cartpole", logdir=tmp_path / "b", callbacks=[Keeps(torch.ones(2))], **settings)
+    assert lrl.load(run.path)
+    with pytest.raises(UserError, match="has the state of a callback Keeps, which is not given; give it again"):
+        lrl.train("UDRL", "cartpole", logdir=tmp_path / "b", resume=True, **{**settings, "max_epochs": 3})
+    more = {**settings, "max_epochs": 3}
+    assert lrl.train("UDRL", "cartpole", logdir=tmp_path / "b", resume=True, callbacks=[Keeps(torch.ones(2))], **more)
+
+
+def test_a_checkpoint_of_several_seeds_is_that_of_the_first_where_one_is_asked_for(tmp_path):
+    method = method_of("DDQN", num_seeds=2)
+    trainer = quiet(tmp_path)
+    trainer.fit(method, datamodule=method.rollouts())
+    trainer.save_checkpoint(tmp_path / "two.ckpt")
+    loaded = lrl.load(tmp_path / "two.ckpt").method
+    assert str(loaded.policy.state_dict()) == str(method.policies[0].state_dict())
+
+
+def test_a_failed_search_leaves_no_processes(tmp_path):
+    class Fails(Callback):
+        def on_train_epoch_end(self, *_):
+            raise ValueError("mine")
+
+    method = method_of("SE")
+    trainer = quiet(tmp_path, 2, callbacks=[Fails()])
+    with pytest.raises(ValueError, match="mine"):
+        trainer.fit(method, datamodule=method.rollouts(num_workers=2))
+    for child in multiprocessing.active_children():
+        child.join(10)
+    assert not multiprocessing.active_children()
+
+
 def test_batches_of_ones_own_go_where_the_method_is(monkeypatch):
     data = implementation("UDRL")("cartpole").rollouts()
     data.trainer = SimpleNamespace(training=True)
@@ -240,7 +380,7 @@ def test_mixed_precision_clips_too_and_other_precisions_are_refused_in_one_line(
     assert norms
     assert max(norms) <= 1e-6
     for precision in ("64-true", "bf16-true"):
-        with pytest.raises(UserError, match=f"precision='{precision}'.*: methods train in '32-true' or 'bf16-mixed'"):
+        with pytest.raises(UserError, match=f"precision='{precision}'.*: {name} trains in '32-true' or 'bf16-mixed'; take that"):
             fit(name, tmp_path, 2, precision=precision)
 
 

@@ -43,7 +43,7 @@ CHANGES = [
     ((*OPTIMIZER, "state", 0, "step"), torch.tensor(NAN), "optimizer_states[1].state[0].step: 1 of 1 numbers are NaN"),
     ((*OPTIMIZER, "param_groups", 0, "lr"), "x", "optimizer_states[1].param_groups[0].lr: 'x'"),
     ((*OPTIMIZER, "param_groups", 0, "amsgrad"), True, "optimizer_states[1].param_groups[0].amsgrad: True, expected False"),
-    (("optimizer_states",), None, "top level: lacks optimizer_states"),
+    (("optimizer_states",), None, "has weights alone, by which nothing is resumed"),
     (("state_dict", "learner.net.net.body.0.weight"), torch.full((8, 8), NAN), "body.0.weight: 64 of 64 numbers are NaN"),
     (("state_dict", "env_steps"), torch.tensor(-5), "state_dict.env_steps: numbers from -5"),
     (("state_dict", "env_steps"), torch.tensor(2.0), "state_dict.env_steps: float32 [], expected int64 []"),

@@ -36,7 +36,8 @@ class LeanStep(torch.optim.Optimizer):
 class Adam(LeanStep, torch.optim.Adam):
     """``torch.optim.Adam(params, lr, fused=True)``, bit for bit, in half of the time where networks are small.
 
-    The rest is bookkeeping for what is not used here: several devices, kinds of numbers, and variants of Adam.
+    The rest is bookkeeping for what is not used here: several devices, kinds of numbers, and variants of Adam, which are torch's
+    own step where somebody sets them.
     """
 
     def __init__(self, params: Iterable[nn.Parameter], lr: float):
@@ -48,7 +49,10 @@ class Adam(LeanStep, torch.optim.Adam):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        (group,) = self.param_groups
+        group, *others = self.param_groups
+        if others or group["weight_decay"] or group["amsgrad"] or group["maximize"]:
+            super().step()
+            return loss
         params = [parameter for parameter in group["params"] if parameter.grad is not None]
         states = [self.state[parameter] for parameter in params]
         if not all(states):  # the first step makes the states

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 from lightning_rl.core.errors import UserError
@@ -53,10 +53,29 @@ def check_workers(value: Any) -> int:
     return count
 
 
-def check_precision(precision: str) -> None:
-    """UserError for a Trainer's precision that episodes, or optimizers that know no scaled gradients, are not made for."""
-    if precision not in ("32-true", "bf16-mixed"):
-        raise UserError(f"Trainer(precision={precision!r}): methods train in '32-true' or 'bf16-mixed'; take one of these")
+def check_trainer(trainer: Any, method: Any) -> None:
+    """UserError for a Trainer that a method cannot be trained or evaluated by.
+
+    Precision: episodes, and optimizers that know no scaled gradients, are not made for all. Processes: each would make the same
+    run, and average nothing. Data: those of another method would play its policy. Averaged weights: counters are buffers.
+    """
+    name, known = method.implementation, " or ".join(map(repr, method.precisions))
+    if trainer.precision not in method.precisions:
+        raise UserError(f"Trainer(precision={trainer.precision!r}): {name} trains in {known}; take that")
+    if (processes := trainer.world_size) > 1:
+        raise UserError(f"Trainer: {processes} processes, a run is one; use devices=1 (several seeds at once: num_seeds)")
+    own_data = getattr(trainer.datamodule, "method", None) is method
+    if not own_data:
+        raise UserError("Trainer: the data are not this method's own, whose policy they play; give datamodule=method.rollouts()")
+    weights: Iterable[Any] = method.parameters()
+    kinds = {str(each.dtype).removeprefix("torch.") for each in weights if each.is_floating_point()}
+    if kinds - {"float32"}:
+        raise UserError(f"{name} has weights in {', '.join(sorted(kinds - {'float32'}))}; convert them by method.float()")
+    for callback in trainer.callbacks:
+        if any(kind.__name__ == "WeightAveraging" for kind in type(callback).__mro__):
+            raise UserError(
+                f"{type(callback).__name__} would average the counters of steps, too; leave it out (UDRL, RCP: set tau below 1)"
+            )
 
 
 def check_apart(given: Container[str]) -> None:

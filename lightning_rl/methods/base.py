@@ -11,13 +11,14 @@ import numpy as np
 import torch
 from pytorch_lightning import LightningModule
 from torch import Tensor, nn
-from torch.optim.lr_scheduler import LambdaLR, LRScheduler
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler, ReduceLROnPlateau
 
 from lightning_rl.core.adam import clip_gradients
-from lightning_rl.core.checks import check_precision, seeds_from, whole_number
+from lightning_rl.core.checks import check_trainer, seeds_from, whole_number
 from lightning_rl.core.config import method_config
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import MethodConfig, ramp
+from lightning_rl.core.seeding import seed_torch
 from lightning_rl.core.types import ActionMode, Episode
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.methods.layouts import check_loaded
@@ -30,6 +31,10 @@ from lightning_rl.rollouts.data_module import Rollouts, distinct
 from lightning_rl.rollouts.player import Collector, CommandRule
 
 COUNTERS = ("env_steps", "num_updates", "episodes", "eval_env_steps", "held_out_env_steps")
+
+
+class Clock(torch.optim.SGD):
+    """Stepped once an epoch, without anything to optimize; see ``Method.configure_optimizers``."""
 
 
 class Method(LightningModule):
@@ -62,6 +67,7 @@ class Method(LightningModule):
     stackable = False  # whether --num_seeds can train several seeds at once
     has_population = False  # whether --executor says where it is evaluated
     policy_name = "policy"  # of the policy that --reload takes, in a checkpoint's weights
+    precisions: ClassVar[tuple[str, ...]] = ("32-true", "bf16-mixed")  # that a Trainer may have
     auto_gpu = True  # whether --accelerator auto takes a GPU
     plays: ActionMode = "sampled"  # the actions that its policy is meant to be used with: films and ``Agent`` take these
     reloadable = True  # whether --reload can start from its policy's weights
@@ -208,6 +214,10 @@ class Method(LightningModule):
         for logger in self.loggers:
             logger.log_metrics(dict(values), step=int(self.env_steps))
 
+    def report(self, name: str, value: float, count: int) -> None:
+        """A metric of ``count`` episodes for callbacks, and for the table that ``Trainer.validate`` prints and returns."""
+        self.log(name, value, batch_size=count, logger=self.trainer.state.fn == "validate")
+
     def speed_scalars(self, env_steps: int) -> dict[str, float]:
         """``time/...`` of an epoch with ``env_steps`` new steps; call it once per epoch, when the counters are up to date."""
         now = time.perf_counter()
@@ -233,9 +243,11 @@ class Method(LightningModule):
     # What Lightning calls
 
     def setup(self, stage: str) -> None:
-        check_precision(self.trainer.precision)
-        if (processes := self.trainer.world_size) > 1:  # each would make the same run, and average nothing
-            raise UserError(f"Trainer: {processes} processes, a run is one; use devices=1 (several seeds at once: num_seeds)")
+        check_trainer(self.trainer, self)
+
+    def on_fit_start(self) -> None:
+        if not isinstance(self.trainer.optimizers[0], Clock):
+            raise UserError(f"{type(self).__name__}: override make_optimizers and schedulers, not configure_optimizers")
 
     def configure_optimizers(self) -> tuple[list[torch.optim.Optimizer], list[LRScheduler]]:
         """The clock, the optimizers and their schedulers.
@@ -244,8 +256,11 @@ class Method(LightningModule):
         ``global_step``, the number of optimizer steps, which would stand still in epochs without any that Lightning sees.
         """
         optimizers = self.make_optimizers()
-        clock = torch.optim.SGD([torch.zeros(())], lr=0.0)
-        return [clock, *optimizers], self.schedulers(optimizers)
+        schedulers = self.schedulers(optimizers)
+        for each in schedulers:
+            if not isinstance(each, LRScheduler) or isinstance(each, ReduceLROnPlateau):
+                raise UserError(f"schedulers(): {type(each).__name__}; give a list of schedulers that are stepped once an epoch")
+        return [Clock([torch.zeros(())], lr=0.0), *optimizers], schedulers
 
     def optimizers(self, use_pl_optimizer: bool = True) -> list[Any]:
         """What ``make_optimizers`` gave, as Lightning wraps it."""
@@ -269,7 +284,10 @@ class Method(LightningModule):
         (by_hand or loss.backward)()
 
     def training_step(self, batch: Any, batch_idx: int) -> None:
-        self.train_epoch(batch)
+        with torch.random.fork_rng(devices=(), enabled=bool(self.own_networks)):
+            if self.own_networks:  # which may draw from torch's global generator, as dropout does
+                seed_torch(self.seed, "training", self.current_epoch)
+            self.train_epoch(batch)
         if self._loss is not None:  # of a method that does not look itself; a network that diverged does not come back
             self.check_finite("the loss", float(self._loss))
         self._clock_and_optimizers()[0].step()
@@ -282,7 +300,7 @@ class Method(LightningModule):
         scalars = {"time/eval_env_steps": float(self.eval_env_steps)}
         for prefix, episodes in evaluated.items():
             scalars |= episode_scalars(prefix, episodes)
-            self.log(f"{prefix}/return_mean", scalars[f"{prefix}/return_mean"], batch_size=len(episodes), logger=False)
+            self.report(f"{prefix}/return_mean", scalars[f"{prefix}/return_mean"], len(episodes))
         self.log_scalars(scalars)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:

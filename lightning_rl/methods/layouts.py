@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from pytorch_lightning import Callback, Trainer
-from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from lightning_rl.core.contents import (
     Also,
@@ -30,7 +30,7 @@ from lightning_rl.core.contents import (
     like,
 )  # fmt: skip
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import NAME_BYTES, SEED, SHOWN, shorten, shown
+from lightning_rl.core.limits import NAME_BYTES, SEED, SEEDS, SHOWN, shorten, shown
 from lightning_rl.methods.own_networks import CLASS_NAMES, require_given
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ ANOTHER = "use another checkpoint, or start anew under another --exp_name"
 _NAME = Text(NAME_BYTES)
 HPARAMS = {
     "implementation": _NAME, "gamename": _NAME, "seed": Count(0, SEED), "config": Plain(mapping=True),
-    "networks": Optional(CLASS_NAMES),
+    "networks": Optional(CLASS_NAMES), "num_seeds": Optional(Count(2, SEEDS)),
 }  # fmt: skip
 
 
@@ -96,6 +96,11 @@ def data_key(data: Rollouts) -> str:
     return type(data).__qualname__
 
 
+def callback_name(state_key: str) -> str:
+    """The class of a callback by the key of its state, ``EarlyStopping{'monitor': ..}``."""
+    return shorten(state_key.partition("{")[0].rpartition(".")[2])
+
+
 class CheckedCheckpoint(dict[str, Any]):
     """A checkpoint that ``check_resumable`` has been through."""
 
@@ -117,6 +122,12 @@ def check_resumable(
     epoch = checkpoint.get("epoch")
     epoch = epoch if type(epoch) is int and epoch >= 0 else 0
     require_given(checkpoint.get("hyper_parameters"), method.own_networks, path)
+    if "optimizer_states" not in checkpoint:
+        raise UserError(f"checkpoint '{path}' has weights alone, by which nothing is resumed; use a whole one, or --reload")
+    stored, known = checkpoint.get("callbacks"), {callback.state_key for callback in callbacks or ()} | set(_callbacks(method, 0))
+    if callbacks is not None and isinstance(stored, dict) and (others := [key for key in stored if key not in known]):
+        name = callback_name(str(others[0]))
+        raise UserError(f"checkpoint '{path}' has the state of a callback {name}, which is not given; give it again")
     require(checkpoint, resume_layout(method, data, epoch, _ended(checkpoint, epoch), callbacks), path, _remedy(method))
     return CheckedCheckpoint(checkpoint)
 
@@ -187,7 +198,7 @@ def _callback_layout(callback: Callback, done: int) -> Any:
 def optimizer_layout(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     """What the state of an optimizer of these parameters may look like, from a step of a copy of it.
 
-    A parameter may have no state yet; learning rate and weight decay may have fallen or been scaled, nothing else changes.
+    A parameter may have no state yet; learning rate and weight decay may be others, as callbacks may set them.
     """
     twin = copy.deepcopy(optimizer)
     for group in twin.param_groups:
@@ -202,9 +213,11 @@ def optimizer_layout(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     return {"state": state, "param_groups": groups}
 
 
-def _scheduler_layout(scheduler: LRScheduler, done: int) -> dict[str, Any]:
-    """It is stepped once an epoch; its rates fall."""
+def _scheduler_layout(scheduler: LRScheduler, done: int) -> Any:
+    """It is stepped once an epoch; the rates of ours fall. One of a user's own may keep any numbers under its names."""
     state = scheduler.state_dict()
+    if not isinstance(scheduler, LambdaLR):
+        return Fields({name: Plain() for name in state})
     rates = [Number(0.0, rate) for rate in state["base_lrs"]]
     return {**state, "last_epoch": done, "_step_count": done + 1, "_last_lr": rates}
 
@@ -214,7 +227,7 @@ def _slot(example: Any) -> Any:
 
 
 def _rates(group: Mapping[str, Any]) -> dict[str, Any]:
-    rate = OneOf((group["lr"], Number(0.0, float(group["lr"]))))
+    rate = OneOf((group["lr"], Number(0.0)))
     return {"lr": rate, "weight_decay": OneOf((group["weight_decay"], Number(0.0))), "initial_lr": Optional(group["lr"])}
 
 

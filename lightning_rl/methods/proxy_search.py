@@ -184,7 +184,7 @@ class ProxyRollouts(Rollouts):
         method, count = self.method, self.method.cfg.eval_agents
         seeds = [derive_seed(method.seed, "evaluation", method.current_epoch, n) for n in range(count)]
         loop = dataclasses.replace(method.inner_loop, test_episodes=method.cfg.eval_episodes)
-        with torch.enable_grad():
+        with torch.inference_mode(False), torch.enable_grad():
             return {"eval": worst_for_failed(loop.evaluate(method.proxy_params().expand(count, -1), seeds, range(count)))}
 
 
@@ -205,6 +205,7 @@ class ProxyMethod(Method):
     """
 
     reloadable, auto_gpu = False, False
+    precisions = ("32-true",)
     inner_loop: InnerLoop
     score: float  # of the newest proxy, higher is better
     improved: bool  # whether the last training step gave a proxy to be kept
@@ -230,7 +231,7 @@ class ProxyMethod(Method):
             returns = torch.tensor([outcome.test_return for outcome in outcomes], dtype=torch.float64)
             values = {"mean": returns.mean(), "std": returns.std(correction=0), "min": returns.min(), "max": returns.max()}
             self.eval_env_steps += sum(outcome.test_steps for outcome in outcomes)
-            self.log(f"{prefix}/return_mean", float(returns.mean()), batch_size=len(outcomes), logger=False)
+            self.report(f"{prefix}/return_mean", float(returns.mean()), len(outcomes))
             self.log_scalars({f"{prefix}/return_{key}": float(value) for key, value in values.items()})
 
     def prepare_evaluation(self) -> None:
@@ -275,6 +276,9 @@ class Evolution(Callback):
         generation.fitness = strategy.tell(number, fitness)
         generation.is_best = strategy.improved
 
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        self.executor.close()
+
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         self.executor.close()
 
@@ -296,7 +300,7 @@ class SaveProxy(Callback):
         assert isinstance(pl_module, ProxyMethod)
         self.curve.append(pl_module.score)
         self.solved = pl_module.solved
-        if pl_module.improved:
+        if pl_module.improved and not getattr(trainer, "fast_dev_run", False):
             pl_module.save_proxy(Path(trainer.default_root_dir) / PROXY_FILE, self.curve)
 
     def state_dict(self) -> dict[str, Any]:

@@ -29,6 +29,7 @@ class StackedMethod(Method):
     """
 
     stackable, reloadable, policy_name = True, False, "policies.0"
+    precisions = ("32-true",)
     auto_gpu = False  # nobody has measured on one yet whether it pays
     member_counters: Tensor
 
@@ -113,7 +114,7 @@ class StackedMethod(Method):
         for prefix, (returns, *_) in members[0].items():
             name = f"{prefix}/return_mean"
             mean = sum(scalars[name] for scalars in logged) / len(logged)
-            self.log(name, mean, batch_size=len(returns) * len(members), logger=False)
+            self.report(name, mean, len(returns) * len(members))
         self.sum_up()
         self.log_members(logged)
 

@@ -82,9 +82,21 @@ class LayeredNet(nn.Module):
         return _affine(layers[len(active)], below[-1]).T, pullback
 
 
+def as_built(net: LayeredNet) -> bool:
+    """Whether its layers are its own, without hooks: of what a user has put into it or around it only autograd knows."""
+    for module in net.modules():
+        if type(module) not in (nn.Linear, nn.ReLU, nn.ModuleList) and not isinstance(module, LayeredNet):
+            return False  # another layer, or one with a parametrization, which has a class of its own
+        if module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks:
+            return False
+    return not any(parameter._backward_hooks or parameter._post_accumulate_grad_hooks for parameter in net.parameters())
+
+
 def by_hand(net: nn.Module, *inputs: Tensor) -> tuple[Tensor, Pullback] | None:
     """The output of a network and its vector-Jacobian product; None where autograd has to, as in mixed precision."""
     if not hasattr(net, "vjp") or torch.is_autocast_enabled(inputs[0].device.type):
+        return None
+    if isinstance(net, LayeredNet) and not as_built(net):
         return None
     vjp = cast(Callable[..., tuple[Tensor, Pullback] | None], net.vjp)
     return vjp(*inputs)

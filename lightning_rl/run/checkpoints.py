@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import pickle
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from lightning_fabric.plugins import TorchCheckpointIO
 from pytorch_lightning import Callback
 
@@ -15,9 +18,29 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import move, read_plain, remove, write_plain
 from lightning_rl.core.limits import shorten
 from lightning_rl.methods.base import Method
-from lightning_rl.methods.layouts import ANOTHER, HPARAMS, CheckedCheckpoint, check_resumable, data_key, require, require_weights
+from lightning_rl.methods.layouts import (
+    ANOTHER,
+    HPARAMS,
+    CheckedCheckpoint,
+    callback_name,
+    check_resumable,
+    data_key,
+    require,
+    require_weights,
+)
 from lightning_rl.methods.own_networks import require_given
 from lightning_rl.rollouts.data_module import Rollouts
+
+
+def _is_plain(content: Any) -> bool:
+    """Whether a file of this content, a small one, can be read again."""
+    data = io.BytesIO()
+    torch.save(content, data)
+    try:
+        torch.load(io.BytesIO(data.getvalue()), weights_only=True)
+    except pickle.UnpicklingError:
+        return False
+    return True
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
@@ -28,6 +51,10 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         self._checked: CheckedCheckpoint | None = None
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
+        for name, state in (checkpoint.get("callbacks") or {}).items():  # or nobody could read the file
+            if not _is_plain(state):
+                known = "text, numbers and tensors, e.g. float(...), str(...)"
+                raise UserError(f"callback {callback_name(name)}: its state_dict is no plain data; give {known}")
         write_plain(Path(path), {**checkpoint, **(storage_options or {})})
 
     def read(self, path: Path) -> dict[str, Any]:

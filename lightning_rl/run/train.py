@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytorch_lightning import Callback, Trainer
+from pytorch_lightning.callbacks import ProgressBar
 from pytorch_lightning.loggers import Logger, TensorBoardLogger
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from torch import nn
@@ -249,7 +250,8 @@ def _trainer(
     if options.checkpoint:
         every += [BestCheckpoint([run.run_dir for run in options.seeds()])]
         every += [LastCheckpoint(options.run_dir, config.checkpoint_interval)]
-    every.append(RunProgress(name, config.epoch_budget, config.max_env_steps, getattr(config, "train_episodes", None)))
+    if not (own_bar := any(isinstance(each, ProgressBar) for each in callbacks)):
+        every.append(RunProgress(name, config.epoch_budget, config.max_env_steps, getattr(config, "train_episodes", None)))
     return Trainer(
         accelerator=options.accelerator,
         default_root_dir=options.run_dir,
@@ -265,7 +267,7 @@ def _trainer(
         logger=loggers,
         plugins=[storage],
         enable_checkpointing=options.checkpoint,
-        enable_progress_bar=False,
+        enable_progress_bar=own_bar,
         enable_model_summary=False,
     )
 

@@ -12,7 +12,7 @@ from lightning_rl.functional.distributions import Categorical, Gaussian
 from lightning_rl.functional.upside_down import value_error
 from lightning_rl.nets.command import GatedLayersNet, GatedNet, ScaledCommand
 from lightning_rl.nets.command_variants import HyperNet
-from lightning_rl.nets.layers import loss_of, relu_mlp
+from lightning_rl.nets.layers import by_hand, loss_of, relu_mlp
 from lightning_rl.nets.policies import Policy
 
 POLICIES = {
@@ -122,3 +122,42 @@ def test_gradients_are_clipped_as_torch_clips_them(limit):
     clip_gradients([{"params": parameters}], limit)
     for parameter, gradient in zip(parameters, expected, strict=False):
         torch.testing.assert_close(parameter.grad, gradient * min(1.0, limit / float(norm)))
+
+
+def lora(net):
+    class Lora(nn.Linear):
+        def forward(self, x):
+            return super().forward(x) * 2
+
+    net.body[0] = Lora(8, 8)
+
+
+@pytest.mark.parametrize("change", [
+    lambda net: nn.utils.parametrizations.weight_norm(net.body[2]), lora, lambda net: net.body.__setitem__(1, nn.Tanh()),
+    lambda net: net.body[2].weight.register_hook(lambda grad: grad * 0),
+    lambda net: net.embed_obs.register_forward_hook(lambda module, x, y: y * 2),
+    lambda net: net.embed_obs.weight.register_post_accumulate_grad_hook(lambda parameter: None),
+], ids=["parametrization", "subclass", "activation", "gradient", "layer", "after the gradient"])  # fmt: skip
+def test_a_network_that_a_user_has_changed_is_left_to_autograd(change):
+    net, obs, command = GatedNet(3, 2, 4, [8, 8]), torch.randn(5, 3), torch.randn(5, 2)
+    assert by_hand(net, obs, command) is not None
+    change(net)
+    assert by_hand(net, obs, command) is None
+
+
+def test_adam_with_weight_decay_or_another_group_is_that_of_torch():
+    torch.manual_seed(0)
+    ours = [nn.Parameter(torch.randn(4)) for _ in range(3)]
+    theirs = [nn.Parameter(parameter.detach().clone()) for parameter in ours]
+    adam, reference = Adam(ours[:2], 1e-2), torch.optim.Adam(theirs[:2], lr=1e-2, fused=True)
+    for step in range(6):
+        for one, other in zip(ours, theirs, strict=True):
+            one.grad = torch.randn_like(one)
+            other.grad = one.grad.clone()
+        for each, last in ((adam, ours[2]), (reference, theirs[2])):
+            if step == 2:
+                each.param_groups[0]["weight_decay"] = 0.5
+            if step == 4:
+                each.add_param_group({"params": [last], "lr": 0.1})
+            each.step()
+    assert all(torch.equal(one, other) for one, other in zip(ours, theirs, strict=True))
