@@ -3,7 +3,12 @@ and Levine 2019, arXiv 1912.13465), and what lies between them.
 
 A policy is taught, by (weighted) supervised learning on the agent's own episodes, to answer "which action turns out this well",
 and is then asked for a little more than it has seen. Keys choose the parts: which episodes are kept (``buffer``), what a command
-says (``command``), how much a step counts (``weights``), what is asked for next (``target``).
+says (``command``), how much a step counts (``weights``), what is asked for next (``target``). The words of an epoch:
+
+* label: how well a step turned out, its return-to-go or its advantage, ``[M]``;
+* command: what the network is asked for, ``[C]``; in training that is what really happened, the label or a part of it;
+* weight: how much a step counts in the loss, ``[M]``;
+* target: the distribution that the commands of the next episodes are drawn from.
 
 Where we differ from the papers and the earlier code is in ``docs/upside_down.md``.
 """
@@ -236,19 +241,10 @@ TARGET_LABELS: dict[str, Callable[[Tensor, UpsideDownEpoch, int], Tensor]] = {
 
 
 class UpsideDown(Method):
-    """A policy that is asked for a return or an advantage, and its supervised training.
+    """A policy that is asked for a return or an advantage, and its supervised training. See ``Method`` for arguments and errors.
 
-    Args:
-        gamename: the environment, by the project's name, a Gymnasium id, or ``module:Id-v0``.
-        seed: all randomness of the run is a function of it.
-        preset: a block under ``presets:`` of the implementation's config, e.g. ``"original"``.
-        config: values of keys, e.g. those of a run's ``config.yaml``.
-        networks: own ones: ``policy`` takes obs ``[..., O]`` and command ``[..., C]``, gives logits ``[..., A]`` or mean and
-            log deviation ``[..., 2A]``; ``critic`` takes obs, gives ``[..., 1]``, of ``fitted_advantage`` ``feature_size`` more.
-        settings: values of single keys of ``configs/upside_down.yaml``, e.g. ``hidden=[64, 64]``, above all others.
-
-    Raises:
-        UserError: an unknown key, a value out of range, or keys that do not go together, in one line.
+    Own networks: ``policy`` takes obs ``[..., O]`` and command ``[..., C]``, gives logits ``[..., A]`` or mean and log deviation
+    ``[..., 2A]``; ``critic`` takes obs, gives ``[..., 1]``, of ``fitted_advantage`` ``feature_size`` more.
 
     Example:
         >>> method = RCPA("LunarLander-v3", seed=0, hidden=[64, 64])
@@ -302,13 +298,7 @@ class UpsideDown(Method):
     def train_epoch(self, batch: UpsideDownEpoch) -> None:
         """Fit the critic, advantages, labels and commands, weights, fit the policy, set the target."""
         cfg, episodes, scalars = self.cfg, batch.episodes, dict(batch.scalars)
-        labels: dict[str, Tensor] = {}
-        if self.critic is not None:
-            scalars["train/value_loss"] = self.fit_critic(self.critic, batch)
-            labels |= self.advantages(self.critic, episodes, scalars)
-        labels |= {name: LABELS[name](episodes, cfg.gamma) for name in (self.kind.label, cfg.weights) if name in LABELS}
-        if cfg.label_max is not None:
-            labels = {name: label.clamp(max=cfg.label_max) for name, label in labels.items()}
+        labels = self.labels(batch, scalars)
         label, index = labels[self.kind.label], batch.index["policy"]
         self.check_finite(f"the {self.command_names[0]} label", float(label.abs().max()))
         asked = standardise(label, cfg.command_limit) if cfg.commands_in_deviations else label
@@ -329,6 +319,15 @@ class UpsideDown(Method):
         self.set_target(asked, batch)
         with evaluating(self.policy, self.learner):
             self.log_scalars(scalars | self._diagnostics(batch, command, label) | self.speed_scalars(batch.env_steps))
+
+    def labels(self, batch: UpsideDownEpoch, scalars: dict[str, float]) -> dict[str, Tensor]:
+        """The labels ``[M]`` that commands and weights are made of, by name; those of a critic after it was fitted."""
+        cfg, labels = self.cfg, dict[str, Tensor]()
+        if self.critic is not None:
+            scalars["train/value_loss"] = self.fit_critic(self.critic, batch)
+            labels |= self.advantages(self.critic, batch.episodes, scalars)
+        labels |= {name: LABELS[name](batch.episodes, cfg.gamma) for name in (self.kind.label, cfg.weights) if name in LABELS}
+        return labels if cfg.label_max is None else {name: label.clamp(max=cfg.label_max) for name, label in labels.items()}
 
     def weights(self, label: Tensor) -> Tensor:
         """Exponential weights ``[M]`` of mean 1: how much each step counts."""

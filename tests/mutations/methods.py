@@ -43,7 +43,7 @@ MUTATIONS = [
         ("critic(episodes.obs) * self.cfg.value_scale", "critic(episodes.obs)"),
         ("examples += [self.executed(episodes.action[index])] if cfg.fits_advantages", "examples += [] if False"),
         ("values[episodes.row + 1], episodes.last", "values[episodes.row], episodes.last"),
-        ("if cfg.label_max is not None:", "if False:"),
+        ("return labels if cfg.label_max is None else", "return labels if True else"),
         ("weight = self.weights(labels[cfg.weights])", "weight = self.weights(label)"),
         ('if cfg.weights != "none":', "if True:"),
         ("cfg.target_temperature, cfg.max_weight", "cfg.temperature, cfg.max_weight"),
