@@ -118,7 +118,7 @@ MUTATIONS = [
         ("sum(outcome.train_steps for outcome in outcomes)", "sum(outcome.test_steps for outcome in outcomes)"),
         ("max(outcome.fitness for outcome in outcomes)", "max(outcome.test_return for outcome in outcomes)"),
         ("self.score, self.improved = generation.fitness, generation.is_best", "self.score, self.improved = generation.fitness, True"),
-        ("if pl_module.improved:", "if not pl_module.improved:"),
+        ("if pl_module.improved and", "if not pl_module.improved and"),
         ("self.num_updates += 1", "self.num_updates += len(outcomes)"),
         ("if item.sign == 0]", "if item.sign != 0]"),
         ("sum(returns) / len(returns) > threshold", "sum(returns) / len(returns) >= threshold"),
