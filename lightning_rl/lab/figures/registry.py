@@ -76,6 +76,7 @@ _REFERENCE = argument(
     "--reference", "published curve with columns of the axis and value; repeatable",
     action="append", default=[], metavar="CSV[:LABEL]",
 )  # fmt: skip
+_LOW = argument("--low", "lower end of the vertical axis", type=number, metavar="RETURN")
 _SOLVED = argument("--threshold", "solved above it (default: what solves the task)", type=number, metavar="FITNESS")
 
 
@@ -89,6 +90,7 @@ FIGURES: dict[str, Tool] = {
         *_BASICS, *BINNED, _REFERENCE,
         argument("--ylabel", "of the vertical axis, with its unit (default: that of the scalar)", default=""),
         argument("--legend", "e.g. 'lower right' (default: best)", default="best", metavar="PLACE"),
+        _LOW,
     ),
     "profile": _figure("scores:draw_profile", "performance profile: share of runs above every score", *_BASICS, *BINNED, SCORE),
     "scores": _figure(
@@ -162,7 +164,7 @@ FIGURES: dict[str, Tool] = {
     "reward-curves": _figure(
         "reward_networks:draw_curves", "learning curves of agents with learned rewards, a panel for each agent",
         *_BASICS, _threshold("drawn across (default: what solves the task)"),
-        argument("--low", "lower end of the vertical axis", type=number, metavar="RETURN"), _MARKDOWN,
+        _LOW, _MARKDOWN,
     ),
     "grid-rewards": _figure(
         "reward_networks:draw_grid", "reward networks in a grid world: rewards as triangles per action, visits of agents",
