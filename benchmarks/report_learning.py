@@ -81,7 +81,8 @@ def draw(found: dict[str, dict[str, Curves]], out: Path) -> None:
         big_numbers(axis.xaxis)
         axis.legend()
     seeds = f"Thin: seeds; thick: their mean; band (from {BAND_RUNS}): its 95 % interval. "
-    describe(figure, "", seeds + "Equal hyper-parameters and budgets; the DQN of Stable-Baselines3 is not double.")
+    single = "; the DQN of Stable-Baselines3 is not double" if any("DQN" in task for task in found) else ""
+    describe(figure, "", f"{seeds}Equal hyper-parameters and budgets{single}.")
     out.write_bytes(png(figure))
 
 

@@ -113,7 +113,8 @@ FIGURES: dict[str, Tool] = {
         argument("--until", "only up to here", type=number, default=float("inf"), metavar="STEPS"),
     ),
     "commands": _figure(
-        "commands:draw", "commanded against obtained return or advantage, from sweeps of --eval_command sweep", *_BASICS
+        "commands:draw", "commanded against obtained return or advantage, from sweeps of --eval_command sweep", *_BASICS,
+        argument("--reference", "published sweep, in black; repeatable", action="append", default=[], metavar="CSV"),
     ),
     "obedience": _figure(
         "commands:draw_obedience", "asked against obtained return, a panel for each source: a sweep, or a claim's CSV of several",
@@ -148,7 +149,7 @@ FIGURES: dict[str, Tool] = {
         argument("--until", "generations to show (default: all)", type=count, metavar="N"),
     ),
     "proxy-transfer": _figure(
-        "transfer:draw", "agents trained on proxies: densities of real test returns, training steps", *_BASICS, _MARKDOWN
+        "transfer:draw", "agents trained on proxies: share of real test returns at or above each, means", *_BASICS, _MARKDOWN
     ),
     "proxy-histograms": _figure(
         "histograms:draw", "synthetic beside real transitions: next observations, rewards, ends",

@@ -247,20 +247,27 @@ def draw_grid(given: argparse.Namespace) -> None:
     kinds, first = ordered(table["trained_on"], FIRST), table.iloc[0]
     means = mean_values(table)
     height, width = int(table["row"].max()) + 1, int(table["column"].max()) + 1
-    each = min(0.42 * width + 1.6, 9.0)
-    tall = each * height / width * 0.8 + 0.5
-    figure, grid = plt.subplots(len(kinds), 2, figsize=(2 * each, tall * len(kinds) + 0.9), squeeze=False)
+    each = min(0.42 * width + 1.6, style.WIDEST / 2)
+    rows = -(-len(kinds) // 2) if given.each else len(kinds)
+    size = (2 * each, (each * height / width * 0.8 + 0.5) * rows + 0.9)
+    figure, grid = plt.subplots(rows, 2, figsize=size, squeeze=False)
+    lefts, rights = (list(grid.flat), []) if given.each else (list(grid[:, 0]), list(grid[:, 1]))  # as the paper: no visits
+    for axes in lefts[len(kinds) :]:
+        axes.remove()
+    lefts = lefts[: len(kinds)]
     rewards, visits = (means[means["quantity"] == quantity] for quantity in ("reward", "visits"))
     scale, most = Normalize(0, 1) if given.each else reward_scale(rewards), visits["value"].max()
     paid = shown_rewards(rewards, given.above, given.each)
-    for (left, right), kind in zip(grid, kinds, strict=True):
+    for left, kind in zip(lefts, kinds, strict=True):
         of_kind = rewards[rewards["trained_on"] == kind]
         triangles = draw_rewards(left, of_kind, paid[paid["trained_on"] == kind], scale, f"{in_words(kind)}: reward")
+    for right, kind in zip(rights, kinds, strict=False):
         title = f"{in_words(kind)}: where {first['agent']} agents are"
         squares = draw_visits(right, visits[visits["trained_on"] == kind], most, title)
-    figure.colorbar(triangles, ax=list(grid[:, 0]), shrink=0.5, extend="neither" if given.each else "min",
+    figure.colorbar(triangles, ax=lefts, shrink=0.5, extend="neither" if given.each else "min",
                     label="reward of the action" + ", lowest to highest" * given.each)  # fmt: skip
-    figure.colorbar(squares, ax=list(grid[:, 1]), label="share of visits", shrink=0.5)
+    if rights:
+        figure.colorbar(squares, ax=rights, label="share of visits", shrink=0.5)
     count = means.groupby("trained_on")["proxies"].max()
     proxies = "; ".join(f"{in_words(kind)}: {count[kind]:.0f}" for kind in kinds if kind != "real")
     holes = "" if given.each else "; steps into a hole (O) may lie below the colours' range"
@@ -268,6 +275,6 @@ def draw_grid(given: argparse.Namespace) -> None:
     style.describe(
         figure, given.title or f"Learned rewards on {first['gamename']}",
         f"Mean over reward networks ({proxies}). A triangle is the action towards its side{holes}{left_out}. "
-        f"Visits: one greedy episode of each of {int(first['agents'])} agents per network.",
+        + f"Visits: one greedy episode of each of {int(first['agents'])} agents per network." * bool(rights),
     )  # fmt: skip
     style.save(figure, given.out, means.assign(gamename=first["gamename"], proxy="mean"))

@@ -21,7 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
-from matplotlib.ticker import EngFormatter, NullFormatter
+from matplotlib.ticker import EngFormatter, FuncFormatter, NullFormatter
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
@@ -110,8 +110,14 @@ def big_numbers(axis: Axis) -> None:
 
 
 def plain_ticks(axis: Axis) -> None:
-    """The numbers of a logarithmic axis in plain text."""
-    axis.set_major_formatter("{x:g}")
+    """The numbers of a logarithmic axis in plain text, all with an exponent where the least would have one."""
+
+    def text(value: float, _: int | None) -> str:
+        if axis.get_view_interval()[0] > 1e-5:
+            return f"{value:g}"
+        return np.format_float_scientific(value, precision=0, trim="-", exp_digits=1).replace("e+", "e")
+
+    axis.set_major_formatter(FuncFormatter(text))
     axis.set_minor_formatter(NullFormatter())
 
 
@@ -140,7 +146,7 @@ def describe(figure: Figure, title: str, caption: str) -> None:
 
 def even_lines(text: str, width: int) -> str:
     """As few lines as ``width`` allows, none much shorter than the others; a number stays with what it counts."""
-    text = re.sub(r"(\d) (?=[a-z%])", "\\1\xa0", text)
+    text = re.sub(r"(?<=\d) (?=[a-z%])|(?<=from) (?=\d)", "\xa0", text)
 
     def lines(width: int) -> list[str]:
         return textwrap.wrap(text, width, break_long_words=False)
