@@ -49,15 +49,16 @@ def draw(given: argparse.Namespace) -> None:
         if not isinstance(model.proxy, DatasetProxy):
             raise UserError(f"'{model.name}' is no synthetic dataset, it has no pairs; name runs of SD, or their files")
     tables = {model.name: pair_table(model) for model in models}
-    figure, panels = style.panels(len(tables), (7.2, 0.8 + 0.33 * max(len(table) for table in tables.values())))
+    figure, panels = style.panels(len(tables), (7.2, 1.1 + 0.33 * max(len(table) for table in tables.values())))
     columns = {name: list(table.columns) for name, table in tables.items()}
-    lowest = list(tables)[-2:]  # of the two columns of panels
+    lowest = list(tables)[-(len(tables) % 2 or 2) :]  # names below others would leave gaps
     for axes, (name, table) in zip(panels, tables.items(), strict=True):
         draw_pairs(axes, table, name, name in lowest or columns[name] != columns[lowest[-1]])
     gamename = models[0].proxy.gamename
     style.describe(
         figure, given.title or f"All that a policy is taught of {gamename}",
-        "Each row: a state, in the units of the task, and the action to take there. Colours are relative to a column's largest.",
+        "Each row: a state, in the units of the task, and the action to take there. Colours are relative to a column's largest. "
+        "Names below the last row are those of all columns above.",
     )  # fmt: skip
     rows: list[dict[str, Any]] = [
         {"proxy": name, "pair": pair + 1, "component": component, "value": value}
