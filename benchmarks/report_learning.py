@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from lightning_rl.functional.intervals import difference_interval, mean_interval
+from lightning_rl.lab.figures.curves import BAND_RUNS
 from lightning_rl.lab.figures.style import banded_line, big_numbers, colour, describe, panels, png
 from lightning_rl.lab.tables import interval, markdown
 
@@ -75,12 +76,13 @@ def draw(found: dict[str, dict[str, Curves]], out: Path) -> None:
             mean, low, high = mean_interval(values)
             axis.plot(x, values.T, color=colour(number), alpha=0.25, linewidth=0.7)
             label = f"{NAMES[library]}, {len(curves)} seeds"
-            banded_line(axis, x, mean, low, high, colour(number), 0.15 if len(curves) > 2 else 0.0, linewidth=2, label=label)
+            banded_line(axis, x, mean, low, high, colour(number), banded=len(curves) >= BAND_RUNS, linewidth=2, label=label)
         axis.set(title=task, xlabel="decisions", ylabel="mean return of greedy tests")
         big_numbers(axis.xaxis)
         axis.legend()
-    seeds = "Thin: seeds; thick: their mean; band (from three): its 95 % interval. "
-    describe(figure, "", seeds + "Equal hyper-parameters and budgets; the DQN of Stable-Baselines3 is not double.")
+    seeds = f"Thin: seeds; thick: their mean; band (from {BAND_RUNS}): its 95 % interval. "
+    single = "; the DQN of Stable-Baselines3 is not double" if any("DQN" in task for task in found) else ""
+    describe(figure, "", f"{seeds}Equal hyper-parameters and budgets{single}.")
     out.write_bytes(png(figure))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +24,16 @@ _NOTHING = "no source has a sweep.csv; make one with --eval_agent CKPT --eval_co
 _POINTS = 60  # of the mean over runs, which were asked for different returns
 
 
-def draw_sweeps(out: Out, table: pd.DataFrame, title: str) -> None:
-    """One line per run of the sweep ``table``; the band is one sd over episodes."""
+def draw_sweeps(out: Out, table: pd.DataFrame, title: str, published: Collection[str] = ()) -> None:
+    """One line per run of the sweep ``table``; the band is one sd over episodes. published: runs that are black."""
     figure, (axes,) = style.panels(1, (6.4, 4.8))
     name = table["command"].iloc[0]
     runs = table.groupby("run", sort=False)
     for index, (label, rows) in enumerate(runs):
         x, mean, sd = (rows[column].to_numpy(float) for column in COLUMNS[2:])
         band, alpha = (mean - sd, mean + sd), 0.5 / (len(runs) + 1)
-        style.banded_line(axes, x, mean, *band, style.colour(index), alpha, marker="o", markersize=4, label=label)
+        colour = style.REFERENCE_COLOURS[0] if label in published else style.colour(index)
+        style.banded_line(axes, x, mean, *band, colour, alpha, marker="o", markersize=4, label=label)
     if name == "return":
         start = float(table["commanded"].iloc[0])
         axes.axline((start, start), slope=1, color="grey", linestyle=":", label="obtained = commanded")
@@ -71,7 +72,8 @@ def read_sweeps(sources: Sequence[str]) -> pd.DataFrame:
 
 def draw(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
-    draw_sweeps(given.out, read_sweeps(given.sources), given.title)
+    published = read_sweeps(given.reference)["run"].unique() if given.reference else ()
+    draw_sweeps(given.out, read_sweeps([*given.sources, *given.reference]), given.title, published)
 
 
 def read_method(path: Path, label: str | None) -> pd.DataFrame:
@@ -117,7 +119,7 @@ def draw_obedience(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
     table = read_sources(given.sources, read_method, None, _NOTHING)
     methods = table.groupby("method", sort=False)
-    figure, panels = style.panels(len(methods), (6.0, 6.0))
+    figure, panels = style.panels(len(methods), (6.4, 5.2), legend=1)
     parts = [
         draw_method(axes, name, rows, style.colour(index))
         for index, (axes, (name, rows)) in enumerate(zip(panels, methods, strict=True))
@@ -125,12 +127,13 @@ def draw_obedience(given: argparse.Namespace) -> None:
     shown = pd.concat(parts, ignore_index=True)
     for axes in panels:
         axes.axline((0, 0), slope=1, color="grey", linestyle=":", label="obtained = asked")
-        axes.set(xlabel="asked return", xlim=_limits(shown, ["commanded"]), ylim=_limits(shown, ["obtained_mean", "low", "high"]))
-    panels[0].set_ylabel("obtained return")
-    panels[0].legend(loc="upper left")
+        axes.set(xlabel="asked return", ylabel="obtained return")
+        axes.set(xlim=_limits(shown, ["commanded"]), ylim=_limits(shown, ["obtained_mean", "low", "high"]))
+    style.shared_legend(figure, panels)
+    alone = "Of a single seed: mean and standard deviation of the episodes. "
+    single = alone if methods["run"].nunique().min() == 1 else ""
     style.describe(
         figure, given.title, "Thin: seeds, the mean of the episodes of each command; thick: their mean with its 95 % interval, "
-        "for returns that all were asked for. Of a single seed: mean and standard deviation of the episodes. "
-        "Error: distance of the mean obtained return from what was asked.",
+        f"for returns that all were asked for. {single}Error: distance of the mean obtained return from what was asked.",
     )  # fmt: skip
     style.save(figure, given.out, shown[["method", "run", "commanded", "obtained_mean", "obtained_sd", "low", "high"]])

@@ -7,6 +7,7 @@ the unit of the curve, with its interval over seeds.
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from lightning_rl.core import catalogue
 from lightning_rl.core.errors import UserError
 from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.functional.statistics import IQM_RUNS
@@ -28,8 +30,11 @@ from lightning_rl.lab.scalars import Floats
 from lightning_rl.lab.tables import put_rows, save_table
 
 LINES = "thin: single seeds; thick: their mean"
+UNEVEN = "which ends with the shortest run"
 MIDDLE = f"dotted: interquartile mean (from {IQM_RUNS} seeds on)"
-BANDS = "band (from three): 95 % interval of the mean"
+BAND_RUNS = 5
+"""From so many runs on a mean has a band: the interval of three is so wide that nothing else would be seen."""
+BANDS = f"band (from {BAND_RUNS}): 95 % interval of the mean"
 TOGETHER = 3
 """So many groups, with their bands, can be told apart in one panel."""
 OTHERS = "grey: the means of the others"
@@ -80,24 +85,31 @@ class Look:
     title: str = ""
     ylabel: str = ""
     legend: Any = "best"
+    low: float | None = None
 
 
-def draw_group(axes: Axes, group: Group, colour: str, banded: bool = True) -> dict[str, tuple[Floats, Floats]]:
-    """One group: thin lines of its runs, and over several seeds its statistics; (x, value) of all lines."""
+def draw_group(
+    axes: Axes, group: Group, colour: str, banded: bool = True, marked: bool = False
+) -> dict[str, tuple[Floats, Floats]]:
+    """One group: thin lines of its runs, and over several seeds its statistics; (x, value) of all lines.
+
+    marked: with markers on its mean, as it may lie on that of another group.
+    """
     several = len(group.seeds) > 1
     lines = {f"seed_{seed}": (group.x, values) for seed, values in zip(group.seeds, group.values, strict=True)}
     for values in group.values:
         mark, alpha, width = style.marker(values), 0.3 if several else 1, 0.7 if several else 1.5
         axes.plot(group.x, values, color=colour, alpha=alpha, linewidth=width, marker=mark, zorder=2)
-    axes.plot([], [], color=colour, linewidth=2.0, label=f"{group.label}, {style.counted([len(group.seeds)])}")
+    cue = style.cue(colour, group.x.size) if marked else {}
+    axes.plot([], [], color=colour, linewidth=2.0, label=f"{group.label}, {style.counted([len(group.seeds)])}", **cue)
     if several and (statistics := group.statistics()):
         band = (statistics["low"][0], statistics["low"][1], statistics["high"][1])
         mark = style.marker(statistics["mean"][1])
-        if banded and len(group.seeds) > 2:  # the interval of two is so wide that nothing else would be seen
+        if banded and len(group.seeds) >= BAND_RUNS:
             axes.fill_between(*band, color=colour, alpha=0.18, linewidth=0, zorder=1)
             if mark:
                 axes.vlines(*band, color=colour, alpha=0.5, linewidth=4, zorder=1)
-        axes.plot(*statistics["mean"], color=colour, linewidth=2.0, marker=mark, zorder=3)
+        axes.plot(*statistics["mean"], color=colour, linewidth=2.0, zorder=3, **({"marker": mark} | cue))
         if "iqm" in statistics:
             axes.plot(*statistics["iqm"], color=colour, linewidth=1.2, linestyle=":", zorder=3)
         lines |= statistics
@@ -105,9 +117,28 @@ def draw_group(axes: Axes, group: Group, colour: str, banded: bool = True) -> di
 
 
 def group_colours(games: Mapping[str, Sequence[Group]]) -> dict[str, str]:
-    """The colour of each group, the same in the panels of all environments."""
-    labels = dict.fromkeys(group.label for groups in games.values() for group in groups)
-    return {label: style.colour(index) for index, label in enumerate(labels)}
+    """The colour of each group, the same in the panels of all environments.
+
+    The first group of an implementation has the colour of its place among those of its kind, the same in all figures.
+    """
+    labels = list(dict.fromkeys(group.label for groups in games.values() for group in groups))
+    chosen = dict[str, str]()
+    for label in labels:
+        place = place_of(label.split(", ")[0])
+        if place is not None and style.colour(place) not in chosen.values():
+            chosen[label] = style.colour(place)
+    free = [colour for colour in style.COLOURS if colour not in chosen.values()] or style.COLOURS
+    chosen |= zip((label for label in labels if label not in chosen), itertools.cycle(free))
+    return {label: chosen[label] for label in labels}
+
+
+def place_of(implementation: str) -> int | None:
+    """The place in the catalogue among the implementations of its module; None if there is no such implementation."""
+    entries = catalogue.entries()
+    if implementation not in entries:
+        return None
+    kind = entries[implementation].module
+    return [name for name, entry in entries.items() if entry.module == kind].index(implementation)
 
 
 @dataclass(frozen=True)
@@ -141,13 +172,15 @@ def draw_panel(
         if "mean" in (statistics := other.statistics()):
             axes.plot(*statistics["mean"], color="#bbbbbb", linewidth=1.2, zorder=1.5)
     lines = {(group.label, run): line for group in groups
-             for run, line in draw_group(axes, group, colours[group.label], banded).items()}  # fmt: skip
+             for run, line in draw_group(axes, group, colours[group.label], banded, len(groups) > 1).items()}  # fmt: skip
     for reference, colour in zip(references, style.REFERENCE_COLOURS * len(references), strict=False):
         inside = reference.x <= groups[0].x[-1]
         line = (reference.x[inside], reference.value[inside])
         axes.plot(*line, color=colour, linestyle="--", linewidth=1.4, marker=style.marker(line[1]), label=reference.label)
         lines[reference.label, "reference"] = line
     axes.set(xlabel=AXES[look.axis], ylabel=look.ylabel or LABELS.get(look.tag, look.tag), title=panel.game)
+    if look.low is not None:
+        axes.set_ylim(bottom=look.low)
     style.big_numbers(axes.xaxis)
     parts = [pd.DataFrame({"gamename": panel.game, "group": label, "run": run, look.axis: x, "value": value})
              for (label, run), (x, value) in lines.items()]  # fmt: skip
@@ -163,33 +196,47 @@ def curves_figure(
     parts, colours, first = [], group_colours(games), dict[str, Axes]()
     for axes, panel in zip(every, panels, strict=True):
         parts.append(draw_panel(axes, panel, look, colours, references, split or len(colours) <= TOGETHER))
-        axes.set_title(panel.game if len(games) > 1 or not look.title else "")
-        axes.legend(loc=look.legend)
+        several = len(games) > 1 or not look.title
+        names = [f"{group.label}, {style.counted([len(group.seeds)])}" for group in panel.groups if split]
+        axes.set_title(", ".join([*([panel.game] if several else []), *names]))
+        if not split or references:
+            axes.legend(loc=look.legend)
         if split and first.setdefault(panel.game, axes) is not axes:
             axes.sharex(first[panel.game])
             axes.sharey(first[panel.game])
     for axes in first.values():
         axes.autoscale()  # to what all that share its axes hold
-    style.describe(figure, look.title, f"{explained(games, split)}; averaged over bins of {width:,.6g}.")
+        if look.low is not None:
+            axes.set_ylim(bottom=look.low)
+    cut = "" if look.low is None else f"; below {look.low:g} not shown"
+    style.describe(figure, look.title, f"{explained(games, split)}; averaged over bins of {width:,.6g}{cut}.")
     return figure, pd.concat(parts, ignore_index=True).drop_duplicates(ignore_index=True)  # published curves are in each panel
 
 
 def explained(games: Mapping[str, Sequence[Group]], split: bool = False) -> str:
     """How many seeds the lines of the panels are of, and what each kind of line means. split: a panel for each group."""
-    counts = [len(group.seeds) for groups in games.values() for group in groups]
-    kinds = [LINES] if max(counts) > 1 else []
+    every = [group for groups in games.values() for group in groups]
+    counts = [len(group.seeds) for group in every]
+    lines = f"{LINES}, {UNEVEN}" if any(map(uneven, every)) else LINES
+    kinds = [lines] if max(counts) > 1 else []
     if max(counts) >= IQM_RUNS:
         kinds.append(MIDDLE)
-    if max(counts) > 2 and (split or len(group_colours(games)) <= TOGETHER):
+    if max(counts) >= BAND_RUNS and (split or len(group_colours(games)) <= TOGETHER):
         kinds.append(BANDS)
     return "; ".join([style.counted(counts), *kinds, *([OTHERS] if split else [])])
+
+
+def uneven(group: Group) -> bool:
+    """Whether a run has a part of the axis that another lacks."""
+    present = np.isfinite(group.values)
+    return bool((present.any(axis=0) != present.all(axis=0)).any())
 
 
 def draw(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
     references = [read_reference(source, given.x) for source in given.reference]
     games, width = read_groups(given)
-    look = Look(given.tag, given.x, given.title, given.ylabel, given.legend)
+    look = Look(given.tag, given.x, given.title, given.ylabel, given.legend, given.low)
     figure, table = curves_figure(games, width, look, references)
     style.save(figure, given.out, table)
 
@@ -207,20 +254,24 @@ def areas(groups: Sequence[Group]) -> list[tuple[str, int, float, float, float, 
 
 
 def draw_areas(
-    axes: Axes, rows: Sequence[tuple[str, int, float, float, float, float]], returns: Sequence[float], colours: Mapping[str, str]
-) -> None:
-    """A dot for the area of each group, with its interval, and the ``returns`` that are drawn across the curves, too.
+    axes: Axes, rows: Sequence[tuple[str, int, float, float, float, float]], lines: Sequence[tuple[float, str]],
+    colours: Mapping[str, str],
+) -> None:  # fmt: skip
+    """A dot for the area of each group below its name, with its interval, and the ``lines`` that are across the curves, too.
 
     They are the legend of the curves as well.
     """
-    for index, (label, _, _, mean, low, high) in enumerate(rows):
+    for index, (label, seeds, _, mean, low, high) in enumerate(rows):
         error = np.nan_to_num([[mean - low], [high - mean]])
-        axes.errorbar(mean, index, xerr=error, color=colours[label], fmt="o", markersize=8, linewidth=2, capsize=4)
-    for value in returns:
+        axes.errorbar(mean, index, xerr=error, color=colours[label], fmt=style.MARKERS[colours[label]], markersize=8,
+                      linewidth=2, capsize=4)  # fmt: skip
+        axes.annotate(f"{label}, {style.counted([seeds])}", (0.02, index - 0.2), xycoords=("axes fraction", "data"),
+                      fontsize=9, va="bottom", path_effects=style.outlined())  # fmt: skip
+    for value, label in lines:
         axes.axvline(value, color="black", linestyle=":", linewidth=1)
-    labels = [f"{label}, {style.counted([seeds])}" for label, seeds, *_ in rows]
-    axes.set(yticks=range(len(rows)), yticklabels=labels, xlabel="mean over the steps (area under the curve)")
-    axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.annotate(label, (value, 1.01), xycoords=("data", "axes fraction"), fontsize=9, ha="center")
+    axes.set(yticks=[], xlabel="mean over the steps (area under the curve)")
+    axes.set_ylim(len(rows) - 0.6, -0.8)
 
 
 def read_line(text: str) -> tuple[float, str]:
@@ -242,9 +293,12 @@ def draw_with_areas(given: argparse.Namespace) -> None:
         parts.append(draw_panel(left, Panel(game, groups), Look(given.tag, given.x), colours, banded=len(colours) <= TOGETHER))
         for value, label in lines:
             left.axhline(value, color="black", linestyle=":", linewidth=1)
-            left.annotate(label, (0.01, value), xycoords=("axes fraction", "data"), fontsize=8, va="bottom")
+            left.annotate(label, (0.01, value), xycoords=("axes fraction", "data"), fontsize=9, va="bottom",
+                          path_effects=style.outlined())  # fmt: skip
+        if len(games) == 1 and given.title:
+            left.set_title("")
         found = areas(groups)
-        draw_areas(right, found, [value for value, _ in lines], colours)
+        draw_areas(right, found, lines, colours)
         table += [(game, *row) for row in found]
     dots = "whiskers: 95 % interval of the area; colours as on the right"
     style.describe(figure, given.title, f"{explained(games)}; {dots}; averaged over bins of {width:,.6g}.")

@@ -26,15 +26,17 @@ def pair_table(model: Model) -> pd.DataFrame:
     return table.assign(**{f"action {k + 1}": column for k, column in enumerate(action.T.numpy())})
 
 
-def draw_pairs(axes: Axes, table: pd.DataFrame, title: str) -> None:
-    """A cell for each number; the colour is its share of the column's largest."""
+def draw_pairs(axes: Axes, table: pd.DataFrame, title: str, named: bool) -> None:
+    """A cell for each number; the colour is its share of the column's largest. named: its columns, below."""
     values = table.to_numpy(float)
     largest = np.abs(values).max(axis=0)
-    axes.imshow(values / np.where(largest > 0, largest, 1), cmap="RdBu_r", vmin=-1.6, vmax=1.6, aspect="auto")
+    shares = values / np.where(largest > 0, largest, 1)
+    axes.imshow(shares, cmap="RdBu_r", vmin=-1.6, vmax=1.6, aspect="auto")
     for (row, column), value in np.ndenumerate(values):
         text = f"{value:.3g}" if abs(value) >= 0.1 else f"{value:.1g}"  # as wide as its cell
-        axes.text(column, row, text, ha="center", va="center", fontsize=8)
-    axes.set_xticks(range(len(table.columns)), table.columns, rotation=30, ha="right", fontsize=8)
+        shade = "white" if abs(shares[row, column]) > 0.8 else "black"
+        axes.text(column, row, text, ha="center", va="center", fontsize=9, color=shade)
+    axes.set_xticks(range(len(table.columns)), table.columns if named else [], rotation=30, ha="right", fontsize=9)
     axes.set_yticks(range(len(table)), [str(number + 1) for number in range(len(table))])
     axes.set(ylabel="pair", title=title)
     axes.grid(False)
@@ -47,13 +49,16 @@ def draw(given: argparse.Namespace) -> None:
         if not isinstance(model.proxy, DatasetProxy):
             raise UserError(f"'{model.name}' is no synthetic dataset, it has no pairs; name runs of SD, or their files")
     tables = {model.name: pair_table(model) for model in models}
-    figure, panels = style.panels(len(tables), (6.0, 1.6 + 0.3 * max(len(table) for table in tables.values())))
+    figure, panels = style.panels(len(tables), (7.2, 1.1 + 0.33 * max(len(table) for table in tables.values())))
+    columns = {name: list(table.columns) for name, table in tables.items()}
+    lowest = list(tables)[-(len(tables) % 2 or 2) :]  # names below others would leave gaps
     for axes, (name, table) in zip(panels, tables.items(), strict=True):
-        draw_pairs(axes, table, name)
+        draw_pairs(axes, table, name, name in lowest or columns[name] != columns[lowest[-1]])
     gamename = models[0].proxy.gamename
     style.describe(
         figure, given.title or f"All that a policy is taught of {gamename}",
-        "Each row: a state, in the units of the task, and the action to take there. Colours are relative to a column's largest.",
+        "Each row: a state, in the units of the task, and the action to take there. Colours are relative to a column's largest. "
+        "Names below the last row are those of all columns above.",
     )  # fmt: skip
     rows: list[dict[str, Any]] = [
         {"proxy": name, "pair": pair + 1, "component": component, "value": value}

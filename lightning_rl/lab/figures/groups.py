@@ -22,6 +22,7 @@ LABELS = {
     "eval_greedy/return_mean": "evaluation return, greedy actions",
     "rollout/return_running_mean": "return, mean of the last 100 episodes",
     "rollout/length_mean": "training episode length (steps)",
+    "es/best": "fitness of the best candidate so far",
 }
 """What well-known scalars are called on an axis, with units where they are not sums of rewards."""
 
@@ -54,12 +55,12 @@ class Group:
         return found | ({"iqm": (x, interquartile_mean(values, axis=0))} if len(values) >= IQM_RUNS else {})
 
 
-def binned(x: Floats, value: Floats, width: float, edges: Floats) -> Floats:
-    """Means of the values in bins of ``width`` that end at ``edges`` ``[K]``.
+def binned(x: Floats, value: Floats, edges: Floats) -> Floats:
+    """Means of the values in bins that end at ``edges`` ``[K]``.
 
     An empty bin between full ones lies on the line between its neighbours; before the first and after the last it is nan.
     """
-    bins = np.maximum(np.ceil(x / width - 1e-9) - 1, 0)
+    bins = np.searchsorted(edges, x - 1e-9 * edges[0])
     means = pd.Series(value).groupby(bins).mean().reindex(range(len(edges)))
     return means.interpolate(limit_area="inside").to_numpy()
 
@@ -92,12 +93,13 @@ def make_groups(table: pd.DataFrame, axis: str, width: float | None) -> tuple[di
     """The groups of each environment (as labelled in ``group``), and the bins' width."""
     end = float(table[axis].max())
     width = width or nice_width(max(end, 1e-6))
-    edges: Floats = width * np.arange(1, max(1, np.ceil(end / width - 1e-9)) + 1, dtype=np.float64)
-    edges[-1] = end or width  # the last bin is not whole where no run ends at its edge
+    count = max(1, int(end / width + 0.5))  # less than half a bin at the end goes with the one before: a spike would be seen
+    edges: Floats = width * np.arange(1, count + 1, dtype=np.float64)
+    edges[-1] = end or width
     games: dict[str, list[Group]] = {}
     for (game, label), group in table.groupby(["gamename", "group"], sort=False):
         runs = [run for _, run in group.groupby("run", sort=False)]
-        values = [binned(run[axis].to_numpy(), run["value"].to_numpy(), width, edges) for run in runs]
+        values = [binned(run[axis].to_numpy(), run["value"].to_numpy(), edges) for run in runs]
         seeds = [str(run["seed"].iloc[0]) for run in runs]
         games.setdefault(str(game), []).append(Group(str(label), seeds, edges, np.array(values)))
     return games, width

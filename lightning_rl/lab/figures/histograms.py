@@ -12,6 +12,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.protocol_csv import numbers, read_protocol
 
+MOST_BINS = 30  # of a component, about
 COLUMNS = ("gamename", "proxy", "agent", "protocol", "agents", "sample", "component", "width", "lows", "counts")
 
 
@@ -24,6 +25,17 @@ def bins_of(table: pd.DataFrame) -> pd.DataFrame:
         lengths = f"{len(row['low'])} lows and {len(row['count'])} counts"
         raise UserError(f"{row['sample']}, {row['component']}: {lengths}; make the CSV again")
     return lists.explode(["low", "count"], ignore_index=True).astype({"low": float, "count": float})
+
+
+def coarser(bins: pd.DataFrame) -> pd.DataFrame:
+    """``bins`` of which so many are joined that a component has few: narrow ones are a comb where steps of the task are wider."""
+    parts = []
+    for _, own in bins.groupby("component", sort=False):
+        width = own["width"].iloc[0]
+        number = np.round(own["low"] / width)
+        joined = max(int(np.ptp(number) / MOST_BINS + 0.5), 1) * width
+        parts.append(own.assign(low=np.floor(own["low"] / joined + 1e-6) * joined, width=joined))
+    return pd.concat(parts, ignore_index=True)
 
 
 def shares(table: pd.DataFrame) -> pd.DataFrame:
@@ -54,8 +66,8 @@ def draw(given: argparse.Namespace) -> None:
         raise UserError("the sources hold several agents or protocols; a histogram is of one: name CSVs of one")
     table = bins_of(table)
     names, samples, proxies = (table[name].unique() for name in ("component", "sample", "proxy"))
-    bins = shares(table)
-    figure, panels = style.panels(len(names), (6.6, 4.4))
+    bins = shares(coarser(table))
+    figure, panels = style.panels(len(names), (7.2, 4.0), legend=1)
     for axes, name in zip(panels, names, strict=True):
         component = bins[bins["component"] == name]
         for index, sample in enumerate(samples):
@@ -66,15 +78,17 @@ def draw(given: argparse.Namespace) -> None:
         axes.set(xlabel=label, ylabel="share of transitions per bin", yscale="log")
         style.plain_ticks(axes.yaxis)
         axes.set_ylim(0.7 * component["share"].min(), 1.5)
-    panels[0].legend(loc="best")
+    style.shared_legend(figure, panels)
     first = table.iloc[0]
-    what = f"'{proxies[0]}'" if len(proxies) == 1 else f"{len(proxies)} synthetic environments"
+    what = proxies[0] if len(proxies) == 1 else f"{len(proxies)} synthetic environments"
     totals = table[table["component"] == "reward"].groupby("sample", sort=False)["count"].sum()
+    joined = "; wider where a component would have many" if (bins["width"] > table["width"].min()).any() else ""
     transitions = ", ".join(f"{int(total):,} ({sample})" for sample, total in totals.items())
     agents = f"{first['agents']} {first['agent']} agents" + (" on each" if len(proxies) > 1 else "")
     style.describe(
         figure, given.title or f"Transitions of {what} beside those of {first['gamename']}",
-        f"{agents}: {first['protocol']}; transitions: {transitions}. done: 1 less the discount that the agent sees; above 0.5 it "
+        f"{agents}: {first['protocol']}{joined}; transitions: {transitions}. "
+        "done: 1 less the discount that the agent sees; above 0.5 it "
         "ends the episode.",
     )  # fmt: skip
     style.save(figure, given.out, bins)

@@ -21,7 +21,7 @@ def draw_imagination(
 ) -> None:
     """``OUT.png``, ``OUT.svg`` and ``OUT.csv``. draw: from an observation ``[O]`` to a picture; None: a strip of its bits."""
     shown = min(len(seen), _COLUMNS)
-    figure = plt.figure(figsize=(1.15 * _COLUMNS, 6.4))
+    figure = plt.figure(figsize=(style.WIDEST, 5.8))
     above, below = list(figure.subfigures(2, 1, squeeze=False, height_ratios=(1, 1.2)).flat)
     grid = above.add_gridspec(2, _COLUMNS)
     for row, (name, frames) in enumerate((("real", seen), ("imagined", dreamt))):

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
+from matplotlib.patches import Rectangle
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import unknown
@@ -42,7 +43,7 @@ def differences(game: str, groups: Sequence[Group], baseline: str) -> pd.DataFra
 
 
 def draw_panel(axes: Axes, table: pd.DataFrame, games: Sequence[str], steps: Sequence[float], limit: float) -> AxesImage:
-    """One family and one method: a row for each size, a cell for each bin; bold where the interval leaves out 0."""
+    """One family and one method: a row for each size, a cell for each bin; framed and bold where the interval leaves out 0."""
     cells = table.pivot_table(index="gamename", columns="env_steps", values="difference").reindex(index=games, columns=steps)
     image = axes.imshow(cells, cmap=plt.get_cmap("RdBu", 15), vmin=-limit, vmax=limit, aspect="auto")
     for row in table.itertuples():
@@ -50,8 +51,11 @@ def draw_panel(axes: Axes, table: pd.DataFrame, games: Sequence[str], steps: Seq
         place = (steps.index(row.env_steps), games.index(row.gamename))
         shade, weight = "white" if abs(row.difference) > 0.6 * limit else "black", "bold" if sure else "normal"
         text = f"{row.difference:+.1f}".replace("-0.0", "+0.0")
-        axes.annotate(text, place, ha="center", va="center", fontsize=7.5, color=shade, fontweight=weight)
-    axes.set(yticks=range(len(games)), yticklabels=games, xticks=range(len(steps)), xlabel="environment steps")
+        axes.annotate(text, place, ha="center", va="center", fontsize=9, color=shade, fontweight=weight)
+        if sure:
+            corner = (place[0] - 0.48, place[1] - 0.45)
+            axes.add_patch(Rectangle(corner, 0.96, 0.9, fill=False, edgecolor=shade, linewidth=1.4))
+    axes.set(yticks=range(len(games)), yticklabels=games, xticks=range(len(steps)))
     axes.set_xticklabels([f"{step / 1000:g}k" for step in steps])
     axes.set_facecolor("#E4E4E4")
     axes.grid(visible=False)
@@ -74,17 +78,19 @@ def draw(given: argparse.Namespace) -> None:
     methods = list(table["group"].unique())
     families = dict(list(table.groupby("family", sort=False)))
     heights = [rows["gamename"].nunique() for rows in families.values()]
-    size = (1.2 + 5.2 * len(methods), 1.6 + sum(0.42 * height + 0.9 for height in heights))
-    figure, grid = plt.subplots(len(families), len(methods), figsize=size, squeeze=False, sharey="row", height_ratios=heights)
-    for line, (family, rows) in zip(grid, families.items(), strict=True):
+    lines = [height for height in heights for _ in methods]
+    size = (8.2, 1.2 + sum(0.28 * height + 0.6 for height in lines))  # as wide as a page shows it, for its numbers
+    figure, grid = plt.subplots(len(lines), 1, figsize=size, squeeze=False, height_ratios=[height + 0.3 for height in lines])
+    for line, (family, rows) in zip(grid.reshape(len(families), len(methods)), families.items(), strict=True):
         names, steps = sorted(rows["gamename"].unique(), key=natural_order), sorted(rows["env_steps"].unique())
         limit = float(rows["difference"].abs().max()) or 1.0
         for axes, method in zip(line, methods, strict=True):
             image = draw_panel(axes, rows[rows["group"] == method], names, steps, limit)
             axes.set_title(f"{family}: {method} less {given.baseline}")
-        figure.colorbar(image, ax=list(line))
+        line[-1].set_xlabel("environment steps")
+        figure.colorbar(image, ax=list(line), label="return", aspect=8 * len(methods))
     seeds = style.counted(len(group.seeds) for groups in games.values() for group in groups)
-    text = f"{seeds}; difference of mean returns of the evaluations of the {width:,.6g} steps before; bold: its 95 % interval "
+    text = f"{seeds}; difference of mean returns of the evaluations of the {width:,.6g} steps before; framed: its 95 % interval "
     cells = sum(rows["gamename"].nunique() * rows["env_steps"].nunique() * len(methods) for rows in families.values())
     style.describe(figure, given.title, text + f"(Welch) leaves out 0{'; grey: not run' if len(table) < cells else ''}.")
     style.save(figure, given.out, table)

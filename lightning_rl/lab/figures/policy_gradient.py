@@ -86,21 +86,33 @@ def seed_mean(runs: Sequence[pd.DataFrame], name: str) -> tuple[Floats, Floats]:
     return episode, np.mean([np.interp(episode, run["episode"], run[name]) for run in runs], axis=0)
 
 
+def name_of(label: str) -> str:
+    """The name of the method that ``label`` begins with."""
+    return (label.replace(",", " ").split() or [""])[0]
+
+
 def method_colour(label: str) -> str:
-    """One colour per method, published or not; ``label`` begins with its name."""
-    words = label.replace(",", " ").split()
-    return style.colour(METHODS.index(words[0])) if words and words[0] in METHODS else "#7F7F7F"
+    """One colour per method, published or not."""
+    return style.colour(METHODS.index(name_of(label))) if name_of(label) in METHODS else style.COLOURS[-1]
 
 
-def draw_panel(axes: Axes, name: str, table: pd.DataFrame, line: str) -> None:
-    """Every run thin (but of the policy loss, which is mostly noise), their mean thick; one colour per method."""
+def draw_panel(axes: Axes, name: str, table: pd.DataFrame, line: str, named: bool = True) -> None:
+    """Every run thin (but of the policy loss, which is mostly noise), their mean thick; one colour per method.
+
+    named: for the legend, with markers, as one may lie on another.
+    """
     for label, method in table[table[name].notna()].groupby("method", sort=False):
         runs, colour = [run for _, run in method.groupby("run", sort=False)], method_colour(str(label))
         for run in runs if len(runs) > 1 and name != "policy_loss" else ():
             axes.plot(run["episode"], run[name], color=colour, alpha=0.25, linewidth=0.7, linestyle=line)
         x, y = seed_mean(runs, name)
         seeds = f", {len(runs)} seeds" if len(runs) > 1 else ""
-        axes.plot(x, y, color=colour, linewidth=1.6, linestyle=line, label=f"{label}{seeds}", marker=style.marker(y))
+        about = {"label": f"{label}{seeds}", **style.cue(colour, len(x))} if named else {"marker": style.marker(y)}
+        axes.plot(x, y, color=colour, linewidth=1.6, linestyle=line, **about)
+
+
+def _rank(label: str) -> int:
+    return METHODS.index(name_of(label)) if name_of(label) in METHODS else len(METHODS)
 
 
 def draw(given: argparse.Namespace) -> None:
@@ -109,17 +121,20 @@ def draw(given: argparse.Namespace) -> None:
     published = pd.concat([table.iloc[:0], *map(read_csv, given.reference)])
     for _, run in table.groupby("run", sort=False):
         print(summary(run))
-    table = thinned(table, given.every)
-    figure, panels = style.panels(4, (9.6, 5.2))
+    table = thinned(table, given.every).sort_values("method", key=lambda names: names.map(_rank), kind="stable")
+    published = published[published["method"].map(name_of).isin(table["method"].map(name_of))]  # what stands beside nothing
+    figure, panels = style.panels(4, (7.2, 4.8), legend=3)
     for axes, (name, (_, heading)) in zip(panels, PANELS.items(), strict=True):
         draw_panel(axes, name, table, "-")
-        draw_panel(axes, name, published, "--")
-        axes.set(title=heading, xlabel="training episodes")
+        draw_panel(axes, name, published, "--", named=False)
+        axes.set(ylabel=heading, xlabel="training episodes")
+        style.big_numbers(axes.xaxis)
+    for line, what in (("-", "solid: here"), ("--", "dashed: published")) if len(published) else ():
+        panels[-1].plot([], [], color="black", linestyle=line, label=what)
     if given.threshold is not None:
         panels[-1].axhline(given.threshold, color="grey", linewidth=1, linestyle="-.", label=f"solved: {given.threshold:g}")
-    style.shared_legend(figure, panels, loc="outside right center", fontsize=8)
-    dashed = "; dashed: published" if given.reference else ""
+    style.shared_legend(figure, panels)
     seeds = style.counted(table.groupby("method")["run"].nunique())
     thin = "thin: single seeds (not of the policy loss)"
-    style.describe(figure, given.title, f"{seeds} per method; thick: mean over seeds, {thin}{dashed}.")
+    style.describe(figure, given.title, f"{seeds} per method; thick: mean over seeds, {thin}.")
     style.save(figure, given.out, table[COLUMNS])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -74,6 +75,14 @@ def ordered(values: Sequence[str], first: Mapping[str, int]) -> list[str]:
         return next((rank for begin, rank in first.items() if value.startswith(begin)), len(first))
 
     return sorted(dict.fromkeys(values), key=rank)
+
+
+def told_apart(protocols: Iterable[str]) -> tuple[str, dict[str, str]]:
+    """What all protocols say, and what each says of its own."""
+    words = {protocol: re.split(r", (?![^\[]*\])", protocol) for protocol in protocols}  # but for commas as of hidden=[8, 8]
+    same = set.intersection(*map(set, words.values()))
+    own = {protocol: ", ".join(word for word in each if word not in same) for protocol, each in words.items()}
+    return ", ".join(word for word in next(iter(words.values())) if word in same), own
 
 
 def counts_text(table: pd.DataFrame) -> str:

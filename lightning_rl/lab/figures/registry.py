@@ -76,6 +76,7 @@ _REFERENCE = argument(
     "--reference", "published curve with columns of the axis and value; repeatable",
     action="append", default=[], metavar="CSV[:LABEL]",
 )  # fmt: skip
+_LOW = argument("--low", "lower end of the vertical axis", type=number, metavar="RETURN")
 _SOLVED = argument("--threshold", "solved above it (default: what solves the task)", type=number, metavar="FITNESS")
 
 
@@ -89,6 +90,7 @@ FIGURES: dict[str, Tool] = {
         *_BASICS, *BINNED, _REFERENCE,
         argument("--ylabel", "of the vertical axis, with its unit (default: that of the scalar)", default=""),
         argument("--legend", "e.g. 'lower right' (default: best)", default="best", metavar="PLACE"),
+        _LOW,
     ),
     "profile": _figure("scores:draw_profile", "performance profile: share of runs above every score", *_BASICS, *BINNED, SCORE),
     "scores": _figure(
@@ -111,7 +113,8 @@ FIGURES: dict[str, Tool] = {
         argument("--until", "only up to here", type=number, default=float("inf"), metavar="STEPS"),
     ),
     "commands": _figure(
-        "commands:draw", "commanded against obtained return or advantage, from sweeps of --eval_command sweep", *_BASICS
+        "commands:draw", "commanded against obtained return or advantage, from sweeps of --eval_command sweep", *_BASICS,
+        argument("--reference", "published sweep, in black; repeatable", action="append", default=[], metavar="CSV"),
     ),
     "obedience": _figure(
         "commands:draw_obedience", "asked against obtained return, a panel for each source: a sweep, or a claim's CSV of several",
@@ -146,7 +149,7 @@ FIGURES: dict[str, Tool] = {
         argument("--until", "generations to show (default: all)", type=count, metavar="N"),
     ),
     "proxy-transfer": _figure(
-        "transfer:draw", "agents trained on proxies: densities of real test returns, training steps", *_BASICS, _MARKDOWN
+        "transfer:draw", "agents trained on proxies: share of real test returns at or above each, means", *_BASICS, _MARKDOWN
     ),
     "proxy-histograms": _figure(
         "histograms:draw", "synthetic beside real transitions: next observations, rewards, ends",
@@ -162,7 +165,7 @@ FIGURES: dict[str, Tool] = {
     "reward-curves": _figure(
         "reward_networks:draw_curves", "learning curves of agents with learned rewards, a panel for each agent",
         *_BASICS, _threshold("drawn across (default: what solves the task)"),
-        argument("--low", "lower end of the vertical axis", type=number, metavar="RETURN"), _MARKDOWN,
+        _LOW, _MARKDOWN,
     ),
     "grid-rewards": _figure(
         "reward_networks:draw_grid", "reward networks in a grid world: rewards as triangles per action, visits of agents",

@@ -15,25 +15,24 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import Normalize
 from matplotlib.patches import Rectangle
-from matplotlib.patheffects import withStroke
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.envs.spec import solved_return
 from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.curves import TOGETHER
-from lightning_rl.lab.figures.protocol_csv import numbers, ordered, read_protocol
+from lightning_rl.lab.figures.curves import BAND_RUNS, TOGETHER
+from lightning_rl.lab.figures.protocol_csv import numbers, ordered, read_protocol, told_apart
 from lightning_rl.lab.scalars import Floats
 from lightning_rl.lab.tables import markdown
 
 CURVE_COLUMNS = ("gamename", "trained_on", "proxy", "agent", "protocol", "number", "every", "returns")
-TITLE_WIDTH = 75  # letters above a panel
+TITLE_WIDTH = 60  # letters above a panel
 FIRST = {"exclusive_potential": 0, "additive_potential": 1, "exclusive": 2, "additive": 3, "real": 9}
 _LINES = {"real": "--", "real, curious agents": ":"}
 GRID_COLUMNS = (
     "gamename", "trained_on", "proxy", "agent", "agents", "quantity", "row", "column", "cell", "action", "value",
 )  # fmt: skip
-_BAND = "band: 95 % interval over proxies, over agents (or groups of agents, one a seed) where there is one. "
+_BAND = f"band (from {BAND_RUNS}): 95 % interval over proxies, over agents (or groups of agents, one a seed) where there is one. "
 _CORNERS = {"right": ((1, 0), (1, 1)), "left": ((0, 0), (0, 1)), "down": ((0, 1), (1, 1)), "up": ((0, 0), (1, 0))}
 """The side of a cell, (column, row) of its two corners, that is the base of an action's triangle; its tip is the middle."""
 _MOVES = {"right": (0, 1), "left": (0, -1), "down": (1, 0), "up": (-1, 0)}
@@ -56,6 +55,11 @@ def curve_table(agents: pd.DataFrame) -> tuple[Floats, Floats, Floats]:
     return steps, curves, units if len(units) > 1 else curves
 
 
+def in_words(kind: str) -> str:
+    """The name of a kind of rewards as it stands in a figure."""
+    return kind.replace("_", " ")
+
+
 def num_agents(rows: pd.DataFrame) -> int:
     """How many agents the rows are of; those of a file with such a column are means of several."""
     return int(rows["agents"].fillna(1).sum()) if "agents" in rows else len(rows)
@@ -66,7 +70,8 @@ def draw_curve(axes: Axes, agents: pd.DataFrame, colour: str, label: str, banded
     steps, _, units = curve_table(agents)
     mean, low, high = mean_interval(units)
     line = _LINES.get(str(agents["trained_on"].iloc[0]), "-")
-    style.banded_line(axes, steps, mean, low, high, colour, 0.15 if banded else 0.0, linewidth=1.8, linestyle=line, label=label)
+    style.banded_line(axes, steps, mean, low, high, colour, banded=banded and len(units) >= BAND_RUNS, linewidth=1.8,
+                      linestyle=line, label=label)  # fmt: skip
     return pd.DataFrame({"env_steps": steps, "mean": mean, "low": low, "high": high})
 
 
@@ -101,7 +106,7 @@ def lines_text(table: pd.DataFrame, rewards: Sequence[str]) -> str:
         agents = " or ".join(map(str, sorted({num_agents(panel) for panel in panels})))
         networks = " or ".join(map(str, sorted({panel["proxy"].nunique() for panel in panels})))
         proxies = "" if reward.startswith("real") else f" with {networks} reward networks"
-        parts.append(f"{reward}: {agents} agents{proxies}")
+        parts.append(f"{in_words(reward)}: {agents} agents{proxies}")
     return "; ".join(parts)
 
 
@@ -114,26 +119,29 @@ def draw_curves(given: argparse.Namespace) -> None:
         print(markdown(summary_rows(table, limit)))
         return
     rewards = ordered(table["trained_on"], FIRST)
-    kinds = list(table.groupby(["agent", "protocol"], sort=False))
-    figure, panels = style.panels(len(kinds), (6.8, 4.6))
+    agents_first = list(table["agent"].unique())  # the protocols of an agent side by side
+    kinds = sorted(table.groupby(["agent", "protocol"], sort=False), key=lambda kind: agents_first.index(kind[0][0]))
+    same, own = told_apart(table["protocol"].unique())
+    figure, panels = style.panels(len(kinds), (7.0, 4.6), legend=2, sharey="row")
     rows = []
     for axes, ((agent, protocol), part) in zip(panels, kinds, strict=True):
         for index, reward in enumerate(rewards):
             agents = part[part["trained_on"] == reward]
             if len(agents):
-                lines = draw_curve(axes, agents, style.colour(index), reward, len(rewards) <= TOGETHER)
+                lines = draw_curve(axes, agents, style.colour(index), in_words(reward), len(rewards) <= TOGETHER)
                 rows.append(lines.assign(agent=agent, protocol=protocol, reward=reward))
         if limit is not None:
             axes.axhline(limit, color="grey", linewidth=1, linestyle="-.", label=f"solved: {limit:g}")
         axes.set(xlabel="training steps", ylabel="return of a greedy real episode")
-        axes.set_title(style.even_lines(f"{agent} ({protocol})", TITLE_WIDTH), fontsize=9)
-        axes.set_ylim(bottom=given.low)
+        axes.set_title(style.even_lines(f"{agent} ({own[protocol]})".removesuffix(" ()"), TITLE_WIDTH), fontsize=10)
         style.big_numbers(axes.xaxis)
-    style.shared_legend(figure, panels, loc="outside right upper", title="reward")
+    for axes in panels if given.low is not None else ():
+        axes.set_ylim(bottom=given.low)
+    style.shared_legend(figure, panels, first=list(map(in_words, rewards)), title="reward")
     style.describe(
         figure, given.title or f"Agents with learned rewards on {game}",
         f"Mean over agents; {_BAND if len(rewards) <= TOGETHER else ''}"
-        f"{lines_text(table, rewards)}.",
+        f"{lines_text(table, rewards)}" + (f"; protocol: {same}." if same else "."),
     )  # fmt: skip
     style.save(figure, given.out, pd.concat(rows, ignore_index=True).assign(gamename=game))
 
@@ -178,7 +186,7 @@ def draw_board(axes: Axes, cells: pd.DataFrame, title: str) -> None:
                 axes.add_patch(Rectangle((place["column"], place["row"]), 1, 1, color="#555555", zorder=3))
             axes.annotate(place["cell"], (place["column"] + 0.5, place["row"] + 0.5), ha="center", va="center", zorder=4,
                           fontsize=9, fontweight="bold", color="white" if dark else "black",
-                          path_effects=[] if dark else [withStroke(linewidth=3, foreground="white")])  # fmt: skip
+                          path_effects=[] if dark else style.outlined(3))  # fmt: skip
 
 
 def paid_cells(cells: pd.DataFrame) -> pd.DataFrame:
@@ -239,26 +247,34 @@ def draw_grid(given: argparse.Namespace) -> None:
     kinds, first = ordered(table["trained_on"], FIRST), table.iloc[0]
     means = mean_values(table)
     height, width = int(table["row"].max()) + 1, int(table["column"].max()) + 1
-    each = min(0.42 * width + 1.6, 9.0)
-    tall = each * height / width * 0.8 + 0.5
-    figure, grid = plt.subplots(len(kinds), 2, figsize=(2 * each, tall * len(kinds) + 0.9), squeeze=False)
+    each = min(0.42 * width + 1.6, style.WIDEST / 2)
+    rows = -(-len(kinds) // 2) if given.each else len(kinds)
+    size = (2 * each, (each * height / width * 0.8 + 0.5) * rows + 0.9)
+    figure, grid = plt.subplots(rows, 2, figsize=size, squeeze=False)
+    lefts, rights = (list(grid.flat), []) if given.each else (list(grid[:, 0]), list(grid[:, 1]))  # as the paper: no visits
+    for axes in lefts[len(kinds) :]:
+        axes.remove()
+    lefts = lefts[: len(kinds)]
     rewards, visits = (means[means["quantity"] == quantity] for quantity in ("reward", "visits"))
     scale, most = Normalize(0, 1) if given.each else reward_scale(rewards), visits["value"].max()
     paid = shown_rewards(rewards, given.above, given.each)
-    for (left, right), kind in zip(grid, kinds, strict=True):
+    for left, kind in zip(lefts, kinds, strict=True):
         of_kind = rewards[rewards["trained_on"] == kind]
-        triangles = draw_rewards(left, of_kind, paid[paid["trained_on"] == kind], scale, f"{kind}: reward")
-        squares = draw_visits(right, visits[visits["trained_on"] == kind], most, f"{kind}: where {first['agent']} agents are")
-    figure.colorbar(triangles, ax=list(grid[:, 0]), shrink=0.5, extend="neither" if given.each else "min",
+        triangles = draw_rewards(left, of_kind, paid[paid["trained_on"] == kind], scale, f"{in_words(kind)}: reward")
+    for right, kind in zip(rights, kinds, strict=False):
+        title = f"{in_words(kind)}: where {first['agent']} agents are"
+        squares = draw_visits(right, visits[visits["trained_on"] == kind], most, title)
+    figure.colorbar(triangles, ax=lefts, shrink=0.5, extend="neither" if given.each else "min",
                     label="reward of the action" + ", lowest to highest" * given.each)  # fmt: skip
-    figure.colorbar(squares, ax=list(grid[:, 1]), label="share of visits", shrink=0.5)
+    if rights:
+        figure.colorbar(squares, ax=rights, label="share of visits", shrink=0.5)
     count = means.groupby("trained_on")["proxies"].max()
-    proxies = "; ".join(f"{kind}: {count[kind]:.0f}" for kind in kinds if kind != "real")
+    proxies = "; ".join(f"{in_words(kind)}: {count[kind]:.0f}" for kind in kinds if kind != "real")
     holes = "" if given.each else "; steps into a hole (O) may lie below the colours' range"
     left_out = "" if given.above is None else f"; rewards of {given.above:g} and less are left out"
     style.describe(
         figure, given.title or f"Learned rewards on {first['gamename']}",
         f"Mean over reward networks ({proxies}). A triangle is the action towards its side{holes}{left_out}. "
-        f"Visits: one greedy episode of each of {int(first['agents'])} agents per network.",
+        + f"Visits: one greedy episode of each of {int(first['agents'])} agents per network." * bool(rights),
     )  # fmt: skip
     style.save(figure, given.out, means.assign(gamename=first["gamename"], proxy="mean"))

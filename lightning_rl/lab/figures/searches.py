@@ -209,11 +209,9 @@ def draw_solved_share(axes: Axes, runs: pd.DataFrame, transforms: Sequence[str],
         axes.barh(place, share, 0.9 * height, xerr=(share - low, high - share), error_kw={"elinewidth": 1, "ecolor": "#444444"},
                   color=style.colour(index), alpha=0.85, label=label)  # fmt: skip
         for y, number in zip(place, map(len, solved), strict=True):
-            axes.annotate(f"n={number}", (1.02, y), fontsize=7, va="center")
-    axes.set(xlabel="share of runs solved, 95 % interval", yticks=range(len(transforms)), yticklabels=[], xlim=(0, 1.15))
+            axes.annotate(f"n={number}", (1.02, y), fontsize=9, va="center")
+    axes.set(xlabel="share of runs solved, 95 % interval", yticks=range(len(transforms)), yticklabels=transforms, xlim=(0, 1.15))
     axes.set_ylim(-0.5, len(transforms) - 0.5)
-    if len(ways) > 1:
-        axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False)
 
 
 def draw_step_sizes(given: argparse.Namespace) -> None:
@@ -222,15 +220,14 @@ def draw_step_sizes(given: argparse.Namespace) -> None:
     if runs["gamename"].nunique() > 1:
         raise UserError(f"runs of {' and '.join(runs['gamename'].unique())} do not share a figure; draw them apart")
     transforms, ways = sorted(runs["score_transform"].unique()), sorted(runs["mirrored"].unique(), reverse=True)
-    size = (5.6 * len(ways) + 4.2, 0.55 * len(transforms) + 3.2)
-    figure, (axes,) = plt.subplots(1, len(ways) + 1, figsize=size, squeeze=False)
+    figure, axes = style.panels(len(ways) + 1, (7.2, 0.6 * len(transforms) + 1.6), legend=1)
     scale = Normalize(1, int(runs["generations"].max()))
     for panel, mirrored in zip(axes, ways, strict=False):
         points = draw_runs(panel, runs[runs["mirrored"] == mirrored], transforms, scale)
-        panel.set_title("mirrored sampling" if mirrored else "without mirrored sampling", loc="right")
-    axes[0].legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False)  # points are everywhere
+        panel.set_title("mirrored sampling" if mirrored else "without mirrored sampling")
     figure.colorbar(points, ax=axes[len(ways) - 1], label="generations until solved", ticks=MaxNLocator(integer=True))
     draw_solved_share(axes[-1], runs, transforms, ways)
+    style.shared_legend(figure, axes)  # points are everywhere
     title = given.title or f"Step sizes and score transforms on {runs['gamename'].iloc[0]}"
     text = f"{len(runs)} runs of a seed each, up to {runs['generations'].max()} generations long. "
     style.describe(figure, title, text + "Heights within a row are random, so that no run hides another.")

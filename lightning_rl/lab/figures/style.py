@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +20,8 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, NullFormatter
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import EngFormatter, FuncFormatter, NullFormatter
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
@@ -29,24 +31,42 @@ from lightning_rl.lab.tables import csv_text
 # Okabe and Ito's colours, which all readers can distinguish; grey and black are for published curves.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C564B", "#7F7F7F")
 REFERENCE_COLOURS = ("black", "#7F7F7F", "#8C564B", "#CC79A7")
+MARKERS = dict(zip(COLOURS, "os^Dv*PX", strict=True))
+"""A second cue beside a colour, for lines that lie on each other."""
+WIDEST = 10.8
+"""Inches: of 1,080 pixels."""
 
 plt.rcParams.update(
     {
         "axes.prop_cycle": cycler(color=COLOURS), "axes.grid": True, "grid.alpha": 0.3,
         "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 11,
-        "legend.fontsize": 8.5, "legend.framealpha": 0.8, "figure.constrained_layout.use": True,
+        "legend.fontsize": 9, "legend.framealpha": 0.8, "figure.constrained_layout.use": True,
         "savefig.dpi": 100, "svg.hashsalt": "lightning_rl", "svg.fonttype": "none",
         "text.parse_math": False,  # names of users may hold dollar signs
     }
 )  # fmt: skip
 
 
-def panels(count: int, size: tuple[float, float] = (7.2, 4.4), columns: int | None = None) -> tuple[Figure, list[Axes]]:
-    """A figure with ``count`` panels in a grid of so many columns, by default up to three; the rest is left out."""
-    columns = columns or (min(count, 3) if count != 4 else 2)
+def panels(
+    count: int, size: tuple[float, float] = (7.2, 4.4), columns: int = 2, legend: int = 0, **shared: Any
+) -> tuple[Figure, list[Axes]]:
+    """A figure with ``count`` panels in up to so many columns; the rest of the grid is left out.
+
+    Pages show pictures 800 pixels wide, so no figure is so wide that its letters could not be read there.
+
+    Args:
+        size: of a panel that is alone, in inches; those of several are smaller.
+        legend: lines that ``shared_legend`` takes below the panels, where these leave it no place in the grid.
+        shared: sharex and sharey of the panels.
+    """
+    columns = min(count, columns)
     rows = -(-count // columns)
     shrink = 1.0 if columns == 1 else 0.75
-    figure, grid = plt.subplots(rows, columns, figsize=(size[0] * columns * shrink, size[1] * rows * shrink), squeeze=False)
+    below = 0.25 * legend * (rows * columns == count)
+    width, height = min(size[0] * columns * shrink, WIDEST), size[1] * shrink
+    ratios = [height] * rows + [below] * (below > 0)
+    size = (width, sum(ratios))
+    figure, grid = plt.subplots(len(ratios), columns, figsize=size, height_ratios=ratios, squeeze=False, **shared)
     for axes in grid.flat[count:]:
         axes.remove()
     return figure, list(grid.flat[:count])
@@ -57,17 +77,31 @@ def colour(index: int) -> str:
     return COLOURS[index % len(COLOURS)]
 
 
+def cue(colour: str, count: int) -> dict[str, Any]:
+    """The few markers of a line of ``count`` points, in other places than those of other colours."""
+    apart = max(count // (3 * len(MARKERS)), 1)
+    places = (list(MARKERS).index(colour) * apart, len(MARKERS) * apart)
+    return {"marker": MARKERS[colour], "markersize": 6, "markevery": places}
+
+
+def outlined(width: float = 2.5) -> list[Any]:
+    """Of text that lies on lines: a white rim."""
+    return [withStroke(linewidth=width, foreground="white")]
+
+
 def marker(values: Any) -> str | None:
     """A dot for a line of one point, which would not be seen; nan is no point."""
     return "o" if np.isfinite(values).sum() == 1 else None
 
 
 def banded_line(
-    axes: Axes, x: Any, middle: Any, low: Any, high: Any, colour: str, alpha: float = 0.15, step: Any = None, **line: Any
-) -> None:
-    """A line and the band around it. step: ``post`` for steps that hold up to the next x."""
+    axes: Axes, x: Any, middle: Any, low: Any, high: Any, colour: str, alpha: float = 0.15, step: Any = None,
+    banded: bool = True, **line: Any,
+) -> None:  # fmt: skip
+    """A line and, if ``banded``, the band around it. step: ``post`` for steps that hold up to the next x."""
     axes.plot(x, middle, color=colour, drawstyle=f"steps-{step}" if step else None, **line)
-    axes.fill_between(x, low, high, color=colour, alpha=alpha, step=step, linewidth=0)
+    if banded:  # a band that is not seen would stretch the axis
+        axes.fill_between(x, low, high, color=colour, alpha=alpha, step=step, linewidth=0)
 
 
 def big_numbers(axis: Axis) -> None:
@@ -76,15 +110,30 @@ def big_numbers(axis: Axis) -> None:
 
 
 def plain_ticks(axis: Axis) -> None:
-    """The numbers of a logarithmic axis in plain text."""
-    axis.set_major_formatter("{x:g}")
+    """The numbers of a logarithmic axis in plain text, all with an exponent where the least would have one."""
+
+    def text(value: float, _: int | None) -> str:
+        if axis.get_view_interval()[0] > 1e-5:
+            return f"{value:g}"
+        return np.format_float_scientific(value, precision=0, trim="-", exp_digits=1).replace("e+", "e")
+
+    axis.set_major_formatter(FuncFormatter(text))
     axis.set_minor_formatter(NullFormatter())
 
 
-def shared_legend(figure: Figure, panels: Sequence[Axes], **how: Any) -> None:
-    """One legend for all panels."""
-    entries = {label: line for axes in panels for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(entries.values(), entries.keys(), **how)
+def shared_legend(figure: Figure, panels: Sequence[Axes], first: Sequence[str] = (), columns: int = 3, **how: Any) -> None:
+    """One legend for all panels, in the place of the grid that they leave: that of a panel, or a row below all.
+
+    first: labels that stand before the others, in this order; columns: of a legend that is below all.
+    """
+    found = {label: line for axes in panels for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    entries = {label: found[label] for label in dict.fromkeys([*(label for label in first if label in found), *found])}
+    grid = panels[0].get_gridspec()
+    assert grid is not None
+    below = len(panels) % grid.ncols == 0
+    place = figure.add_subplot(grid[-1, :] if below else grid[len(panels)])
+    place.set_axis_off()
+    place.legend(entries.values(), entries.keys(), loc="center", ncols=columns if below else 1, **how)
 
 
 def describe(figure: Figure, title: str, caption: str) -> None:
@@ -92,14 +141,19 @@ def describe(figure: Figure, title: str, caption: str) -> None:
     width = figure.get_figwidth()
     if title:
         figure.suptitle(even_lines(title, int(width * 9.5)), fontsize=12)
-    figure.supxlabel(even_lines(caption, int(width * 17)), fontsize=8, color="#444444")
+    figure.supxlabel(even_lines(caption, int(width * 15)), fontsize=9, color="#444444")
 
 
 def even_lines(text: str, width: int) -> str:
-    """As few lines as ``width`` allows, none much shorter than the others."""
-    count = len(textwrap.wrap(text, width))
+    """As few lines as ``width`` allows, none much shorter than the others; a number stays with what it counts."""
+    text = re.sub(r"(?<=\d) (?=[a-z%])|(?<=from) (?=\d)", "\xa0", text)
+
+    def lines(width: int) -> list[str]:
+        return textwrap.wrap(text, width, break_long_words=False)
+
+    count = len(lines(width))
     widths = range(max(len(text) // max(count, 1), 1), width + 1)
-    return textwrap.fill(text, next(each for each in widths if len(textwrap.wrap(text, each)) <= count))
+    return "\n".join(next(found for found in map(lines, widths) if len(found) <= count)).replace("\xa0", " ")
 
 
 def counted(counts: Iterable[int], what: str = "seed") -> str:

@@ -1,4 +1,4 @@
-"""What fresh agents that were trained on proxies reach on the real task: densities of test returns, bars of training steps.
+"""What fresh agents that were trained on proxies reach on the real task: the share of tests at or above each return, and means.
 
 Of the supervised baseline of synthetic environments also the model's loss.
 """
@@ -7,22 +7,18 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
-from scipy import stats
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import read_csv, require
-from lightning_rl.lab.figures.protocol_csv import counts_text, numbers, ordered, read_protocol
+from lightning_rl.lab.figures.protocol_csv import counts_text, numbers, ordered, read_protocol, told_apart
 from lightning_rl.lab.figures.runs import Run, find_runs, split_label
 from lightning_rl.lab.scalars import attempt, read_scalar
 from lightning_rl.lab.tables import interval, markdown
@@ -33,9 +29,7 @@ COLUMNS = (
 FIRST = {"real": 0, "SE, varied": 1, "SE": 2, "MBRL": 3}
 LOSSES = {"state": "next observation, squared error", "reward": "reward, squared error", "done": "end, log loss"}
 _CLAIMED = {"model/state_loss": "state", "model/reward_loss": "reward"}
-_POINTS = 200
-_NARROWEST = 0.01
-"""Least bandwidth of a density, as a share of the range of all returns."""
+LABEL_WIDTH = 48  # letters in a line of the legend
 
 
 def read_transfer(sources: Sequence[str]) -> pd.DataFrame:
@@ -47,10 +41,7 @@ def with_groups(table: pd.DataFrame) -> pd.DataFrame:
     """With a column ``group``: what the agents trained on and, where protocols meet, what of their own is not the same in all."""
     if table.groupby("agent")["protocol"].nunique().max() == 1:
         return table.assign(group=table["trained_on"])
-    words = {protocol: re.split(r", (?![^\[]*\])", protocol) for protocol in table["protocol"].unique()}
-    # but for commas within brackets, as of hidden=[8, 8]
-    same = set.intersection(*map(set, words.values()))
-    own = {protocol: ", ".join(word for word in each if word not in same) for protocol, each in words.items()}
+    _, own = told_apart(table["protocol"].unique())
     named = {protocol: f" (agents: {text})" if text else "" for protocol, text in own.items()}
     return table.assign(group=table["trained_on"] + table["protocol"].map(named))
 
@@ -60,100 +51,80 @@ def all_returns(table: pd.DataFrame) -> list[float]:
     return [value for cell in table["test_returns"] for value in numbers(cell)]
 
 
-def kernel_density(values: npt.ArrayLike, at: npt.ArrayLike, least: float) -> npt.NDArray[np.float64]:
-    """Gaussian kernel density of ``values [n]`` at the points ``at [K]``, with Silverman's bandwidth, but no less than ``least``.
+def shares(table: pd.DataFrame) -> pd.DataFrame:
+    """agent, group, quantity ``share``, x (return), value: share of a group's test episodes at or above each return of any group.
 
-    The least keeps a density of values that are nearly all the same from becoming a needle; ``stats.gaussian_kde`` refuses these.
+    No density: returns heap up at the ends of their range, where the width of a kernel makes their heights.
     """
-    data, points = np.asarray(values, dtype=np.float64), np.asarray(at, dtype=np.float64)
-    spread = min(data.std(), stats.iqr(data) / 1.34 or np.inf)
-    width = max(0.9 * spread * len(data) ** -0.2, least)
-    return np.asarray(stats.norm.pdf(points[:, None], data, width).mean(axis=1))
-
-
-def densities(table: pd.DataFrame) -> pd.DataFrame:
-    """agent, group, quantity ``density``, x (return), value: over a grid that all groups share.
-
-    It goes from the lowest return to the highest; what a kernel has beyond them is folded back, as no return is there.
-    """
-    everything = np.array(all_returns(table))
-    low, high = everything.min(), max(everything.max(), everything.min() + 1.0)
-    grid = np.linspace(low, high, _POINTS)
+    grid = np.unique(all_returns(table))
     parts = []
     for (agent, group), rows in table.groupby(["agent", "group"], sort=False):
-        own, least = all_returns(rows), _NARROWEST * (high - low)
-        value = sum(kernel_density(own, at, least) for at in (grid, 2 * low - grid, 2 * high - grid))
-        parts.append(pd.DataFrame({"agent": agent, "group": group, "quantity": "density", "x": grid, "value": value}))
+        own = np.array(all_returns(rows))
+        value = (own >= grid[:, None]).mean(axis=1)
+        parts.append(pd.DataFrame({"agent": agent, "group": group, "quantity": "share", "x": grid, "value": value}))
     return pd.concat(parts, ignore_index=True)
 
 
-def bars(table: pd.DataFrame) -> pd.DataFrame:
-    """agent, group, quantity, value: mean return, and mean and standard deviation of training steps and episodes."""
+def mean_return(agents: pd.DataFrame) -> tuple[float, float, float]:
+    """(mean, low, high) over proxies, as agents on one are not independent; over agents where there is one proxy."""
+    proxies = agents.groupby("proxy")["return_mean"].mean().to_numpy()
+    mean, low, high = mean_interval(proxies if len(proxies) > 1 else agents["return_mean"].to_numpy(float))
+    return float(mean), float(low), float(high)
+
+
+def means(table: pd.DataFrame) -> pd.DataFrame:
+    """agent, group, mean, low, high of the returns."""
     groups = table.groupby(["agent", "group"], sort=False)
-    values = pd.DataFrame({"return mean": groups["return_mean"].mean(), "agents": groups.size().astype(float)})
-    for name in ("train_steps", "episodes"):
-        values[f"{name} mean"], values[f"{name} sd"] = groups[name].mean(), groups[name].std().fillna(0.0)
-    return values.rename_axis(columns="quantity").stack().reset_index(name="value")
+    rows = [(*names, *mean_return(agents)) for names, agents in groups]
+    return pd.DataFrame(rows, columns=["agent", "group", "mean", "low", "high"])
 
 
-def draw_density(axes: Axes, table: pd.DataFrame, groups: Sequence[str]) -> None:
-    """One curve for each group of one agent."""
-    for index, group in enumerate(groups):
+def draw_shares(axes: Axes, table: pd.DataFrame, labels: Mapping[str, str]) -> None:
+    """The steps of each group of one agent; labels: of the groups, in their order."""
+    for index, (group, label) in enumerate(labels.items()):
         line = table[table["group"] == group]
         if len(line):
-            style.banded_line(axes, line["x"], line["value"], 0, line["value"], style.colour(index), label=group, linewidth=1.8)
-    axes.set(xlabel="return of a real test episode", ylabel="density", ylim=(0, None))
+            axes.step(line["x"], line["value"], color=style.colour(index), label=label, linewidth=1.8)
+    axes.set(xlabel="return x of a real test episode", ylabel="share of episodes at or above x", ylim=(-0.03, 1.03))
 
 
-def draw_bars(axes: Axes, table: pd.DataFrame, groups: Sequence[str]) -> None:
-    """Training steps (left axis, full) and episodes (right axis, hatched) of each group of one agent; below, the mean return."""
-    right, labels = axes.twinx(), [""] * len(groups)
-    for index, group in enumerate(groups):
-        value = table[table["group"] == group].set_index("quantity")["value"]
-        if value.empty:
-            continue
-        for side, name, place, hatch in ((axes, "train_steps", -0.2, None), (right, "episodes", 0.2, "///")):
-            mean, sd = value[f"{name} mean"], value[f"{name} sd"]
-            error = [[min(sd, mean)], [sd]]  # no whisker below nothing
-            side.bar(index + place, mean, 0.38, yerr=error, capsize=3, hatch=hatch, color=style.colour(index),
-                     alpha=0.85 if hatch is None else 0.35)  # fmt: skip
-        labels[index] = f"return\n{value['return mean']:.1f}"
-    axes.set(xticks=range(len(groups)), xticklabels=labels, ylabel="training steps", ylim=(0, None))
-    style.big_numbers(axes.yaxis)
-    right.set(ylabel="training episodes (hatched)", ylim=(0, None))
-    right.grid(visible=False)
-    right.spines["right"].set_visible(True)
+def draw_means(axes: Axes, table: pd.DataFrame, groups: Sequence[str]) -> None:
+    """A dot with its interval for each group, beside the name of the agent."""
+    agents = list(table["agent"].unique())
+    for row in table.itertuples():
+        index = groups.index(row.group)
+        place = agents.index(row.agent) + 0.7 * ((index + 0.5) / len(groups) - 0.5)
+        error = np.nan_to_num([[row.mean - row.low], [row.high - row.mean]])
+        axes.errorbar(row.mean, place, xerr=error, color=style.colour(index), fmt="o", markersize=7, linewidth=2, capsize=3)
+    axes.set(yticks=range(len(agents)), yticklabels=agents, xlabel="mean return, 95 % interval", ylim=(len(agents) - 0.5, -0.5))
 
 
 def summary_rows(table: pd.DataFrame) -> list[tuple[str, ...]]:
     """Header and one row per agent and group; mean and interval are over proxies, or over agents where there is one proxy."""
     rows: list[tuple[str, ...]] = [("agent", "trained on", "proxies", "agents", "mean return", "median", "training steps")]
     for (agent, group), agents in table.groupby(["agent", "group"], sort=False):
-        proxies = agents.groupby("proxy")["return_mean"].mean().to_numpy()
-        mean, low, high = mean_interval(proxies if len(proxies) > 1 else agents["return_mean"].to_numpy(float))
-        score = interval(float(mean), float(low), float(high))
+        score = interval(*mean_return(agents))
         steps = f"{agents['train_steps'].mean():,.0f} ± {agents['train_steps'].std():,.0f}"
-        count = "-" if str(group).startswith("real") else str(len(proxies))
+        count = "-" if str(group).startswith("real") else str(agents["proxy"].nunique())
         rows.append((str(agent), str(group), count, str(len(agents)), score, f"{agents['return_mean'].median():.1f}", steps))
     return rows
 
 
-def groups_text(table: pd.DataFrame) -> str:
-    """Of how many agents and proxies each group is."""
+def group_labels(table: pd.DataFrame) -> dict[str, str]:
+    """What a legend says of each group: of how many agents and proxies it is."""
     groups = ordered(table["group"], FIRST)
-    return "; ".join(f"{group}: {counts_text(table[table['group'] == group])}" for group in groups)
+    return {group: f"{group}: {counts_text(table[table['group'] == group])}" for group in groups}
 
 
-def draw_agents(above: Sequence[Axes], below: Sequence[Axes], table: pd.DataFrame) -> pd.DataFrame:
-    """A panel of densities and one of bars for each agent; the rows of the CSV."""
-    groups, shapes, steps = ordered(table["group"], FIRST), densities(table), bars(table)
-    for upper, lower, agent in zip(above, below, table["agent"].unique(), strict=True):
-        draw_density(upper, shapes[shapes["agent"] == agent], groups)
-        draw_bars(lower, steps[steps["agent"] == agent], groups)
-        upper.set_title(f"{agent}: test returns")
-        lower.set_title(f"{agent}: training")
-    above[0].legend(loc="best", title="trained on")
-    return pd.concat([shapes, steps], ignore_index=True)
+def draw_agents(panels: Sequence[Axes], table: pd.DataFrame) -> pd.DataFrame:
+    """A panel of shares for each agent, and one of all means; the rows of the CSV."""
+    labels, steps, points = group_labels(table), shares(table), means(table)
+    wrapped = {group: style.even_lines(label, LABEL_WIDTH) for group, label in labels.items()}
+    for axes, agent in zip(panels[:-1], table["agent"].unique(), strict=True):
+        draw_shares(axes, steps[steps["agent"] == agent], wrapped)
+        axes.set_title(agent)
+    draw_means(panels[-1], points, list(labels))
+    return pd.concat([steps, points.melt(["agent", "group"], var_name="quantity")], ignore_index=True)
 
 
 def draw(given: argparse.Namespace) -> None:
@@ -162,14 +133,14 @@ def draw(given: argparse.Namespace) -> None:
     if given.markdown:
         print(markdown(summary_rows(table)))
         return
-    columns, game = table["agent"].nunique(), table["gamename"].iloc[0]
-    figure, (above, below) = plt.subplots(2, columns, figsize=(max(4.6 * columns, 6.4), 7.4), squeeze=False)
-    rows = draw_agents(above, below, table)
+    agents, game = table["agent"].nunique(), table["gamename"].iloc[0]
+    figure, panels = style.panels(agents + 1, legend=2)
+    rows = draw_agents(panels, table)
+    style.shared_legend(figure, panels, title="trained on")
     tests = min(len(numbers(cell)) for cell in table["test_returns"])
     style.describe(
         figure, given.title or f"Agents trained on proxies of {game}, tested on the real task",
-        f"{groups_text(table)}; {tests} test episodes of each agent. Below: mean and standard deviation over agents, and the "
-        "mean return under each pair of bars.",
+        f"{tests} test episodes of each agent. Interval: over proxies, over agents where there is one.",
     )  # fmt: skip
     style.save(figure, given.out, rows.assign(gamename=game))
 
@@ -213,15 +184,16 @@ def _read_loss(run: Run, name: str) -> pd.DataFrame:
 
 def draw_losses(axes: Axes, table: pd.DataFrame) -> None:
     """Thin lines of the runs and their mean."""
+    drawn = {}
     for index, (name, label) in enumerate(LOSSES.items()):
         curves = table[table["loss"] == name].pivot_table(index="epoch", columns="run", values="value")
         if curves.empty:
             continue
         axes.plot(curves.index, curves, color=style.colour(index), alpha=0.3, linewidth=0.8)
-        axes.plot(curves.index, curves.mean(axis=1, skipna=False), color=style.colour(index), linewidth=2.0, label=label)
+        (drawn[label],) = axes.plot(curves.index, curves.mean(axis=1, skipna=False), color=style.colour(index), linewidth=2.0)
     axes.set(xlabel="passes over the data", ylabel="loss on held-out transitions", yscale="log", title="the model")
     style.plain_ticks(axes.yaxis)
-    axes.legend(loc="best")
+    axes.legend(drawn.values(), drawn.keys(), loc="best")  # its own: the legend of all panels is of the agents
 
 
 def draw_supervised(given: argparse.Namespace) -> None:
@@ -231,16 +203,15 @@ def draw_supervised(given: argparse.Namespace) -> None:
     if not tables:
         raise UserError("no agents to draw: name a CSV of lightning-rl proxies transfer beside the run directories")
     table = read_transfer(tables)
-    rows, game = table["agent"].nunique(), table["gamename"].iloc[0]
-    figure, grid = plt.subplots(rows, 3, figsize=(15, 4.4 * rows), squeeze=False)
-    draw_losses(grid[0, 0], losses)
-    for extra in grid[1:, 0]:
-        extra.remove()
-    shown = draw_agents(list(grid[:, 1]), list(grid[:, 2]), table)
+    agents, game = table["agent"].nunique(), table["gamename"].iloc[0]
+    figure, panels = style.panels(agents + 2, legend=2)
+    shown = draw_agents(panels[:-1], table)
+    draw_losses(panels[-1], losses)
+    style.shared_legend(figure, panels, title="trained on")
     style.describe(
         figure, given.title or f"A model of {game} learned from transitions, as a proxy",
-        f"Loss: {style.counted([losses['run'].nunique()])}, thin: single runs, thick: their mean. {groups_text(table)}. "
-        "Bars: mean and standard deviation over agents, with the mean return below.",
+        "Interval of a mean return: over proxies, over agents where there is one. "
+        f"Loss: {style.counted([losses['run'].nunique()])}, thin: single runs, thick: their mean.",
     )  # fmt: skip
     curves = losses.rename(columns={"loss": "group", "epoch": "x"}).assign(quantity="loss", agent="")
     style.save(figure, given.out, pd.concat([shown, curves], ignore_index=True).assign(gamename=game))

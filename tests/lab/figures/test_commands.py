@@ -3,18 +3,23 @@ import pytest
 from helpers import ROOT
 
 from lightning_rl.cli import main
+from lightning_rl.lab.figures import style
 
 SWEEP = "run,command,commanded,obtained_mean,obtained_sd\nseed_1,return,0,5,1\nseed_1,return,100,60,2\n"
 
 
-def test_sweeps_are_drawn_together_with_published_ones(tmp_path, capsys):
+def test_sweeps_are_drawn_together_with_published_ones(tmp_path, capsys, monkeypatch):
+    drawn, describe = [], style.describe
+    monkeypatch.setattr(style, "describe", lambda figure, *words: (drawn.append(figure), describe(figure, *words)))
     run = tmp_path / "run"
     run.mkdir()
     (run / "sweep.csv").write_text(SWEEP)
     (tmp_path / "bad.csv").write_text("run,commanded\na,1\n")
     published = f"{ROOT}/results/udrl_lunarlander/reference_paper_commands.csv:paper"
     out = tmp_path / "out"
-    assert main(["figures", "commands", str(out), str(run), published, str(tmp_path / "bad.csv"), "--title", "t"]) == 0
+    assert main(["figures", "commands", str(out), str(run), str(tmp_path / "bad.csv"), "--reference", published]) == 0
+    colours = {line.get_label(): line.get_color() for line in drawn[0].axes[0].lines}
+    assert colours["paper"] == "black" != colours["seed_1"]
     table = pd.read_csv(f"{out}.csv")
     assert table["run"].drop_duplicates().tolist() == ["seed_1", "paper"]
     assert "bad.csv': it lacks the column obtained_mean, obtained_sd" in capsys.readouterr().err

@@ -17,23 +17,26 @@ def test_bins_by_hand():
     x, value = np.array([5.0, 10.0, 11.0, 50.0, 99.0]), np.array([1.0, 3.0, 10.0, 4.0, 1000.0])
     edges = np.array([10.0, 20.0, 30.0, 40.0, 50.0, 60.0])
     # 5 and 10 in the first; 30 and 40 lie on the line from 10 to 4; beyond the last value nothing, 99 is outside
-    np.testing.assert_array_equal(binned(x, value, 10.0, edges), [2.0, 10.0, 8.0, 6.0, 4.0, np.nan])
-    np.testing.assert_array_equal(binned(np.array([99.0]), np.array([1.0]), 10.0, edges), np.full(6, np.nan))
+    np.testing.assert_array_equal(binned(x, value, edges), [2.0, 10.0, 8.0, 6.0, 4.0, np.nan])
+    np.testing.assert_array_equal(binned(np.array([99.0]), np.array([1.0]), edges), np.full(6, np.nan))
     assert [nice_width(end) for end in (5e6, 100, 7.3, 180)] == [50_000, 1, pytest.approx(0.1), 2]
 
 
 def test_the_last_bin_is_kept_though_the_run_does_not_fill_it():
-    """Bins of 500 up to 44,564: 90 of them, the last of which holds the last value, and ends with it."""
+    """Bins of 500 up to 44,364: 89 of them, the last of which holds the last value, and ends with it."""
     table = pd.DataFrame({
         "gamename": "g", "group": "m", "run": "r", "seed": "1",
-        "env_steps": [300.0, 44_000.0, 44_564.0], "value": [1.0, 2.0, 3.0],
+        "env_steps": [300.0, 44_000.0, 44_364.0], "value": [1.0, 2.0, 3.0],
     })  # fmt: skip
     games, width = make_groups(table, "env_steps", 500.0)
     (group,) = games["g"]
-    assert (width, len(group.x), group.x[-1]) == (500.0, 90, 44_564.0)
-    assert group.values[0, [0, 87, 89]].tolist() == [1, 2, 3]
+    assert (width, len(group.x), group.x[-1]) == (500.0, 89, 44_364.0)
+    assert group.values[0, [0, 87, 88]].tolist() == [1, 2, 3]
     exact, _ = make_groups(table.assign(env_steps=[300.0, 700.0, 1_000.0]), "env_steps", 500.0)
     assert exact["g"][0].x.tolist() == [500.0, 1_000.0]  # no bin for nothing where the run fills the last
+    short, _ = make_groups(table.assign(env_steps=[300.0, 700.0, 1_249.0]), "env_steps", 500.0)
+    assert short["g"][0].x.tolist() == [500.0, 1_249.0]  # less than half a bin is part of the one before
+    assert short["g"][0].values.tolist() == [[1.0, 2.5]]
 
 
 def write_run(folder, seed, *points):

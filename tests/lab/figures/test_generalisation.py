@@ -48,10 +48,10 @@ def test_a_group_has_one_colour_in_all_environments():
 
 def test_many_groups_of_several_seeds_have_a_panel_each():
     """Behind its seeds and band stand the means of the others, and the axes are the same."""
-    groups = [group(label, [[1, 2, 3], [2, 3, 4], [3, 4, 5 + k]]) for k, label in enumerate("abcd")]
+    groups = [group(label, [[1, 2, 3], [2, 3, 4], [3, 4, 5 + k], [1, 2, 3], [1, 2, 3]]) for k, label in enumerate("abcd")]
     figure, table = curves_figure({"game": groups}, 1.0, Look("v"))
     colours = group_colours({"game": groups})
-    assert [axes.get_legend().get_texts()[0].get_text() for axes in figure.axes] == [f"{label}, 3 seeds" for label in "abcd"]
+    assert [axes.get_title() for axes in figure.axes] == [f"game, {label}, 5 seeds" for label in "abcd"]
     for axes, label in zip(figure.axes, "abcd", strict=True):
         assert [line.get_color() for line in axes.lines].count("#bbbbbb") == 3
         assert {line.get_color() for line in axes.lines} == {"#bbbbbb", colours[label]}
@@ -68,19 +68,68 @@ def test_many_groups_of_several_seeds_have_a_panel_each():
 
 
 def test_panels_are_in_as_many_columns_as_asked_for():
-    for count, columns, expected in ((6, None, (2, 3)), (4, None, (2, 2)), (6, 2, (3, 2))):
-        _, panels = style.panels(count, columns=columns)
+    for count, columns, expected in ((1, 2, (1, 1)), (4, 2, (2, 2)), (5, 2, (3, 2)), (6, 3, (2, 3))):
+        figure, panels = style.panels(count, columns=columns)
         assert len(panels) == count
         assert panels[0].get_gridspec().get_geometry() == expected
+        assert figure.get_figwidth() <= style.WIDEST
+
+
+def test_a_legend_of_all_panels_stands_where_they_leave_a_place():
+    """In the fourth place of a grid of two by two, or in a row of its own."""
+    for count, place in ((3, (1, 2, 1, 2)), (4, (2, 3, 0, 2))):
+        figure, panels = style.panels(count, legend=1)
+        for label in "ba":
+            panels[0].plot([1, 2], label=label)
+        style.shared_legend(figure, panels, first=["a", "c"])
+        spec = figure.axes[-1].get_subplotspec()
+        assert (spec.rowspan.start, spec.rowspan.stop, spec.colspan.start, spec.colspan.stop) == place
+        assert [text.get_text() for text in figure.axes[-1].get_legend().get_texts()] == ["a", "b"]
+
+
+def test_a_number_stays_with_what_it_counts():
+    assert style.even_lines("each of 20 episodes", 12) == "each of\n20 episodes"
 
 
 def test_bands_and_interquartile_means_are_explained_where_they_are_drawn():
-    three, ten = (group("a", [[1, 2]] * count) for count in (3, 10))
+    three, five, ten = (group("a", [[1, 2]] * count) for count in (3, 5, 10))
     others = [group(label, [[1, 2]]) for label in "bcd"]
-    assert "band" in explained({"game": [three]})
-    assert "interquartile" not in explained({"game": [three]})
+    assert "band" not in explained({"game": [three]})  # it would be so wide that it hides the rest
+    assert "band" in explained({"game": [five]})
+    for few, bands in ((three, 0), (five, 1)):
+        figure, _ = curves_figure({"game": [few]}, 1.0, Look("v"))
+        assert len(figure.axes[0].collections) == bands
+    assert "interquartile" not in explained({"game": [five]})
     assert "interquartile" in explained({"game": [ten]})
-    assert "band" not in explained({"game": [three], "other": others})  # too many groups to tell bands apart
+    assert "band" not in explained({"game": [five], "other": others})  # too many groups to tell bands apart
+    assert "shortest run" not in explained({"game": [five]})
+    assert "shortest run" in explained({"game": [group("a", [[1, 2], [1, float("nan")]])]})
+
+
+def test_an_implementation_has_one_colour_whatever_stands_beside_it():
+    """The second simple model takes none that another implementation has of its own."""
+    labels = ("simple-model, stale", "ours", "simple-model, fixed", "ER")
+    colours = group_colours({"game": [group(label, [[1, 2]]) for label in labels]})
+    assert list(colours) == list(labels)
+    alone = group_colours({"game": [group("simple-model", [[1, 2]])]})["simple-model"]
+    assert colours["simple-model, stale"] == alone != style.colour(0)
+    assert colours["ER"] == style.colour(0)
+    assert len(set(colours.values())) == 4
+
+
+def test_lines_on_each_other_are_told_apart_by_their_markers():
+    groups = [group(label, [[1] * 20, [1] * 20]) for label in "abc"]
+    figure, _ = curves_figure({"game": groups}, 1.0, Look("v"))
+    marks = [line for line in figure.axes[0].lines if line.get_marker() != "None" and len(line.get_xdata())]
+    assert len({line.get_marker() for line in marks}) == len(groups)
+    assert len({line.get_markevery()[0] for line in marks}) == len(groups)
+
+
+def test_a_low_end_is_said():
+    figure, table = curves_figure({"game": [group("a", [[-900, 2], [1, 2]])]}, 1.0, Look("v", low=-5))
+    assert figure.axes[0].get_ylim()[0] == -5
+    assert "below -5 not shown" in figure.get_supxlabel()
+    assert -900 in table["value"].tolist()
 
 
 def test_a_line_needs_a_number():

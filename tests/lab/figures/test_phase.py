@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 
 from lightning_rl.cli import main
+from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.groups import Group
 from lightning_rl.lab.figures.phase import differences, family_of
 
@@ -33,7 +34,9 @@ def curves(path, game, offsets):
     pd.DataFrame(rows, columns=["gamename", "group", "run", "env_steps", "value"]).to_csv(path, index=False)
 
 
-def test_a_row_for_each_size_and_bold_where_it_is_sure(tmp_path, capsys):
+def test_a_row_for_each_size_and_a_frame_where_it_is_sure(tmp_path, capsys, monkeypatch):
+    drawn, describe = [], style.describe
+    monkeypatch.setattr(style, "describe", lambda figure, *words: (drawn.append(figure), describe(figure, *words)))
     curves(tmp_path / "a.csv", "panflute-10", {"ER": 1, "simple-model": 4})
     curves(tmp_path / "b.csv", "panflute-9", {"ER": 1, "simple-model": 1.05, "perfect-model": 2})
     out = tmp_path / "out"
@@ -46,5 +49,7 @@ def test_a_row_for_each_size_and_bold_where_it_is_sure(tmp_path, capsys):
     assert text.index(">panflute-9<") < text.index(">panflute-10<")
     assert [line.count("700") for line in text.splitlines() if ">+3.0<" in line] == [1, 1]
     assert [line.count("700") for line in text.splitlines() if ">+0.1<" in line or ">+0.0<" in line] == [0, 0]
+    frames = [patch for axes in drawn[0].axes for patch in axes.patches if patch.get_width() == 0.96 and not patch.get_fill()]
+    assert len(frames) == int(((table["low"] > 0) | (table["high"] < 0)).sum())
     assert main([*words, "--force", "--baseline", "DDQN"]) == 2
     assert "method 'DDQN' is unknown; choose one of: " in capsys.readouterr().err

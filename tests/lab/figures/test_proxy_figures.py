@@ -9,7 +9,8 @@ from helpers import run_cli
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.histograms import bins_of, shares
+from lightning_rl.lab.figures.histograms import bins_of, coarser
+from lightning_rl.lab.figures.histograms import shares as histogram_shares
 from lightning_rl.lab.figures.protocol_csv import ordered
 from lightning_rl.lab.figures.reward_networks import (
     curve_table,
@@ -21,7 +22,7 @@ from lightning_rl.lab.figures.reward_networks import (
     summary_rows,
 )
 from lightning_rl.lab.figures.searches import curves, read_generations, read_runs, run_table, solved_at
-from lightning_rl.lab.figures.transfer import all_returns, bars, densities, draw_losses, groups_text, kernel_density, with_groups
+from lightning_rl.lab.figures.transfer import all_returns, draw_losses, group_labels, means, shares, with_groups
 from lightning_rl.lab.figures.transfer import summary_rows as transfer_rows
 
 
@@ -52,14 +53,10 @@ def transfer_table():
 def test_transfer_by_hand():
     table = with_groups(transfer_table())
     assert all_returns(table[table["proxy"] == "a"]) == [0, 20, 10, 30]
-    values = bars(table).set_index(["group", "quantity"])["value"]
-    assert values["SE, fixed", "return mean"] == 15
-    assert values["SE, fixed", "train_steps mean"] == 100.5
-    assert values["real", "train_steps sd"] == pytest.approx(0.5**0.5)
-    shapes = densities(table)
-    for _, own in shapes.groupby("group"):
-        assert (own["x"].min(), own["x"].max()) == (0, 200)  # from the lowest return to the highest
-        assert np.trapezoid(own["value"], own["x"]) == pytest.approx(1, abs=0.01)  # nothing is lost beyond them
+    assert means(table).set_index("group")["mean"].to_dict() == {"SE, fixed": 15, "real": 150}
+    steps = shares(table).set_index(["group", "x"])["value"]
+    assert steps["SE, fixed"].to_dict() == {0: 1, 10: 0.75, 20: 0.5, 30: 0.25, 100: 0, 200: 0}
+    assert steps["real"].to_dict() == {0: 1, 10: 1, 20: 1, 30: 1, 100: 1, 200: 0.5}
     header, first, second = transfer_rows(table)
     assert first == ("DDQN", "SE, fixed", "2", "4", "15.0 [15.0, 15.0]", "15.0", "100 ± 1")
     assert second[1:4] == ("real", "-", "2")
@@ -76,10 +73,11 @@ def test_of_several_protocols_what_differs_is_named():
 
 def test_agents_of_several_files_are_counted_though_their_numbers_begin_again():
     one = with_groups(transfer_table())
-    assert groups_text(one) == "real: 2 agents; SE, fixed: 2 agents on each of 2 proxies"
+    synthetic = "SE, fixed: 2 agents on each of 2 proxies"
+    assert group_labels(one) == {"real": "real: 2 agents", "SE, fixed": synthetic}
     real = one[one["group"] == "real"]
-    assert groups_text(pd.concat([one, real, real])) == "real: 6 agents; SE, fixed: 2 agents on each of 2 proxies"
-    assert groups_text(pd.concat([one, one.assign(agent="PPO")])) == groups_text(one)  # of each kind
+    assert group_labels(pd.concat([one, real, real])) == {"real": "real: 6 agents", "SE, fixed": synthetic}
+    assert group_labels(pd.concat([one, one.assign(agent="PPO")])) == group_labels(one)  # of each kind
 
 
 def test_half_a_row_does_not_count(tmp_path, capsys):
@@ -92,14 +90,17 @@ def test_half_a_row_does_not_count(tmp_path, capsys):
     assert "| DDQN | real | - | 1 |" in said.out
 
 
-def test_each_pair_of_bars_has_its_own_return(tmp_path, monkeypatch):
+def test_each_agent_has_its_own_means(tmp_path, monkeypatch):
     shown = []
     monkeypatch.setattr(style, "save", lambda figure, out, table: shown.append(figure))
     table = transfer_table()
     pd.concat([table, table.assign(agent="PPO", return_mean=table["return_mean"] + 7)]).to_csv(tmp_path / "t.csv", index=False)
     assert main(["figures", "proxy-transfer", "x", str(tmp_path / "t.csv")]) == 0
-    labels = [[text.get_text() for text in axes.get_xticklabels()] for axes in shown[0].axes[2:4]]
-    assert labels == [["return\n150.0", "return\n15.0"], ["return\n157.0", "return\n22.0"]]
+    *_, dots, legend = shown[0].axes
+    assert [text.get_text() for text in dots.get_yticklabels()] == ["DDQN", "PPO"]
+    places = {float(line.get_xdata()[0]): round(float(line.get_ydata()[0])) for line in dots.lines if len(line.get_xdata()) == 1}
+    assert {value: places[value] for value in (150, 15, 157, 22)} == {150: 0, 15: 0, 157: 1, 22: 1}
+    assert [text.get_text() for text in legend.get_legend().get_texts()] == list(group_labels(with_groups(table)).values())
 
 
 def test_mean_and_interval_of_a_table_are_over_the_same():
@@ -143,7 +144,7 @@ def test_transfer_is_drawn_and_foreign_tables_are_named(tmp_path, capsys):
     transfer_table().to_csv(tmp_path / "t.csv", index=False)
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
     table = drawn(tmp_path, "proxy-transfer", tmp_path / "t.csv", tmp_path / "bad.csv")
-    assert set(table["quantity"]) >= {"density", "return mean", "train_steps mean", "episodes sd"}
+    assert set(table["quantity"]) == {"share", "mean", "low", "high"}
     assert "bad.csv': it lacks the column gamename" in capsys.readouterr().err
     assert "nothing to draw: no source is a CSV of lightning-rl proxies transfer" in refused(
         capsys, "proxy-transfer", tmp_path / "bad.csv"
@@ -155,12 +156,6 @@ def test_transfer_is_drawn_and_foreign_tables_are_named(tmp_path, capsys):
     assert "| DDQN | ours SE, fixed | 2 | 4 |" in capsys.readouterr().out
 
 
-def test_density_of_equal_values_is_as_wide_as_asked():
-    """A Gaussian of width 2 at 5: its top is 1 / (2 sqrt(2 pi))."""
-    assert kernel_density([5, 5, 5], [5.0], 2.0)[0] == pytest.approx(1 / (2 * np.sqrt(2 * np.pi)))
-    assert kernel_density([0, 1], [0.5], 1.0)[0] == pytest.approx(np.exp(-0.125) / np.sqrt(2 * np.pi))
-
-
 def histogram_table():
     about = [(sample, name) for sample in ("synthetic", "real") for name in ("position", "reward")]
     table = pd.DataFrame(about, columns=["sample", "component"]).assign(width=0.5, lows="0.0 0.5 2.0", counts="1 3 4")
@@ -169,7 +164,12 @@ def histogram_table():
 
 def test_histograms(tmp_path, capsys):
     two = pd.concat([histogram_table(), histogram_table().assign(proxy="q")])
-    assert shares(bins_of(two))["share"].tolist()[:3] == [0.125, 0.375, 0.5]
+    assert histogram_shares(bins_of(two))["share"].tolist()[:3] == [0.125, 0.375, 0.5]
+    comb = pd.DataFrame({"low": 0.05 * np.arange(-60, 61)}).assign(sample="real", component="velocity", width=0.05, count=1.0)
+    wide = histogram_shares(coarser(comb))
+    assert wide["width"].unique() == pytest.approx([0.2])  # 120 bins: four in one
+    assert wide["low"].tolist()[:2] == pytest.approx([-3.0, -2.8])
+    assert wide["count"].sum() == 121
     two.to_csv(tmp_path / "h.csv", index=False)
     table = drawn(tmp_path, "proxy-histograms", tmp_path / "h.csv", flags=("--proxy", "q"))
     assert table["count"].tolist()[:3] == [1, 3, 4]
@@ -205,6 +205,22 @@ def test_reward_curves_by_hand(tmp_path):
     assert lines[lines["reward"] == "real"]["mean"].tolist() == [-50, -45]
 
 
+def test_panels_of_a_row_share_what_they_hold_and_protocols_of_an_agent_stand_side_by_side(tmp_path, monkeypatch):
+    """Intervals that are not drawn, of four rewards, stretch no axis."""
+    shown = []
+    monkeypatch.setattr(style, "save", lambda figure, out, table: shown.append(figure))
+    rows = [curve_rows().assign(trained_on=kind, proxy=lambda t, kind=kind: t["proxy"] + kind) for kind in "abcd"]
+    first, other = pd.concat(rows), pd.concat(rows).assign(returns="-900 -1")
+    parts = [first, first.assign(agent="SARSA"), other.assign(protocol="varied", number=range(len(other)))]
+    pd.concat(parts).to_csv(tmp_path / "c.csv", index=False)
+    assert main(["figures", "reward-curves", "x", str(tmp_path / "c.csv")]) == 0
+    one, two, three, _ = shown[0].axes
+    assert [axes.get_title() for axes in (one, two, three)] == ["QL (fixed)", "QL (varied)", "SARSA (fixed)"]
+    assert one.get_ylim() == two.get_ylim()
+    assert -1000 < one.get_ylim()[0] < -900
+    assert three.get_ylim()[0] > -60
+
+
 def test_curves_of_different_grids_do_not_share_an_axis(tmp_path, capsys):
     table = curve_rows()
     table.loc[0, "every"] = 10
@@ -221,6 +237,20 @@ def grid_table():
                 rows.append({**where, "quantity": "reward", "action": action, "value": float(k)})
             rows.append({**where, "quantity": "visits", "action": "", "value": 3.0 if cells[r][c] == "S" else 1.0})
     return pd.DataFrame(rows).assign(gamename="cliff", trained_on="additive", proxy="p", agent="SARSA", agents=2)
+
+
+def test_visits_are_not_beside_rewards_as_the_paper_shows_them(tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr(style, "save", lambda figure, out, table: shown.append(figure))
+    kinds = [grid_table().assign(trained_on=kind) for kind in ("additive_potential", "exclusive", "real")]
+    pd.concat(kinds).to_csv(tmp_path / "g.csv", index=False)
+    for flags in ((), ("--each",)):
+        assert main(["figures", "grid-rewards", "x", str(tmp_path / "g.csv"), *flags]) == 0
+    titles = [[axes.get_title() for axes in figure.axes if axes.get_title()] for figure in shown]
+    rewards = ["additive potential: reward", "exclusive: reward", "real: reward"]
+    assert [title for title in titles[0] if "where" not in title] == titles[1] == rewards
+    assert len(titles[0]) == 6
+    assert "Visits" not in shown[1].get_supxlabel()
 
 
 def test_grid_rewards(tmp_path):
@@ -336,6 +366,14 @@ def test_supervised_model(tmp_path, capsys):
     assert "env_steps" in refused(capsys, "supervised-model", tmp_path / "claim.csv", tmp_path / "t.csv")
     assert "name run directories of MBRL" in refused(capsys, "supervised-model", tmp_path / "t.csv")
     assert "no agents to draw" in refused(capsys, "supervised-model", tmp_path / "cartpole-v0")
+
+
+def test_a_logarithmic_axis_has_numbers_of_one_kind():
+    for low, expected in ((1e-3, ["0.001", "1"]), (1e-7, ["1e-3", "1e0"])):
+        _, axes = plt.subplots()
+        axes.set(yscale="log", ylim=(low, 10))
+        style.plain_ticks(axes.yaxis)
+        assert [axes.yaxis.get_major_formatter()(value, 0) for value in (1e-3, 1.0)] == expected
 
 
 def test_what_comes_first():
