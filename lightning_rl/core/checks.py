@@ -64,8 +64,8 @@ def check_trainer(trainer: Any, method: Any) -> None:
         raise UserError(f"Trainer(precision={trainer.precision!r}): {name} trains in {known}; take that")
     if (processes := trainer.world_size) > 1:
         raise UserError(f"Trainer: {processes} processes, a run is one; use devices=1 (several seeds at once: num_seeds)")
-    own_data = getattr(trainer.datamodule, "method", None) is method
-    if not own_data:
+    data = trainer.datamodule  # None where there are loaders of batches instead
+    if data is not None and getattr(data, "method", None) is not method:
         raise UserError("Trainer: the data are not this method's own, whose policy they play; give datamodule=method.rollouts()")
     weights: Iterable[Any] = method.parameters()
     kinds = {str(each.dtype).removeprefix("torch.") for each in weights if each.is_floating_point()}

@@ -216,7 +216,8 @@ class Method(LightningModule):
 
     def report(self, name: str, value: float, count: int) -> None:
         """A metric of ``count`` episodes for callbacks, and for the table that ``Trainer.validate`` prints and returns."""
-        self.log(name, value, batch_size=count, logger=self.trainer.state.fn == "validate")
+        asked = self._trainer is not None and self._trainer.state.fn == "validate"
+        self.log(name, value, batch_size=count, logger=asked)
 
     def speed_scalars(self, env_steps: int) -> dict[str, float]:
         """``time/...`` of an epoch with ``env_steps`` new steps; call it once per epoch, when the counters are up to date."""

@@ -103,7 +103,7 @@ def test_lightning_sees_every_update_and_keeps_weights_and_moments(tmp_path):
     quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
     trainer = Trainer(accelerator="cpu", max_epochs=2, callbacks=[spy], num_sanity_val_steps=0, **quiet)
     trainer.fit(method, datamodule=method.rollouts())
-    assert spy.steps == {"MemberAdam": 30, "SGD": 2}
+    assert spy.steps == {"MemberAdam": 30, "Clock": 2}
     trainer.save_checkpoint(tmp_path / "all.ckpt")
     saved = torch.load(tmp_path / "all.ckpt", weights_only=True)
     agent = method.agent
