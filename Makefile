@@ -16,7 +16,8 @@ STAMP := $(VENV)/.installed
 BOHB := $(VENV)/.bohb
 BASELINES := $(VENV)/.baselines
 NOTEBOOKS := $(VENV)/.notebooks
-PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+# One more than CI has cores: many tests wait, for Ray, workers and processes that were killed.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal
 
 .PHONY: train reproduce test test-cpus test-avx2 lint slow docs notebooks bench speedrun fuzz mutants crash clean
 

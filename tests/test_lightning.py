@@ -327,6 +327,14 @@ def test_a_failed_search_leaves_no_processes(tmp_path):
     assert not multiprocessing.active_children()
 
 
+def test_a_layer_that_was_given_another_form_is_trained(tmp_path):
+    method = method_of("UDRL")
+    nn.utils.parametrizations.weight_norm(method.learner.net.net.body[-1])
+    before = [parameter.detach().clone() for parameter in method.learner.parameters()]
+    quiet(tmp_path, 2).fit(method, datamodule=method.rollouts())
+    assert not any(torch.equal(a, b) for a, b in zip(before, method.learner.parameters(), strict=True))
+
+
 def test_batches_of_ones_own_go_where_the_method_is(monkeypatch):
     data = implementation("UDRL")("cartpole").rollouts()
     data.trainer = SimpleNamespace(training=True)

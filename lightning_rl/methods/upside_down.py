@@ -38,7 +38,7 @@ from lightning_rl.methods.registry import register_method
 from lightning_rl.methods.upside_down_config import UpsideDownConfig
 from lightning_rl.nets.command import Calibration, CommandPolicy, ScaledCommand
 from lightning_rl.nets.command_variants import COMMAND_NETS, NoisyCommandPolicy
-from lightning_rl.nets.layers import MovingAverage, evaluating, loss_of, relu_mlp
+from lightning_rl.nets.layers import MovingAverage, evaluating, loss_of, note_changes, relu_mlp
 from lightning_rl.rollouts.data_module import CollectedRollouts, training_requests, warm_up_requests
 from lightning_rl.rollouts.episode_buffer import EpisodeBuffer, FlatEpisodes, flatten
 from lightning_rl.rollouts.player import CommandRule
@@ -298,6 +298,7 @@ class UpsideDown(Method):
     def train_epoch(self, batch: UpsideDownEpoch) -> None:
         """Fit the critic, advantages, labels and commands, weights, fit the policy, set the target."""
         cfg, episodes, scalars = self.cfg, batch.episodes, dict(batch.scalars)
+        note_changes(self)
         labels = self.labels(batch, scalars)
         label, index = labels[self.kind.label], batch.index["policy"]
         self.check_finite(f"the {self.command_names[0]} label", float(label.abs().max()))

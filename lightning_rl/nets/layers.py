@@ -43,6 +43,7 @@ class LayeredNet(nn.Module):
     activations: Sequence[str] = ()  # of the hidden layers
     gate_sizes: Sequence[int] = ()  # of the hidden layers that have a gate
     gate_scale = 1.0
+    unchanged: bool | None = None  # see ``note_changes``
 
     def linears(self) -> list[nn.Linear]:
         """The layers from the first to the output, then that of the gates, if there are any."""
@@ -92,11 +93,18 @@ def as_built(net: LayeredNet) -> bool:
     return not any(parameter._backward_hooks or parameter._post_accumulate_grad_hooks for parameter in net.parameters())
 
 
+def note_changes(module: nn.Module) -> None:
+    """Once an epoch, as it takes long beside a small update: whether each network below is ``as_built``."""
+    for net in module.modules():
+        if isinstance(net, LayeredNet):
+            net.unchanged = as_built(net)
+
+
 def by_hand(net: nn.Module, *inputs: Tensor) -> tuple[Tensor, Pullback] | None:
     """The output of a network and its vector-Jacobian product; None where autograd has to, as in mixed precision."""
     if not hasattr(net, "vjp") or torch.is_autocast_enabled(inputs[0].device.type):
         return None
-    if isinstance(net, LayeredNet) and not as_built(net):
+    if isinstance(net, LayeredNet) and not (as_built(net) if net.unchanged is None else net.unchanged):
         return None
     vjp = cast(Callable[..., tuple[Tensor, Pullback] | None], net.vjp)
     return vjp(*inputs)

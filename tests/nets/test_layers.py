@@ -12,7 +12,7 @@ from lightning_rl.functional.distributions import Categorical, Gaussian
 from lightning_rl.functional.upside_down import value_error
 from lightning_rl.nets.command import GatedLayersNet, GatedNet, ScaledCommand
 from lightning_rl.nets.command_variants import HyperNet
-from lightning_rl.nets.layers import by_hand, loss_of, relu_mlp
+from lightning_rl.nets.layers import by_hand, loss_of, note_changes, relu_mlp
 from lightning_rl.nets.policies import Policy
 
 POLICIES = {
@@ -141,7 +141,9 @@ def lora(net):
 def test_a_network_that_a_user_has_changed_is_left_to_autograd(change):
     net, obs, command = GatedNet(3, 2, 4, [8, 8]), torch.randn(5, 3), torch.randn(5, 2)
     assert by_hand(net, obs, command) is not None
+    note_changes(net)
     change(net)
+    note_changes(nn.ModuleList([net]))
     assert by_hand(net, obs, command) is None
 
 
