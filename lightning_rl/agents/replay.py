@@ -34,13 +34,13 @@ class MemberRing:
     Members step together, hence one write position for all. Only what has been written is touched.
     """
 
-    def __init__(self, num_members: int, capacity: int, columns: Mapping[str, Column], device: torch.device | str | None = None):
+    def __init__(self, num_members: int, capacity: int, columns: Mapping[str, Column]):
         self.capacity = capacity
         self.data = {
-            name: torch.empty(num_members * capacity, column.size, dtype=column.dtype, device=device)
+            name: torch.empty(num_members * capacity, column.size, dtype=column.dtype)
             for name, column in columns.items()
         }
-        self.first = torch.arange(num_members, device=device) * capacity  # of each member that is left
+        self.first = torch.arange(num_members) * capacity  # of each member that is left
         self._written = 0
 
     def __len__(self) -> int:

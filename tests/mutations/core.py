@@ -22,4 +22,17 @@ MUTATIONS = [
         ("if game.env == gamename", "if name == gamename"),
         ("if gamename in _BUILT_IN:", "if gamename in ():"),
     ),
+    *area(
+        "core/checks.py", "test_lightning.py",
+        ("if trainer.precision not in method.precisions:", "if False:"),
+        ("(processes := trainer.world_size) > 1", "(processes := trainer.world_size) > 2"),
+        ('getattr(data, "method", None) is not method', "False"),
+        ('if kinds - {"float32"}:', "if False:"),
+        ('kind.__name__ == "WeightAveraging"', "False"),
+    ),
+    *area(
+        "core/adam.py", "nets/test_layers.py",
+        ('if others or group["weight_decay"]', "if others"),
+        ('if others or group["weight_decay"]', 'if group["weight_decay"]'),
+    ),
 ]  # fmt: skip

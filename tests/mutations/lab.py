@@ -42,4 +42,10 @@ MUTATIONS = [
     *area("lab/reproduce/store.py", "lab/reproduce/test_reproduce.py", ('(row["command"], row["read"]) ==', '(row["command"], row["read"]) !='),
           ("claim.read.text)]", 'row["read"])]'), ("by_seed = _only(by_seed, _read(beside", "_only(by_seed, _read(beside")),
     *area("lab/reproduce/seeds.py", "lab/reproduce/test_claims.py", ("if first < FIRST_SEED:", "if last < FIRST_SEED:")),
+    *area(
+        "lab/figures/curves.py", "lab/figures/test_marks.py",
+        ("window / 2 * (1 - 1e-9)", "window / 2 * (1 + 1e-9)"),
+        ("np.where(unseen, self.below, self.value)[inside]", "self.value[inside]"),
+        ("np.where(unseen, np.nan, value)", "value"),
+    ),
 ]  # fmt: skip

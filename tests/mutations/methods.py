@@ -184,4 +184,31 @@ MUTATIONS = [
         ("output.tanh() if", "output if"),
         ("else output.argmax(-1)", "else output.argmin(-1)"),
     ),
+    *area(
+        "methods/base.py", "test_lightning.py",
+        ("if not isinstance(scheduler, LambdaLR):", "if False:"),
+        ('if self.plays == "greedy" else', "if False else"),
+        ('seed_torch(self.seed, "training", self.current_epoch)', "pass"),
+        ("isinstance(each, ReduceLROnPlateau)", "False"),
+        ('self._trainer.state.fn == "validate"', "False"),
+    ),
+    *area(
+        "methods/stacked.py", "test_lightning.py",
+        ("self.loggers[member : member + 1]", "self.loggers[:1]"),
+        ("if seeds > 1 and loggers not in (0, seeds):", "if False:"),
+        ("int(self.env_steps) >= limit", "False"),
+    ),
+    *area(
+        "methods/layouts.py", "test_lightning.py",
+        ('OneOf((group["lr"], Number(0.0)))', 'group["lr"]'),
+        ('"num_seeds": Optional(Count(2, SEEDS))', '"num_seedz": None'),
+    ),
+    *area(
+        "run/checkpoints.py", "test_lightning.py",
+        ("if not _is_plain(state):", "if False:"),
+    ),
+    *area(
+        "methods/proxy_search.py", "test_lightning.py",
+        ("exception: BaseException) -> None:\n        self.executor.close()", "exception: BaseException) -> None:\n        pass"),
+    ),
 ]  # fmt: skip

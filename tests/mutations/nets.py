@@ -22,6 +22,9 @@ MUTATIONS = [
         ("value=-1 / self.gate_scale", "value=-1"),
         ("grad *= factors[number]", "pass"),
         ("if layer.weight.requires_grad", "if True"),
+        ("not in (nn.Linear, nn.ReLU, nn.ModuleList)", "not in (nn.Linear, nn.ReLU, nn.Tanh, nn.ModuleList)"),
+        ("if module._forward_hooks or module", "if module"),
+        ("parameter._backward_hooks or parameter._post", "parameter._post"),
     ),
     *area(
         "nets/layers.py", "methods/test_reward_conditioned_updates.py",

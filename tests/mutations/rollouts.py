@@ -61,4 +61,9 @@ MUTATIONS = [
         ('derive_seed(run_seed, "warm-up", i)', 'derive_seed(run_seed, "rollout", 0, i)'),
         ("        self.absorb(epoch, episodes)\n", ""),
     ),
+    *area(
+        "rollouts/data_module.py", "test_lightning.py",
+        ("not isinstance(batch, list)", "True"),
+        ("moved = self.trainer.training and", "moved ="),
+    ),
 ]  # fmt: skip
