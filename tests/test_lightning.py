@@ -285,6 +285,23 @@ def test_own_networks_with_dropout_resume_to_the_bit(tmp_path):
     assert all(torch.equal(a, b) for a, b in zip(whole.method.parameters(), parts.method.parameters(), strict=True))
 
 
+def test_own_networks_draw_anew_in_each_epoch_and_leave_torchs_generator_alone(tmp_path):
+    seen = []
+
+    class Draws(nn.Linear):
+        def forward(self, x):
+            if self.training:
+                seen.append(float(torch.rand(())))
+            return super().forward(x)
+
+    method = implementation("REINFORCE")("cartpole", implementation="REINFORCE", networks={"policy": Draws(4, 2)},
+                                         **{key: value for key, value in TINY_PG.items() if key != "hidden"})  # fmt: skip
+    data, state = method.rollouts(), torch.get_rng_state()
+    quiet(tmp_path, 3).fit(method, datamodule=data)
+    assert len(set(seen)) == len(seen) == 3
+    assert torch.equal(torch.get_rng_state(), state)
+
+
 def test_what_a_callback_keeps_can_be_read_again_or_is_refused_at_once(tmp_path):
     class Keeps(Callback):
         def __init__(self, value):
