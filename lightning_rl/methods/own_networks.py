@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from lightning_rl.core.config import refuse_unread
 from lightning_rl.core.contents import Also, Plain, describe
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import NAME_BYTES, shorten
@@ -46,9 +47,9 @@ def _kind(value: object) -> str:
 def refuse_sizes(method: Method, where: str, settings: Iterable[str]) -> None:
     """UserError for a key that was set, the sizes of networks of ours of which own ones leave none."""
     built = {key for name, key in method.network_names.items() if name not in method.own_networks}
-    for name, key in method.network_names.items():
-        if key in settings and key not in built:
-            raise UserError(f"{where}: key '{key}': networks={{'{name}': ...}} has sizes of its own; leave it out")
+    replaced = {key: name for name, key in reversed(dict(method.network_names).items()) if key not in built}
+    reason = "networks={{'{}': ...}} has sizes of its own; leave it out"
+    refuse_unread({key: reason.format(name) for key, name in replaced.items()}, (where, settings))
 
 
 def _no_text(names: Mapping[str, Any]) -> str | None:
