@@ -179,8 +179,6 @@ def draw_panel(
         axes.plot(*line, color=colour, linestyle="--", linewidth=1.4, marker=style.marker(line[1]), label=reference.label)
         lines[reference.label, "reference"] = line
     axes.set(xlabel=AXES[look.axis], ylabel=look.ylabel or LABELS.get(look.tag, look.tag), title=panel.game)
-    if look.low is not None:
-        axes.set_ylim(bottom=look.low)
     style.big_numbers(axes.xaxis)
     parts = [pd.DataFrame({"gamename": panel.game, "group": label, "run": run, look.axis: x, "value": value})
              for (label, run), (x, value) in lines.items()]  # fmt: skip
@@ -206,7 +204,8 @@ def curves_figure(
             axes.sharey(first[panel.game])
     for axes in first.values():
         axes.autoscale()  # to what all that share its axes hold
-        if look.low is not None:
+    if look.low is not None:
+        for axes in every:
             axes.set_ylim(bottom=look.low)
     cut = "" if look.low is None else f"; below {look.low:g} not shown"
     style.describe(figure, look.title, f"{explained(games, split)}; averaged over bins of {width:,.6g}{cut}.")
