@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from lightning_rl.core.seeding import NOISE, MemberNoise, derive_seed, generator, seed_torch
+from lightning_rl.core.seeding import NOISE, MemberNoise, derive_seed, generator, seeded_torch
 
 
 def test_numbers_depend_on_seed_purpose_and_index_only():
@@ -26,10 +26,15 @@ def test_known_values_hold_across_versions():
 
 def test_seed_range_and_torch():
     assert all(0 <= derive_seed(s, "p") < 2**63 for s in range(50))
-    seed_torch(4, "initialisation")
-    a = torch.rand(3)
-    seed_torch(4, "initialisation")
-    assert torch.equal(a, torch.rand(3))
+    torch.manual_seed(7)
+    outside = torch.rand(2)
+    torch.manual_seed(7)
+    drawn = []
+    for _ in range(2):
+        with seeded_torch(4, "initialisation"):
+            drawn.append(torch.rand(3))
+    assert torch.equal(*drawn)
+    assert torch.equal(outside, torch.rand(2)), "the user's own draws go on as if nothing had been built"
 
 
 @pytest.mark.parametrize("kind", NOISE)

@@ -7,7 +7,8 @@ order of execution cannot change a run. A purpose always has the same number of 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +29,12 @@ def generator(run_seed: int, purpose: str, *index: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(_sequence(run_seed, purpose, index)))
 
 
-def seed_torch(run_seed: int, purpose: str, *index: int) -> None:
-    """Seeds torch's global generator, the one that layer constructors draw from."""
-    torch.manual_seed(derive_seed(run_seed, purpose, *index))
+@contextmanager
+def seeded_torch(run_seed: int, purpose: str, *index: int) -> Iterator[None]:
+    """Inside, torch's global generator, the one that layer constructors draw from, is seeded; after, it goes on as before."""
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(derive_seed(run_seed, purpose, *index))
+        yield
 
 
 NOISE: dict[str, Callable[[np.random.Generator, tuple[int, ...]], npt.NDArray[np.floating]]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -18,7 +19,7 @@ from lightning_rl.core.checks import check_trainer, seeds_from, whole_number
 from lightning_rl.core.config import method_config
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import MethodConfig, ramp
-from lightning_rl.core.seeding import seed_torch
+from lightning_rl.core.seeding import seeded_torch
 from lightning_rl.core.types import ActionMode, Episode
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.methods.layouts import check_loaded
@@ -285,9 +286,8 @@ class Method(LightningModule):
         (by_hand or loss.backward)()
 
     def training_step(self, batch: Any, batch_idx: int) -> None:
-        with torch.random.fork_rng(devices=(), enabled=bool(self.own_networks)):
-            if self.own_networks:  # which may draw from torch's global generator, as dropout does
-                seed_torch(self.seed, "training", self.current_epoch)
+        draws = bool(self.own_networks)  # which may draw from torch's global generator, as dropout does
+        with seeded_torch(self.seed, "training", self.current_epoch) if draws else nullcontext():
             self.train_epoch(batch)
         if self._loss is not None:  # of a method that does not look itself; a network that diverged does not come back
             self.check_finite("the loss", float(self._loss))

@@ -26,7 +26,7 @@ from lightning_rl.core.adam import Adam
 from lightning_rl.core.contents import Count, ListOf, Number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Episodes, MethodConfig, Share, Sizes
-from lightning_rl.core.seeding import seed_torch
+from lightning_rl.core.seeding import seeded_torch
 from lightning_rl.core.types import Episode, Request
 from lightning_rl.functional.distributions import distribution_for
 from lightning_rl.functional.policy_gradient import BASELINES, entropy_loss, next_values, normalised, reinforce_loss, value_loss
@@ -226,9 +226,9 @@ class PolicyGradient(Method):
             raise UserError("networks: network=shared takes policy and critic together; give both or set network=separate")
         distribution = distribution_for(spec.continuous)
         self.max_entropy = distribution.max_entropy(spec.action_size)
-        seed_torch(self.seed, "initialisation")
         output_size = distribution.output_size(spec.action_size)
-        actor, critic = actor_critic(spec.obs_size, cfg.hidden, output_size, shared=cfg.network == "shared")
+        with seeded_torch(self.seed, "initialisation"):
+            actor, critic = actor_critic(spec.obs_size, cfg.hidden, output_size, shared=cfg.network == "shared")
         net = self.network("policy", lambda: actor, takes=[spec.obs_size], gives=[output_size])
         self.policy = Policy(net, distribution, spec.action_size)
         self.critic = self.network("critic", lambda: critic, takes=[spec.obs_size]) if cfg.baseline == "critic" else None

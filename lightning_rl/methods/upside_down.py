@@ -27,7 +27,7 @@ import torch
 from torch import Tensor, nn
 
 from lightning_rl.core.adam import Adam
-from lightning_rl.core.seeding import generator, seed_torch
+from lightning_rl.core.seeding import generator, seeded_torch
 from lightning_rl.core.types import Episode, Request
 from lightning_rl.functional import upside_down as functional
 from lightning_rl.functional.distributions import distribution_for
@@ -262,13 +262,16 @@ class UpsideDown(Method):
         cfg, spec = self.cfg, self.spec
         self.kind, self.command_names = COMMANDS[cfg.command], COMMANDS[cfg.command].names
         self.max_return = spec.max_return if cfg.max_return is None else cfg.max_return
-        seed_torch(self.seed, "initialisation")
         distribution = distribution_for(spec.continuous)
         self.executed = distribution.executed
         sizes = spec.obs_size, len(self.command_names), distribution.output_size(spec.action_size)
         own = {"layers": {"gate_scale": cfg.gate_scale, "output_scale": cfg.output_scale}}.get(cfg.network, {})
         build = functools.partial(COMMAND_NETS[cfg.network], *sizes, cfg.hidden, **own)
-        net = self.network("policy", build, sizes[:2], sizes[2:])
+        outputs = 1 + cfg.fits_advantages * functional.feature_size(spec.action_size, spec.continuous)
+        critic = functools.partial(relu_mlp, spec.obs_size, cfg.critic_hidden or [], outputs)
+        with seeded_torch(self.seed, "initialisation"):
+            net = self.network("policy", build, sizes[:2], sizes[2:])
+            self.critic = self.network("critic", critic, [spec.obs_size], [outputs]) if cfg.has_critic else None
         scale = (1.0, 1.0) if cfg.standardise else (cfg.return_scale, cfg.horizon_scale)
         scaled = ScaledCommand(net, [cfg.condition * each for each in scale[: sizes[1]]], cfg.command_limit)
         kinds = {"episode": CommandPolicy, "step": NoisyCommandPolicy}
@@ -276,9 +279,6 @@ class UpsideDown(Method):
         self.policy = self.learner if cfg.tau == 1 else copy.deepcopy(self.learner).requires_grad_(False)
         average, learned = (policy.get_submodule("net.net") for policy in (self.policy, self.learner))
         self.average = MovingAverage(average, learned, cfg.tau)
-        outputs = 1 + cfg.fits_advantages * functional.feature_size(spec.action_size, spec.continuous)
-        critic = functools.partial(relu_mlp, spec.obs_size, cfg.critic_hidden or [], outputs)
-        self.critic = self.network("critic", critic, [spec.obs_size], [outputs]) if cfg.has_critic else None
         self.target, self.calibration = CommandTarget(cfg, sizes[1], self.max_return), Calibration()
 
     def rollouts(self, num_workers: int = 0) -> UpsideDownRollouts:

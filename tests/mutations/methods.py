@@ -188,7 +188,7 @@ MUTATIONS = [
         "methods/base.py", "test_lightning.py",
         ("if not isinstance(scheduler, LambdaLR):", "if False:"),
         ('if self.plays == "greedy" else', "if False else"),
-        ('seed_torch(self.seed, "training", self.current_epoch)', "pass"),
+        ('seeded_torch(self.seed, "training", self.current_epoch) if draws else', ""),
         ("isinstance(each, ReduceLROnPlateau)", "False"),
         ('self._trainer.state.fn == "validate"', "False"),
     ),
