@@ -17,6 +17,14 @@ from lightning_rl.core.outputs import File, Out, owned_table
 if TYPE_CHECKING:
     import pandas as pd
 
+IDENTITY = ("gamename", "implementation")
+"""What the curves of a claim are of: columns of the CSV of its runs, as they are the same in every row of a curve."""
+
+
+def runs_beside(path: Path) -> Path:
+    """The CSV of a claim's runs, a row for each seed, beside that of its curves."""
+    return path.with_suffix(".runs.csv")
+
 
 def interval(value: float, low: float, high: float, form: str = ".1f") -> str:
     """A mean and its interval; without the interval where there is none."""

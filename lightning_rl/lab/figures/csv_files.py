@@ -12,7 +12,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_bytes
 from lightning_rl.core.limits import TABLE_BYTES, TABLE_CELLS, shorten, shown
 from lightning_rl.lab.scalars import print_skipped
-from lightning_rl.lab.tables import finite
+from lightning_rl.lab.tables import IDENTITY, finite, runs_beside
 
 
 def read_csv(path: Path, numbers: Sequence[str] = (), lists: Sequence[str] = (), whole_rows: bool = False) -> pd.DataFrame:
@@ -33,7 +33,20 @@ def read_csv(path: Path, numbers: Sequence[str] = (), lists: Sequence[str] = (),
     for name in [*numbers, *lists]:
         if name in table:
             table[name] = [_checked(path, row, name, value, name in lists) for row, value in enumerate(table[name], 1)]
-    return table
+    return _identified(path, table)
+
+
+def _identified(path: Path, table: pd.DataFrame) -> pd.DataFrame:
+    """The curves of a claim with what each seed was, which the CSV of its runs beside it says; another table as it is."""
+    beside = runs_beside(path)
+    if "seed" not in table or "gamename" in table or not beside.is_file():
+        return table
+    runs = read_csv(beside)
+    require(runs, ("seed", *IDENTITY))
+    about, seeds = runs.astype({"seed": str}).drop_duplicates("seed").set_index("seed"), table["seed"].astype(str)
+    if missing := [shorten(seed) for seed in seeds if seed not in about.index]:
+        raise UserError(f"'{beside}' has no row of seed {missing[0]}; run lightning-rl reproduce {path.stem}")
+    return table.assign(**{name: seeds.map(about[name].fillna("")) for name in IDENTITY})
 
 
 def require(table: pd.DataFrame, columns: Sequence[str], remedy: str = "") -> None:

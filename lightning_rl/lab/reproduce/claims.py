@@ -218,7 +218,7 @@ class Claim:
     def columns(self) -> tuple[str, ...]:
         """What is kept of a run besides its value: columns of ``csv``; none where there is no such file."""
         kept = ("env_steps", *self.curves) if self.curves else tuple(self.read.rows)
-        return ("gamename", "implementation", "seed", *kept) if kept else ()
+        return ("seed", *kept) if kept else ()
 
     @property
     def curves_file(self) -> str:

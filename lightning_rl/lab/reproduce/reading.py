@@ -15,6 +15,7 @@ from lightning_rl.core.files import read_text
 from lightning_rl.core.limits import shown
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.reproduce.claims import Read
+from lightning_rl.lab.tables import IDENTITY
 
 _KINDS = ("trained_on", "agent", "protocol")
 """Columns of a table that say what its rows are of. The mean over several kinds is a number of none."""
@@ -77,13 +78,13 @@ def read_rows(read: Read, runs: Sequence[Path]) -> list[dict[str, Any]]:
     rows = json.loads(read_text(path, "report")).get("rows")
     if not rows or not set(read.rows) <= rows[0].keys():
         raise UserError(f"'{path}' has no rows of {', '.join(read.rows)}; mend read.rows of the claim")
-    return [{**_identity(run), **{name: row[name] for name in read.rows}} for row in rows]
+    return [{name: row[name] for name in read.rows} for row in rows]
 
 
-def _identity(run: Path) -> dict[str, Any]:
-    """The first columns of the claim's CSV."""
-    about = read_yaml(run / "config.yaml")
-    return {name: about[name] for name in ("gamename", "implementation", "seed")}
+def identity(runs: Sequence[Path]) -> dict[str, str]:
+    """What the first training, which curves are of, was: the columns ``IDENTITY``, empty where nothing was trained."""
+    about = read_yaml(runs[0] / "config.yaml") if runs else {}
+    return {name: about.get(name, "") for name in IDENTITY}
 
 
 def read_kept(read: Read, folder: Path, seed: int) -> list[dict[str, Any]]:
@@ -145,8 +146,7 @@ def read_curve(tags: Sequence[str], run: Path) -> list[dict[str, Any]]:
     steps = curves[0].env_steps.tolist()
     every = -(-len(steps) // POINTS)
     kept = sorted({*range(min(FIRST_POINTS, len(steps))), *range(every - 1, len(steps), every), len(steps) - 1})
-    same = _identity(run)
-    return [{**same, "env_steps": int(steps[i]), **_at(tags, others, steps[i])} for i in kept]
+    return [{"env_steps": int(steps[i]), **_at(tags, others, steps[i])} for i in kept]
 
 
 def _at(tags: Sequence[str], curves: Sequence[Mapping[float, float]], step: float) -> dict[str, float]:

@@ -26,7 +26,7 @@ from lightning_rl.core.limits import shorten
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.reproduce.checkout import require_commit
 from lightning_rl.lab.reproduce.claims import Claim, Value
-from lightning_rl.lab.reproduce.reading import read_curve, read_kept, read_rows, read_value
+from lightning_rl.lab.reproduce.reading import identity, read_curve, read_kept, read_rows, read_value
 
 Main = Callable[[Sequence[str], str], int]
 """The command line: words, the name of the program; the exit code."""
@@ -167,7 +167,7 @@ def run_job(job: Job) -> Outcome:
     about = {
         "seed": job.seed, "value": value, "best": best, "commit": job.commit, "config_hash": config_hash(runs, job),
         "machine": machine(), "versions": versions(), "cpu_hours": hours, "read": job.claim.read.text,
-        "command": shown_command(job.claim, job.seed),
+        "command": shown_command(job.claim, job.seed), **identity(runs),
     }  # fmt: skip
     return Outcome(job, about, curve, kept=kept)
 

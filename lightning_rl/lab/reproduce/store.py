@@ -19,14 +19,15 @@ from lightning_rl.lab.reproduce.claims import Claim
 from lightning_rl.lab.reproduce.reading import KEPT_COLUMNS
 from lightning_rl.lab.reproduce.runs import Outcome, shown_command
 from lightning_rl.lab.reproduce.seeds import seed_list
+from lightning_rl.lab.tables import IDENTITY, runs_beside
 
-RUN_COLUMNS = ("seed", "value", "best", "cpu_hours", "commit", "config_hash", "machine", "versions", "read", "command")
+RUN_COLUMNS = ("seed", *IDENTITY, "value", "best", "cpu_hours", "commit", "config_hash", "machine", "versions", "read", "command")
 Row = Mapping[str, str]
 
 
 def runs_path(root: Path, claim: Claim) -> Path:
     """The CSV with a row for each seed."""
-    return (root / claim.csv).with_suffix(".runs.csv")
+    return runs_beside(root / claim.csv)
 
 
 def kept_path(root: Path, claim: Claim) -> Path | None:
@@ -100,7 +101,7 @@ def _replace(path: Path, columns: Sequence[str], seed: int, new: Sequence[Mappin
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    rows = [*before, *({name: shortest(row[name]) for name in columns} for row in new)]
+    rows = [*before, *({name: shortest({"seed": seed, **row}[name]) for name in columns} for row in new)]
     writer.writerows([row[name] for name in columns] for row in sorted(rows, key=lambda row: int(row["seed"])))
     write_text(path, text.getvalue())
 

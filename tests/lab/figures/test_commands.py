@@ -30,11 +30,11 @@ def test_sweeps_are_drawn_together_with_published_ones(tmp_path, capsys, monkeyp
     assert "make one with --eval_agent CKPT --eval_command sweep" in capsys.readouterr().err
 
 
-CLAIM = """gamename,implementation,seed,commanded,obtained_mean,obtained_sd
-lunarlander,RCP-A,100,0,10,5
-lunarlander,RCP-A,100,100,90,5
-lunarlander,RCP-A,101,0,20,5
-lunarlander,RCP-A,101,200,180,5
+CLAIM = """seed,commanded,obtained_mean,obtained_sd
+100,0,10,5
+100,100,90,5
+101,0,20,5
+101,200,180,5
 """
 
 

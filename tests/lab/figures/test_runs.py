@@ -102,6 +102,23 @@ def test_published_results_are_sources(tmp_path):
     assert set(table["seed"]) == {"25", "26", "27"}
 
 
+def test_the_curves_of_a_claim_are_told_by_the_csv_of_its_runs(tmp_path, capsys):
+    path, beside = tmp_path / "claim.csv", tmp_path / "claim.runs.csv"
+    path.write_text("seed,env_steps,value\n100,1,5\n101,1,6\n")
+    beside.write_text("seed,gamename,implementation\n101,cartpole,DDQN\n100,acrobot,PPO\n")
+    table = read_table([str(path)], "value")
+    of = table[["seed", "gamename", "implementation", "value"]].to_numpy().tolist()
+    assert of == [["100", "acrobot", "PPO", 5.0], ["101", "cartpole", "DDQN", 6.0]]
+    beside.write_text("seed,gamename,implementation\n101,cartpole,DDQN\n")
+    with pytest.raises(UserError, match="nothing to draw"):
+        read_table([str(path)], "value")
+    assert "claim.runs.csv' has no row of seed 100; run lightning-rl reproduce claim" in capsys.readouterr().err
+    beside.write_text("seed,value\n100,5\n")
+    with pytest.raises(UserError, match="nothing to draw"):
+        read_table([str(path)], "value")
+    assert "lacks the column gamename, implementation" in capsys.readouterr().err
+
+
 def test_runs_of_several_seeds_read_like_runs_alone(tmp_path):
     assert run_cli(tmp_path, "--max_epochs", "2", "--num_seeds", "2", implementation="DDQN") == 0
     runs = find_runs([tmp_path])

@@ -275,7 +275,6 @@ def test_a_claim_that_is_not_run_says_what_was_measured_before_and_where(checkou
 
 
 def test_rows_of_a_report_are_kept_for_figures(tmp_path):
-    (tmp_path / "config.yaml").write_text("gamename: lunarlander\nimplementation: UDRL\nseed: 100\n")
     rows = [{"commanded": -50.0, "obtained_mean": 0.1, "obtained_sd": 2.0}, {"commanded": 50.0, "obtained_mean": 44.0}]
     (tmp_path / "sweep.json").write_text(json.dumps({"error": 28.05, "rows": rows}))
     before, after = CLAIMS[CLAIMS.index("    read: {report") : CLAIMS.index("    csv: results/claims/report")], "    curves: []\n"
@@ -287,8 +286,8 @@ def test_rows_of_a_report_are_kept_for_figures(tmp_path):
     job = Job("report", claim, 100, "c", tmp_path, main, None)
     store.add(tmp_path, Outcome(job, about, read_rows(claim.read, [tmp_path])))
     head, *kept = (tmp_path / claim.csv).read_text().splitlines()
-    assert head == "gamename,implementation,seed,commanded,obtained_mean"
-    assert kept == ["lunarlander,UDRL,100,-50.0,0.1", "lunarlander,UDRL,100,50.0,44.0"]
+    assert head == "seed,commanded,obtained_mean"
+    assert kept == ["100,-50.0,0.1", "100,50.0,44.0"]
     assert [row["value"] for row in store.read_runs(tmp_path, claim)] == ["28.05"]
     (tmp_path / claim.csv).unlink()  # a value whose picture cannot be drawn again is measured again
     assert store.read_runs(tmp_path, claim) == []
@@ -424,7 +423,7 @@ def test_curves_of_one_training_are_kept_once(tmp_path):
     def add(claim, seed, value):
         about = {**dict.fromkeys(store.RUN_COLUMNS, "1"), "seed": seed, "command": shown_command(claim, seed)}
         about["read"] = claim.read.text
-        curve = [{"gamename": "g", "implementation": "i", "seed": seed, "env_steps": 1, "a": value}]
+        curve = [{"env_steps": 1, "a": value}]
         store.add(tmp_path, Outcome(Job("x", claim, seed, "c", tmp_path, main, None), about, curve))
 
     add(owner, 100, 1.0)
