@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from pathlib import Path
 
@@ -19,7 +20,12 @@ def load_claims(path: Path) -> Manifest:
     """The manifest; UserError names the file, the claim, the key and what was probably meant."""
     if not path.is_file():
         raise UserError(f"'{path}' is missing: only a checkout of the repository holds the claims; clone it and work there")
-    raw = parse_yaml(read_text(path, "manifest"), f"'{path}'", trusted=True)  # keys that begin with _ hold what others repeat
+    return _manifest(read_text(path, "manifest"), path)
+
+
+@functools.lru_cache(maxsize=1)  # a page asks for hundreds of numbers, one by one
+def _manifest(text: str, path: Path) -> Manifest:
+    raw = parse_yaml(text, f"'{path}'", trusted=True)  # keys that begin with _ hold what others repeat
     raw = {key: value for key, value in raw.items() if not str(key).startswith("_")} if isinstance(raw, dict) else raw
     try:
         return TypeAdapter(Manifest).validate_json(json.dumps(raw, default=str))  # JSON's mappings may become dataclasses
