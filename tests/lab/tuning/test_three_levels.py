@@ -25,14 +25,13 @@ SETTINGS = {
 }  # fmt: skip
 TUNE = {
     "algorithm": "bohb" if importlib.util.find_spec("hpbandster") else "asha",
-    "seeds": 1, "reports": 2, "budget": {"max_epochs": 2}, "search": {"noise_std": {"log": [0.01, 1.0]}},
+    "trials": 2, "seeds": 1, "reports": 2, "budget": {"max_epochs": 2}, "search": {"noise_std": {"log": [0.01, 1.0]}},
 }  # fmt: skip
 
 
-def flags(tmp_path, *more, trials=2):
+def flags(tmp_path, *more):
     what = ["--implementation", "SE", "--gamename", "emptyroom22", "--logdir", str(tmp_path), "--use_tune"]
-    tune = TUNE | {"trials": trials}
-    return [*what, *(f"--set={k}={v}" for k, v in SETTINGS.items()), *(f"--tune={k}={v}" for k, v in tune.items()), *more]
+    return [*what, *(f"--set={k}={v}" for k, v in SETTINGS.items()), *(f"--tune={k}={v}" for k, v in TUNE.items()), *more]
 
 
 def descendants():
@@ -67,13 +66,13 @@ class Killer(threading.Thread):
             time.sleep(0.1)
 
 
-def assert_scores_of_one_process(tmp_path, trials=2):
+def assert_scores_of_one_process(tmp_path):
     folder = tmp_path / "emptyroom22" / "default" / "SE" / "tune"
     rows = list(csv.DictReader((folder / "trials.csv").open()))
     assert rows[0]["state"] == "finished"
-    assert len(rows) == trials
+    assert len(rows) == TUNE["trials"]
     alone = RunOptions("SE", "emptyroom22", logdir=tmp_path / "alone", settings=SETTINGS, num_workers=0)
-    plan = Plan(alone, load_tune_config("SE", "emptyroom22", TUNE | {"trials": trials}))
+    plan = Plan(alone, load_tune_config("SE", "emptyroom22", TUNE))
     for row in rows:
         settings = yaml.safe_load((folder / row["trial"] / "settings.yaml").read_text())
         scores = [f"{report['score']:.6g}" for report in run_trial(plan, row["trial"], settings)]
@@ -81,14 +80,16 @@ def assert_scores_of_one_process(tmp_path, trials=2):
         assert there == scores[: len(there)]
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_search_evolution_and_population_on_one_cluster(tmp_path, capsys, ray_cluster):
     """BOHB where it is installed, else ASHA -> the evolution -> two workers, one of which is killed: the scores of each trial are
-    those of the same trial in one process. A single trial, as each starts processes that load torch; the slow tests have two."""
+    those of the same trial in one process."""
     killer = Killer("_evaluate")
     killer.start()
-    assert main(flags(tmp_path, "--executor", "ray", "--num_workers", "2", trials=1)) == 0, capsys.readouterr().err
+    assert main(flags(tmp_path, "--executor", "ray", "--num_workers", "2")) == 0, capsys.readouterr().err
     assert killer.killed
-    assert_scores_of_one_process(tmp_path, trials=1)
+    assert_scores_of_one_process(tmp_path)
 
 
 def test_a_trial_takes_a_cpu_for_each_worker_and_none_for_the_process_that_waits_for_them():
