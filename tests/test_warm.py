@@ -29,7 +29,7 @@ def test_errors_are_tracebacks_and_commands_see_nothing_of_each_other():
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_signals_end_the_command_and_the_executable_in_its_place(tmp_path, number):
     # Short sleeps: Python handles a signal that comes just before a sleep after it.
-    code = f"import os, pathlib, time\npathlib.Path(r'{tmp_path}', str(os.getpid())).touch()\nfor _ in range(999): time.sleep(0.06)"
+    code = f"import os, pathlib, time\npathlib.Path(r'{tmp_path}', str(os.getpid())).touch()\nfor _ in range(99): time.sleep(0.6)"
 
     def pid():
         while not (names := list(tmp_path.iterdir())):
