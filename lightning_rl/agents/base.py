@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from lightning_rl.agents.optim import MemberAdam, learners_only
 from lightning_rl.agents.variation import Variation
-from lightning_rl.core.schema import STRICT, Layers, MethodConfig, Share, Width
+from lightning_rl.core.schema import STRICT, HiddenSizes, MethodConfig, Share, Width
 from lightning_rl.core.seeding import MemberNoise, derive_seed
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import Distribution
@@ -80,7 +80,7 @@ class EpsilonGreedyConfig(AgentConfig):
 class NetConfig:
     """Keys of agents with networks."""
 
-    hidden: Layers
+    hidden: HiddenSizes
     activation: ActivationName
     curiosity: Literal["none", "icm"]
     icm_learning_rate: PositiveFloat

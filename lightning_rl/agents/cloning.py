@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from lightning_rl.agents.base import Actors, varied
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.variation import Variation
-from lightning_rl.core.schema import STRICT, Layers
+from lightning_rl.core.schema import STRICT, HiddenSizes
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import Distribution, distribution_for
 from lightning_rl.nets.members import ActivationName, MemberMLP
@@ -24,7 +24,7 @@ class CloneConfig:
     """Keys of cloned policies; ``configs/proxy_search.yaml`` explains them."""
 
     batch_size: ClassVar[None] = None  # every update is on all pairs
-    hidden: Layers
+    hidden: HiddenSizes
     activation: ActivationName
     learning_rate: PositiveFloat
     num_updates: PositiveInt

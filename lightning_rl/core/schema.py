@@ -19,7 +19,7 @@ Episodes = Annotated[int, Field(gt=0, le=EPISODES)]
 Agents = Annotated[int, Field(gt=0, le=AGENTS)]
 Batch = Annotated[int, Field(gt=0, le=BATCH)]
 Width = Annotated[int, Field(gt=0, le=WIDTH)]
-Layers = Annotated[list[Width], Field(max_length=LAYERS)]
+HiddenSizes = Annotated[list[Width], Field(max_length=LAYERS)]
 Sizes = Annotated[list[Width], Field(min_length=1, max_length=LAYERS)]
 
 

@@ -27,7 +27,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from lightning_rl.core.contents import ListOf, Number, Optional
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import EPISODES, GENERATIONS, WIDTH
-from lightning_rl.core.schema import STRICT, Agents, Episodes, Layers, MethodConfig
+from lightning_rl.core.schema import STRICT, Agents, Episodes, HiddenSizes, MethodConfig
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.proxies import Proxy, SyntheticProxy, proxy_path, read_proxy, save_proxy
 from lightning_rl.envs.spec import EnvSpec, env_spec
@@ -55,7 +55,7 @@ class ProxySearchConfig(StrategyConfig, MethodConfig):
     vary: bool
     solved_return: float | None
     test_episodes: Episodes
-    hidden: Layers
+    hidden: HiddenSizes
     activation: ActivationName
     start: str | None
     eval_agents: Agents

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.training import MemberTraining
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.schema import STRICT, Agents, Batch, Layers, MethodConfig
+from lightning_rl.core.schema import STRICT, Agents, Batch, HiddenSizes, MethodConfig
 from lightning_rl.core.seeding import derive_seed, generator
 from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.proxies import SyntheticProxy
@@ -47,7 +47,7 @@ class MBRLConfig(MethodConfig):
     published: bool
     learning_rate: PositiveFloat
     batch_size: Batch
-    hidden: Layers
+    hidden: HiddenSizes
     activation: ActivationName
     max_train_steps: PositiveInt
     eval_agents: Agents

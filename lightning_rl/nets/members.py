@@ -100,7 +100,7 @@ class Layer(NamedTuple):
 
 Layers = tuple[Layer, ...]
 
-Pullback = Callable[..., Tensor | None]
+MemberPullback = Callable[..., Tensor | None]
 """``(grad [N, B, O], into [N, D], want_x=False)``: writes the gradient to params ``into`` a block; gives that to x
 ``[N, B, I]``, if wanted.
 """
@@ -214,7 +214,7 @@ class MemberMLP(Architecture):
         return self.forward(self.kept_layers(params), x)[0]
 
     @torch.no_grad()
-    def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, Pullback]:
+    def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, MemberPullback]:
         """The output, and what turns the gradient to it into those to params and to x (vector-Jacobian product)."""
         layers = self.kept_layers(params)
         out, saved = self.forward(layers, x)

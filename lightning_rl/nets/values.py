@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from lightning_rl.functional.value_learning import dueling_q
-from lightning_rl.nets.members import ActivationName, MemberMLP, Pullback
+from lightning_rl.nets.members import ActivationName, MemberMLP, MemberPullback
 
 Combine = Callable[[Tensor, Tensor], Tensor]
 """(value ``[..., 1]``, advantage ``[..., A]``) -> Q values ``[..., A]``."""
@@ -26,7 +26,7 @@ class MemberNet(Protocol):
     def size(self) -> int: ...
     def init(self, generators: Sequence[torch.Generator], widths: Sequence[int] | None = None) -> Tensor: ...
     def __call__(self, params: Tensor, x: Tensor) -> Tensor: ...
-    def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, Pullback]: ...
+    def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, MemberPullback]: ...
     def module(self, params: Tensor) -> nn.Module: ...
     def from_modules(self, modules: Sequence[nn.Module]) -> Tensor: ...
 
@@ -72,7 +72,7 @@ class DuelingNet:
         return self.combine(value(b, z), advantage(c, z))
 
     @torch.no_grad()
-    def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, Pullback]:
+    def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, MemberPullback]:
         """See ``MemberMLP.vjp``."""
         features, value, advantage = self.parts
         a, b, c = params.split([part.size for part in self.parts], dim=1)
