@@ -115,7 +115,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         ),
         _flag("--verify", (REPRODUCE,), "run the first epochs of a claim again and compare with its curve", metavar="CLAIM"),
         _flag("--ledger", (REPRODUCE,), "build docs/results.md from what is there; nothing is run", action="store_true"),
-        _flag("--figures", (REPRODUCE,), "draw every picture of results/ from the CSVs beside it", action="store_true"),
+        _flag("--figures", (REPRODUCE,), "draw the pictures of results/ that the manifest lists, from CSVs", action="store_true"),
         _flag("--smoke", (REPRODUCE,), "one seed of each with a tiny budget, in a temporary folder", action="store_true"),
     ),
     "what to run": (
@@ -135,8 +135,8 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         _flag("--preset", RUN, "a block under presets: in the method's config, e.g. a paper's own values", metavar="NAME"),
         _flag("--max_epochs", RUN, "same as --set max_epochs=N", type=count, metavar="N"),
         _flag(
-            "--stop_return", (TRAIN,), "stop when the mean return of an evaluation (actions sampled) is R or more", type=number,
-            metavar="R",
+            "--stop_return", (TRAIN,), "stop when the mean return of an evaluation (sampled, of models greedy) is R or more",
+            type=number, metavar="R",
         ),
         _flag("--stop_evaluations", (TRAIN,), "... of N evaluations in a row (default 1)", type=count, default=1, metavar="N"),
         _flag(
@@ -155,7 +155,8 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         ),
         _flag(
             "--num_workers", (*RUN, EVAL),
-            "roll-out processes, or those that evaluate a population; 0: none besides this one; same results (default 1; of a "
+            "roll-out processes, or those that evaluate a population; 0: none besides this one; same results, of populations up "
+            "to rounding (default 1; of a "
             "search those of each trial, default 0)",
             type=non_negative, metavar="N",
         ),
@@ -172,8 +173,8 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         ),
         _flag(
             "--executor", (*RUN, REPRODUCE),
-            "where SE and RN evaluate their populations, or the runs of reproduce are; same results up to rounding: serial in "
-            "processes here, ray on a cluster",
+            "where SE, RN and SD evaluate their populations, or the runs of reproduce are; same results up to rounding: serial "
+            "in processes here, ray on a cluster",
             choices=EXECUTORS, default="serial",
         ),
         _flag("--ray_address", (*RUN, REPRODUCE), "of a running Ray cluster (default: one is started here)", metavar="HOST:PORT"),
@@ -292,6 +293,9 @@ def mode_of(given: Mapping[str, Any], command: str | None = None) -> str:
             remedy = _REMEDIES.get((mode, flag), "leave it out")
             word = FLAGS[flag].word(command)
             raise UserError(f"{word} goes with {_where(flag, command)}, not with {_called(mode, command)}; {remedy}")
+    if "--render" in given and (more := [flag for flag in given if flag not in (EVAL, "--eval_command", "--render")]):
+        word = FLAGS[more[0]].word(command)
+        raise UserError(f"{word} and --render human, which plays one episode, exclude each other; leave one out")
     if mode in (TRAIN, REPRODUCE):
         check_apart(given)
         if "--ray_address" in given and given.get("--executor") != "ray":

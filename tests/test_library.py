@@ -174,7 +174,9 @@ def test_a_loaded_agent_plays_the_episodes_of_an_evaluation(tmp_path, name, game
             agent.reset(command, seed=seed, greedy=greedy)
             reward, rewards, over = None, [], False
             while not over:
-                obs, reward, terminated, truncated, _ = env.step(agent.act(obs, reward))
+                action = agent.act(obs, reward)
+                assert isinstance(action, int) or np.abs(action).max() <= 1
+                obs, reward, terminated, truncated, _ = env.step(action)
                 rewards.append(reward)
                 over = terminated or truncated
             assert len(rewards) == report[mode]["lengths"][k]

@@ -113,7 +113,8 @@ def register_env(
         env: A Gymnasium id (``"MountainCar-v0"``, ``"my_module:MyEnv-v0"``), or a class or function that makes the
             ``gymnasium.Env``. A class of ``FuncEnv`` is played in batches, world models included.
         horizon: Time limit in steps; None: the one that Gymnasium knows of, else 1,000.
-        max_return: The highest return that can be asked for; commands are clipped to it. Without it they are not clipped.
+        max_return: The highest return. UDRL draws no command above it, and cuts to it what is left of a command within an
+            episode; RCP and commands of your own are not cut.
         min_return: The lowest return that an episode can have; the score of agents that fail. None: not known.
         solved_return: The return that counts as solved; None: Gymnasium's ``reward_threshold``, if it has one.
         one_hot: Exactly one number of an observation is 1, the others are 0, so that tables can be learned; of Discrete

@@ -36,7 +36,7 @@ class EnvSpec:
     env: a Gymnasium id, ``module:Id-v0`` imports the module that registers it; or a function that makes the environment.
     obs_size: numbers of an observation, flattened. action_size: number of discrete actions, or of action dimensions.
     horizon: time limit in steps.
-    max_return: the highest return that can be asked for; commands are clipped to it. Infinite where it is not known.
+    max_return: the highest return, above which UDRL draws no commands. Infinite where it is not known.
     solved_return: the return that the field calls solved, or None.
     min_return: the lowest return that an episode can have, or None where there is no bound.
     one_hot: exactly one number of an observation is 1, the others are 0.

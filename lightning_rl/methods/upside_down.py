@@ -442,7 +442,7 @@ class UDRL(UpsideDown):
 
 @register_method("RCP-R")
 class RCPR(UpsideDown):
-    """Reward-Conditioned Policies on returns: steps with a high return-to-go count more. See ``UpsideDown``."""
+    """Reward-Conditioned Policies on returns; steps count by advantage (preset returns: return-to-go). See ``UpsideDown``."""
 
 
 @register_method("RCP-A")

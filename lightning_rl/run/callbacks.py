@@ -107,7 +107,7 @@ class StopAtBudget(Callback):
 
 
 class StopAtReturn(Callback):
-    """Stops once the mean sampled evaluation return has been ``target`` or more in so many evaluations in a row.
+    """Stops once the mean evaluation return has been ``target`` or more in so many evaluations in a row.
 
     Args:
         target: of the method's ``monitor``; None: the run is not stopped by its return.

@@ -167,7 +167,7 @@ class LoadedAgent:
             command = None if self._command is None else torch.from_numpy(self._command)
             row = torch.as_tensor(np.asarray(obs, dtype=np.float32)).reshape(1, -1)
             action = self.method.policy.act(row, command, noise)[0].numpy()
-        return action if self.method.spec.continuous else int(action)
+        return action.clip(-1, 1) if self.method.spec.continuous else int(action)  # what is sampled may leave the box
 
 
 def load(path: str | Path, networks: Mapping[str, nn.Module] | None = None) -> LoadedAgent:

@@ -102,6 +102,9 @@ def train(
 ) -> Run:  # fmt: skip
     """Trains a method on an environment, as ``trainer.py`` does.
 
+    Threads of torch and how it treats denormal numbers are left as they are: ``torch.set_num_threads(1)``, as the command line
+    has it, is faster with small networks. Rounding may differ from that of the command line.
+
     Checkpoints, logs and ``config.yaml`` are written to ``exp_dir/<gamename>/<exp_name>/<implementation>/seed_<seed>/``.
 
     Args:
@@ -178,7 +181,7 @@ def _check_feasible(options: RunOptions, config: MethodConfig) -> None:
         (f"--executor {options.executor}", options.executor != "serial"), ("--ray_address", options.ray_address is not None),
     ):  # fmt: skip
         if used and not cls.has_population:
-            raise UserError(f"{flag}: {options.implementation} evaluates no population; leave it out (SE and RN do)")
+            raise UserError(f"{flag}: {options.implementation} evaluates no population; leave it out (SE, RN and SD do)")
     require_memory(config, spec, options.num_seeds)
     if options.stop_return is not None and config.epoch_budget < config.eval_interval:
         comes = f"an evaluation comes every {config.eval_interval} epochs, of {config.epoch_budget} in all"

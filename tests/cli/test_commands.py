@@ -62,6 +62,7 @@ def test_a_command_means_what_its_flags_mean(command, words, mode, flags):
         (["eval", "nowhere"], "checkpoint 'nowhere' does not exist"),
         (["eval", "a.ckpt", "--seed", "3"], "unrecognized arguments: --seed 3; it goes with tune or train; see --help"),
         (["eval", "a.ckpt", "--imagine", "--command", "return=1"], "--command goes with eval, not with eval --imagine"),
+        (["eval", "a.ckpt", "--render", "human", "--episodes", "3"], "--episodes and --render human, which plays"),
         (["train", "--tune", "trials=3"], "--tune trials=3; it goes with tune"),
         (["tune", "--num_seeds", "3"], "--num_seeds 3; it goes with train"),
         (["figures", "curvs"], "'curvs' is unknown; did you mean 'curves'?"),

@@ -22,7 +22,7 @@ LABELS = {
     "eval_greedy/return_mean": "evaluation return, greedy actions",
     "rollout/return_running_mean": "return, mean of the last 100 episodes",
     "rollout/length_mean": "training episode length (steps)",
-    "es/best": "fitness of the best candidate so far",
+    "es/best": "fitness of the proxy that is kept",
 }
 """What well-known scalars are called on an axis, with units where they are not sums of rewards."""
 

@@ -104,7 +104,7 @@ PROTOCOLS: dict[str, Tool] = {
     ),
     "transitions": _protocol(
         "transitions", "synthetic beside real transitions, as histograms (for the figure proxy-histograms)",
-        *_csv_and_proxies("one row per bin of each histogram"),
+        *_csv_and_proxies("one row per histogram"),
         argument("--agent", "default DDQN", default="DDQN", metavar="NAME"),
         *_agents("varied"), *_TESTS_AND_STEPS,
         argument("--bin", f"of the histograms (default {BIN})", type=positive, default=BIN, metavar="WIDTH"),
