@@ -250,10 +250,11 @@ class EnvironmentRollouts(Replay):
     def columns(self) -> Mapping[str, Column]:
         state = self.env.reset(torch.zeros(1, self.env.reset_noise_size))
         self._state_type = state.dtype
-        return {"state": Column(state.shape[-1], torch.int16)}  # cells and bits
+        return {"state": Column(state.shape[-1], state.dtype if state.is_floating_point() else torch.int16)}  # cells and bits
 
     def memory_layout(self) -> Any:
-        return Also(self.memory.layout(len(self.losses), {"state": (0, torch.iinfo(torch.int16).max)}), self._fault)
+        limits = {} if self._state_type.is_floating_point else {"state": (0, torch.iinfo(torch.int16).max)}
+        return Also(self.memory.layout(len(self.losses), limits), self._fault)
 
     def _fault(self, memory: Mapping[str, Tensor]) -> str | None:
         state = memory["state"].flatten(0, 1).to(self._state_type)
@@ -266,9 +267,8 @@ class EnvironmentRollouts(Replay):
         return self.memory.sample(self._draw.at(number))["state"].to(self._state_type)
 
     def batch(self, values: RecordedPass, number: int, sample: Tensor) -> UpdateBatch:
-        noise = (self._actions.at(number).unbind(1), self._events.at(number).unbind(1))
         state, obs, steps = sample, self.env.observe(sample), []
-        for gumbel, event in zip(*noise, strict=True):
+        for gumbel, event in zip(self._actions.at(number).unbind(1), self._events.at(number).unbind(1), strict=True):
             q = values(obs)
             action = boltzmann(q, self.cfg.temperature, gumbel)
             state, obs, reward, terminated, _ = self.env.step(state, action, event)

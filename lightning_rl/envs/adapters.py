@@ -40,9 +40,9 @@ FUNC_ENVS: dict[str, Callable[..., FuncEnv]] = {
 
 
 def func_env(spec: EnvSpec) -> FuncEnv | None:
-    """The environment of ``spec`` in batched torch, if there is such a one."""
+    """The environment of ``spec`` in batched torch, if there is such a one: none where rewards are held back to the end."""
     make: Any = spec.env if is_func_env(spec.env) else FUNC_ENVS.get(spec.family)
-    return None if make is None else make(**dict(spec.kwargs))
+    return None if make is None or spec.sparse else make(**dict(spec.kwargs))
 
 
 SIMULATORS: dict[str, Callable[[EnvSpec, Sequence[int]], EnvBatch]] = {

@@ -21,6 +21,7 @@ from lightning_rl.functional.scaling import units
 from lightning_rl.nets.members import MemberMLP
 
 REWARD_STD = 0.1  # about what fresh networks say: learned several times faster than rewards of 1 or 5
+_TINY = 1e-6  # what is divided by at least: a single action pays nothing that differs
 INWARD = 0.85  # how far out of a box of 1 continuous actions pay best at most: a tanh policy driven to its edge stays there
 
 
@@ -118,7 +119,7 @@ class OneStepEnv(SyntheticEnv):
         return INWARD * self.meant(state) if self.continuous else self._output(state)
 
     def _output(self, state: State) -> Tensor:
-        return self._head("pay", (state - self._center) / self._unit)
+        return self._head("pay", (self.observe(state) - self._center) / self._unit)
 
     @torch.no_grad()
     def in_units(self, mean: Tensor, std: Tensor, noise: Tensor) -> Tensor:
@@ -130,10 +131,10 @@ class OneStepEnv(SyntheticEnv):
         env = OneStepEnv(self.net, self.params.clone(), self.real)
         if self.net.latent_size:
             drawn, blocks = self._head("start", standard_normal(noise[..., : self.net.latent_size])), env._blocks
-            blocks["start_scale"].copy_(std / self._unit / drawn.std(1))
+            blocks["start_scale"].copy_(std / self._unit / drawn.std(1).clamp(min=_TINY))
             blocks["start_shift"].copy_((mean - self._center) / self._unit - blocks["start_scale"] * drawn.mean(1))
         pay = env._pay(env.reset(noise))
         # for a uniform in [-1, 1], a has the variance 1/3 and a^2 that of 4/45
         each = (4 / 3 * pay.square() + 4 / 45).sum(-1) if self.continuous else pay.var(-1, correction=0)
-        env._blocks["reward_scale"].copy_(REWARD_STD / each.mean(1, keepdim=True).sqrt())
+        env._blocks["reward_scale"].copy_(REWARD_STD / each.mean(1, keepdim=True).sqrt().clamp(min=_TINY))
         return env.params

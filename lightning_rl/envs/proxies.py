@@ -132,7 +132,7 @@ class SyntheticProxy(Proxy):
         """The environments of params ``[N, D]``."""
         one_hot = self.spec.one_hot and self.spec.obs_size > 1  # a bandit's constant may be anything
         kind = OneStepEnv if self.done == "always" else SyntheticEnv
-        return kind(self.net, params, _start_task(self.gamename), one_hot, self.reencode, self.done)
+        return kind(self.net, params, _start_task(self.spec), one_hot, self.reencode, self.done)
 
     def batch(self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1) -> EnvBatch:
         del gamma
@@ -166,7 +166,7 @@ class RewardProxy(Proxy):
         if REWARD_FORMS[self.form].info and not keys:
             raise UserError(f"reward '{self.form}' needs the info of the task, but '{self.gamename}' gives none; use a form "
                             f"without info, or one of: {', '.join(INFO_KEYS)}")  # fmt: skip
-        task = _start_task(self.gamename) if self.scale_states else None
+        task = _start_task(self.spec) if self.scale_states else None
         bounds = None if task is None else (task.obs_low, task.obs_high)
         return RewardNet(self.spec.obs_size, len(known), self.form, self.hidden, self.activation, bounds)
 
@@ -214,9 +214,8 @@ PROXIES: dict[str, type[Proxy]] = {kind.kind: kind for kind in (SyntheticProxy, 
 
 
 @functools.cache
-def _start_task(gamename: str) -> FuncEnv:
+def _start_task(spec: EnvSpec) -> FuncEnv:
     """The task as a function, or at least its start states."""
-    spec = env_spec(gamename)
     task = func_env(spec)
     if task is not None:
         return task

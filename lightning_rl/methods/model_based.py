@@ -30,6 +30,7 @@ from lightning_rl.nets.policies import Actor
 from lightning_rl.nets.world_models import RealSteps, WorldModel
 
 _LOOP = ("obs", "_return", "_length")
+_ACTIONS = 256  # are kept as bytes
 
 
 class StepTraining:
@@ -230,8 +231,10 @@ class ModelBased(StackedMethod):
     @classmethod
     def misfit(cls, spec: EnvSpec) -> str | None:
         env = func_env(spec)
-        remedy = "its observations must be bits in batched torch; use procmaze, buttongrid, panflute or a grid world"
-        return None if env is not None and env.binary_obs and not env.continuous else remedy
+        if env is not None and env.binary_obs and not env.continuous and env.action_size <= _ACTIONS:
+            return None
+        needs = f"observations of bits in batched torch, {_ACTIONS} actions at most and rewards that are not held back"
+        return f"it needs {needs}; use procmaze, buttongrid, panflute or a grid world"
 
     def build(self) -> ModelBasedDQN:
         env = func_env(self.spec)

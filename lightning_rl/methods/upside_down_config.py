@@ -111,6 +111,8 @@ class UpsideDownConfig(MethodConfig):
         best, discounted = self.target_labels == "best", self.command == "return" and self.gamma < 1
         if self.command_rule == "decrease" and self.command == "advantage":
             raise ValueError("an advantage is not used up by rewards; set command_rule=hold")
+        if self.command_rule == "decrease" and self.command == "return" and self.gamma == 0:
+            raise ValueError("command_rule decrease divides what is left by gamma; set gamma above 0, or command_rule=hold")
         if self.command_rule == "decrease" and self.target_labels not in ("best", "episode"):
             raise ValueError("command_rule decrease begins with what an episode is to collect; set target_labels=episode")
         if self.command_draw == "step" and (self.command_rule == "decrease" or self.command == "return_horizon"):

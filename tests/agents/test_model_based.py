@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from chain_helpers import Chain
 from helpers import resident_bytes
 from model_based_helpers import KINDS, config
 
@@ -9,6 +10,7 @@ from lightning_rl.agents.model_based import ModelBasedDQN, RecordedPass, in_orde
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.buttongrid import ButtonGrid
+from lightning_rl.envs.func_env import Step
 from lightning_rl.envs.panflute import PanFlute
 from lightning_rl.envs.procmaze import ProcMaze
 from lightning_rl.methods.model_based import StepTraining, play
@@ -137,6 +139,28 @@ def test_the_perfect_model_imagines_what_the_environment_does():
         over = ended[:, column].nonzero().flatten().tolist()
         first = over[0] if over else 4
         assert weight[:, column].tolist() == [float(k <= first) for k in range(4)]
+
+
+class Halves(Chain):
+    """The chain, its state half the number of its place."""
+
+    def reset(self, noise):
+        return super().reset(noise) / 2
+
+    def observe(self, state):
+        return super().observe((2 * state).long())
+
+    def _move(self, state, on):
+        place = (2 * state[..., 0]).long()
+        after = torch.where(on, (place + 1).clamp(max=2), place).unsqueeze(-1) / 2
+        return Step(after, self.observe(after), on.float(), on & (place == 2))
+
+
+def test_the_perfect_model_remembers_states_that_are_no_whole_numbers():
+    agent = make("environment", Halves(), [0], learning_starts=10**6)
+    StepTraining(agent).run(40)
+    assert set(agent.source.memory.data["state"][:40].flatten().tolist()) == {0.0, 0.5, 1.0}
+    assert set(agent.source.sample(0).flatten().tolist()) == {0.0, 0.5, 1.0}
 
 
 def test_the_stale_observation_is_the_last_one_of_the_episode_before():

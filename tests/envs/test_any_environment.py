@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
-from chain_helpers import Chain
+from chain_helpers import Chain, ContinuousChain
 from gymnasium import spaces
 from helpers import ROOT, last, run_cli, run_dir
 
@@ -17,11 +17,13 @@ from lightning_rl.cli import main
 from lightning_rl.core.config import merged_values
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, Game, base_name, folder_name, register_env, same_game
-from lightning_rl.envs.adapters import FUNC_ENVS, func_env
+from lightning_rl.envs.adapters import FUNC_ENVS, func_env, make_envs
+from lightning_rl.envs.classic import CartPole
 from lightning_rl.envs.gym import can_film, make_env
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
 from lightning_rl.envs.proxy_env import proxy_env
 from lightning_rl.envs.spec import DEFAULT_HORIZON, env_spec, solved_return
+from lightning_rl.methods.model_based import ModelBased
 
 
 class Echo(gymnasium.Env):
@@ -271,6 +273,25 @@ def test_a_class_is_registered_with_what_is_known_of_it(register):
     assert (env_spec("echo").obs_size, env_spec("echo").horizon) == (3, 200)
     register("echo", "Pendulum-v1", horizon=5)
     assert env_spec("echo").horizon == 5
+
+
+def test_a_batched_environment_holds_its_rewards_back(register):
+    register("late", CartPole, horizon=3, sparse=True)
+    envs = make_envs(env_spec("late"), [1, 2])
+    rewards = [envs.step(torch.tensor([0, 1])).reward.tolist() for _ in range(3)]
+    assert rewards == [[0, 0], [0, 0], [3, 3]]
+    proxy = RewardProxy(gamename="late", form="additive_potential", gamma=0.9, hidden=(4,), activation="tanh")
+    task = proxy.batch(torch.zeros(1, proxy.net.size), [1], 0.9)
+    assert [task.step(torch.tensor([0])).reward.item() for _ in range(3)] == [0, 0, 3]
+    register("late", Chain, sparse=True)
+    assert "rewards that are not held back" in ModelBased.misfit(env_spec("late"))
+
+
+def test_a_proxy_starts_where_the_last_registration_does(register):
+    for kind in (Chain, CartPole, ContinuousChain):
+        register("mine", kind, horizon=3)
+        proxy = SyntheticProxy(gamename="mine", hidden=(4,), activation="tanh", horizon=3)
+        assert type(proxy.env(torch.zeros(1, proxy.net.size)).real) is kind
 
 
 def test_a_function_may_wrap_and_its_time_limit_is_seen(register):

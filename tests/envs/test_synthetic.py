@@ -7,6 +7,7 @@ from lightning_rl.agents.base import Agent
 from lightning_rl.agents.training import MemberTraining
 from lightning_rl.envs.adapters import FUNC_ENVS
 from lightning_rl.envs.batch import FuncBatch
+from lightning_rl.envs.grids import Bandit
 from lightning_rl.envs.one_step import INWARD, REWARD_STD, OneStepEnv, OneStepNet
 from lightning_rl.envs.synthetic import SyntheticEnv, SyntheticNet
 
@@ -91,6 +92,24 @@ def test_a_one_step_world_pays_for_actions_and_nothing_follows():
         pay = plain(env.net, env.params, n)["pay"](state[n] / units)
         torch.testing.assert_close(step.reward[n], env.params[n, -1] * (pay[action[n]] - pay.mean()))
         assert env.best(state)[n] == pay.argmax()
+
+
+def test_a_one_step_world_pays_by_what_is_seen():
+    """Of a grid world, where an agent sees the largest number of a state alone, its rewards know no more."""
+    net = OneStepNet(4, 4, (8,), "tanh", latent_size=2)
+    env = OneStepEnv(net, net.init(generators(1)), FUNC_ENVS["emptyroom22"](), one_hot=True)
+    states = torch.tensor([[[0.6, 0.4, 0, 0], [0.9, 0.1, 0, 0], [1, 0, 0, 0]]])
+    paid = [env.step(states, torch.full((1, 3), action), torch.empty(1, 3, 0)).reward[0].tolist() for action in range(4)]
+    assert all(len(set(rewards)) == 1 for rewards in paid)
+    assert len({rewards[0] for rewards in paid}) == 4
+    assert len(set(env.best(states)[0].tolist())) == 1
+
+
+def test_a_single_action_pays_nothing_in_any_units():
+    net = OneStepNet(1, 1, (8,), "tanh")
+    env = OneStepEnv(net, net.init(generators(2)), Bandit(1), one_hot=False)
+    moved = OneStepEnv(net, env.in_units(torch.zeros(1), torch.ones(1), torch.rand(2, 5, 1)), env.real)
+    assert moved.step(torch.ones(2, 1), torch.zeros(2, dtype=torch.int64), torch.empty(2, 0)).reward.tolist() == [0, 0]
 
 
 def test_a_continuous_action_pays_by_its_distance_to_the_best():

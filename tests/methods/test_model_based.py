@@ -142,7 +142,7 @@ def test_regimes_and_tuned_values(implementation, gamename):
     ("flags", "words"),
     [(["--gamename", "procmaze-1"], "grid size 1 cannot hold a maze; the smallest is 2"),
      (["--num_seeds", "0"], "0 is too small"),
-     (["--gamename", "cartpole"], "its observations must be bits in batched torch; use procmaze"),
+     (["--gamename", "cartpole"], "it needs observations of bits in batched torch, 256 actions at most"),
      (["--gamename", "procmaze", "--set", "faithful=[stale]"], "key 'faithful'"),
      (["--gamename", "procmaze", "--set", "faithful=[logit-bits]"], "'faithful': agents with transitions: replay do not read it"),
      (["--gamename", "procmaze", "--preset", "low"], "--preset 'low' is not in model_based.yaml, block 'ER'; it has: low-data")],

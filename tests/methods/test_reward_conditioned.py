@@ -58,6 +58,8 @@ def test_a_held_command_is_made_of_every_steps_return_to_go():
     assert TARGET_LABELS["buffer"](label, batch, 0).tolist() == label.tolist()
     with pytest.raises(UserError, match="set target_labels=episode"):
         build("RCP-R", command_rule="decrease", target_labels="step")
+    with pytest.raises(UserError, match="divides what is left by gamma; set gamma above 0"):
+        build("RCP-R", command_rule="decrease", target_labels="episode", gamma=0.0)
 
 
 @pytest.mark.parametrize(("truncated", "bootstrap", "expected"), [(False, True, 4.0), (True, True, 9.0), (True, False, 4.0)])
