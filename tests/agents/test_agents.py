@@ -166,6 +166,9 @@ def test_members_adopt_a_plain_module(name):
     for n in range(3):
         theirs, ours = source.module(1).state_dict(), agent.module(n).state_dict()
         assert all(torch.equal(ours[key], value) for key, value in theirs.items())
+    weights = agent.state_dict()
+    for learned, target in (("params", "target"), ("actor_params", "actor_target")):
+        assert target not in weights or torch.equal(weights[target], weights[learned])
 
 
 @pytest.mark.parametrize("name", [name for name in AGENTS if name != "td3-discrete-annealed"])

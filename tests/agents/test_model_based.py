@@ -1,20 +1,23 @@
 """The five agents' core: stacking, schedule, experience."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from chain_helpers import Chain
 from helpers import resident_bytes
 from model_based_helpers import KINDS, config
 
-from lightning_rl.agents.model_based import ModelBasedDQN, RecordedPass, in_order
+from lightning_rl.agents.model_based import ModelBasedDQN, RecordedPass, UpdateBatch, in_order
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.buttongrid import ButtonGrid
 from lightning_rl.envs.func_env import Step
 from lightning_rl.envs.panflute import PanFlute
 from lightning_rl.envs.procmaze import ProcMaze
-from lightning_rl.methods.model_based import StepTraining, play
+from lightning_rl.methods.model_based import StepTraining, WorldPolicy, _rollout_scalars, play
 from lightning_rl.methods.registry import implementation
+from lightning_rl.nets.world_models import CategoricalLatent, LatentModel, plain_mlp
 
 
 def make(kind, env, seeds, **changes):
@@ -220,3 +223,62 @@ def test_the_policy_of_a_seed_is_a_view_of_the_block_of_all():
     for own, block in ((policy.values, agent.online.params), (policy.world, agent.source.weights.params)):
         assert own.untyped_storage().data_ptr() == block.untyped_storage().data_ptr()
         assert torch.equal(own, block[1:])
+
+
+def table(*rows):
+    """A value network whose values for each of its inputs stand in a row, and its parameters."""
+    net, values = plain_mlp(len(rows), (), len(rows[0]), "elu"), torch.tensor(rows)
+    return net, torch.cat([values.flatten(), torch.zeros(values.shape[1])]).unsqueeze(0)
+
+
+def test_a_policy_adds_noise_to_values_over_the_temperature():
+    """At temperature 0.1, values 0, 0.2 and 0.3 are 0, 2 and 3, and values 0.5, 0 and 0 are 5, 0 and 0."""
+    policy = WorldPolicy(*table([0.0, 0.2, 0.3], [0.5, 0.0, 0.0]), 0.1, None)
+    noise = torch.tensor([[0.0, 0.0, 0.0], [0.0, 0.5, 0.0], [0.0, 1.5, 0.0], [0.0, 0.0, 4.5], [0.0, 0.0, 5.5]])
+    obs = torch.eye(2)[[0, 0, 0, 1, 1]]
+    assert policy.act(obs, None, noise).tolist() == [2, 2, 1, 0, 2]
+
+
+def test_a_policy_without_noise_sees_the_mode_of_a_latent():
+    """Classes of probability 0.2, 0.3 and 0.5: the mode is the last, 0.1 asks for the first and 0.4 for the second."""
+    model = LatentModel(2, 3, (), "elu", CategoricalLatent(1, 3))
+    params = torch.zeros(1, model.size)
+    model.layers(params)[0][-1].bias[:] = torch.tensor([0.2, 0.3, 0.5]).log()
+    policy = WorldPolicy(*table([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]), 0.1, (model, params))
+    noise, obs = torch.tensor([[0.0] * 4, [0.0, 0.0, 0.0, 0.1], [0.0, 0.0, 0.0, 0.4]]), torch.ones(3, 2)
+    assert policy.features(obs, noise[:, 3:]).tolist() == [[2], [0], [1]]
+    assert policy.act(obs, None, noise).tolist() == [2, 0, 1]
+    assert policy.act(obs, None, noise[:1].expand(3, -1)).tolist() == [2, 2, 2]
+
+
+def test_losses_are_means_over_the_updates_since_they_were_last_taken(monkeypatch):
+    """Values and discounts are 0, so that errors are the rewards; squared: 1 and 9, 0 and 4, then 1 and 1, 16 and 16."""
+    agent = make("simple", PanFlute(3), [0, 1])
+    source, still = agent.source, SimpleNamespace(step=lambda: None)
+    agent.online.params.data.zero_()
+    rewards = torch.tensor([[[1.0, 3.0], [0.0, 2.0]], [[1.0, 1.0], [4.0, 4.0]], [[1.0, 3.0], [0.0, 2.0]]])
+    own = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])  # of the model, which adds them once, three times and once
+
+    def batch(values, number, sample):
+        obs, none = torch.zeros(2, 2, agent.env.obs_size), torch.zeros(2, 2)
+        return UpdateBatch(values(obs), none.long(), rewards[number], none, obs, None)
+
+    monkeypatch.setattr(source, "sample", lambda number: None)
+    monkeypatch.setattr(source, "fit", lambda sample, number, *others: source.losses.add_((1.0, 3.0, 1.0)[number] * own))
+    monkeypatch.setattr(source, "batch", batch)
+    assert agent.take_losses() == {}
+    names = ("train/value_loss", "model/reward_loss", "model/continuation_loss", "model/obs_loss")
+    for updates, means in (((0, 1), [[3.0, 9.0], [2.0, 8.0], [4.0, 10.0], [6.0, 12.0]]),
+                           ((2,), [[5.0, 2.0], [1.0, 4.0], [2.0, 5.0], [3.0, 6.0]])):  # fmt: skip
+        for number in updates:
+            agent.update(number, [still])
+        assert {name: value.tolist() for name, value in agent.take_losses().items()} == dict(zip(names, means, strict=True))
+        assert agent.take_losses() == {}
+
+
+def test_what_is_logged_of_the_last_steps_by_hand():
+    training = SimpleNamespace(reward=torch.tensor([6.0, 0.5]), ended=[[(4.0, 2), (9.0, 6)], []])
+    both = {"rollout/return_mean": 6.5, "rollout/length_mean": 4.0}
+    assert _rollout_scalars(training, 0, 12) == {"rollout/reward_rate": 0.5, **both}
+    assert _rollout_scalars(training, 1, 10) == pytest.approx({"rollout/reward_rate": 0.05})
+    assert _rollout_scalars(training, 1, 0) == {"rollout/reward_rate": 0.5}

@@ -1,9 +1,12 @@
 import itertools
+from types import SimpleNamespace
 
 import pytest
 from helpers import last, run_cli, run_dir
 
 from lightning_rl.lab.scalars import read_scalar
+from lightning_rl.methods import base
+from lightning_rl.methods.registry import implementation
 
 CASES = [
     ("UDRL", "cartpole", {}), ("RCP-A", "cartpole", {}), ("AAC", "cartpole", {}), ("DDQN", "cartpole", {}), ("SE", "cliff", {}),
@@ -28,3 +31,11 @@ def test_training_episodes_are_counted_and_logged(tmp_path, implementation, game
     assert logged[-1] == state["episodes"] > 0
     assert state["episodes"] <= state["env_steps"]
     assert all(a <= b for a, b in itertools.pairwise(logged))
+
+
+def test_steps_per_second_are_those_of_the_time_since_the_last_epoch(monkeypatch):
+    """Two seconds pass from the start to the first epoch's end, three more to the second's."""
+    times = iter([10.0, 12.0, 15.0])
+    monkeypatch.setattr(base, "time", SimpleNamespace(perf_counter=lambda: next(times)))
+    method = implementation("UDRL")("cartpole", seed=0)
+    assert [method.speed_scalars(steps)["time/env_steps_per_second"] for steps in (30, 60)] == [15.0, 20.0]

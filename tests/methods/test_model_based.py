@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,6 +13,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from lightning_rl.cli import main
 from lightning_rl.core.config import build_config, merged_values
+from lightning_rl.envs.func_env import FuncEnv, Step
+from lightning_rl.lab.imagine import _compare
 from lightning_rl.methods.model_based import ModelBased
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.run.options import RunOptions
@@ -73,6 +76,44 @@ def test_imagined_roll_outs_beside_real_ones(tmp_path, capsys, implementation, g
     assert checkpoint.with_name("imagination.png").stat().st_size > 10_000
     if implementation == "perfect-model":
         assert all(float(row.split(",")[1]) < 0.2 for row in rows[1:])  # only the events differ
+
+
+class Clock(FuncEnv):
+    """state: steps done, and the steps after which the episode ends, 1 or 3, which is also the reward of every step."""
+
+    obs_low, obs_high, action_size, binary_obs = (0.0, 0.0), (1.0, 1.0), 2, True
+
+    def reset(self, noise):
+        return torch.tensor([[0, 1], [0, 3]])
+
+    def observe(self, state):
+        return (state[:, :1] >= torch.tensor([1, 2])).float()
+
+    def step(self, state, action, noise):
+        after = state + torch.tensor([1, 0])
+        return Step(after, self.observe(after), after[:, 1].float(), after[:, 0] == after[:, 1])
+
+
+class WrongClock(Clock):
+    def step(self, state, action, noise):
+        obs, reward, continuation = torch.tensor([[0.5, 0.25]] * 2), torch.tensor([1.5, 1.5]), torch.tensor([0.25, 0.875])
+        return super().step(state, action, noise)._replace(obs=obs, reward=reward, continuation=continuation)
+
+
+def test_the_errors_of_what_is_imagined_by_hand():
+    """Bits are 10, 11 and 11 after 00 at the start. Both episodes count in the first step: their rewards 1 and 3 are off by 0.5
+    and 1.5, their ends 1 and 0 by 0.25 and 0.125. The second alone goes on, and ends in the third step."""
+    policy = SimpleNamespace(noise_size=2, action_size=2, act=lambda obs, command, noise: torch.zeros(2, dtype=torch.int64))
+    names = ("step", "bit_error", "unchanged_bit_error", "reward_error", "termination_error")
+    (seen, dreamt), rows = _compare(policy, Clock(), WrongClock(), 2, 5, torch.Generator())
+    assert [tuple(row) for row in rows] == [names] * 3
+    assert [list(row.values()) for row in rows] == [
+        [1, 0.375, 0.5, 1.0, 0.1875], [2, 0.625, 1.0, 1.5, 0.125], [3, 0.625, 1.0, 1.5, 0.875],
+    ]  # fmt: skip
+    assert [obs.tolist() for obs in seen] == [[0, 0], [1, 0], [1, 1], [1, 1]]
+    assert [obs.tolist() for obs in dreamt] == [[0, 0], *[[0.5, 0.25]] * 3]
+    _, perfect = _compare(policy, Clock(), Clock(), 2, 2, torch.Generator())
+    assert [list(row.values()) for row in perfect] == [[1, 0, 0.5, 0, 0], [2, 0, 1, 0, 0]]
 
 
 def test_imagination_needs_a_model(tmp_path, capsys):

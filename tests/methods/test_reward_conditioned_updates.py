@@ -96,6 +96,8 @@ def tilted(command, weight):
 def test_an_epoch_of_rcp_r_by_hand(weights, value_of, target_labels):
     """Rewards 1, 2, 4 and 8 with discount 1/2: returns-to-go 3, 4, 4 and 8."""
     method = build("RCP-R", weights=weights, target_labels=target_labels)
+    with torch.no_grad():
+        list(method.policy.parameters())[-3][:4] = 10.0  # the biases of 4 of the 16 gates
     logged = {}
     method.log_scalars = logged.update
     epoch = epoch_of([[1.0, 2.0, 4.0], [8.0]], [False, True], [[3, 0, 1], [2, 3, 3]])
@@ -110,7 +112,13 @@ def test_an_epoch_of_rcp_r_by_hand(weights, value_of, target_labels):
     assert logged["train/policy_loss"] == pytest.approx(loss, rel=1e-5)
     asked = label[[3, 0, 1, 2, 3, 3]] if target_labels == "step" else label[[0, 3]]
     assert method.target.numbers.tolist() == pytest.approx(tilted(asked, exponential(asked, 0.7)), rel=1e-5)
+    assert [logged[f"command/target_{name}"] for name in ("mean", "sd")] == method.target.numbers[:2].tolist()
     assert method.target.probes.tolist() == pytest.approx([float(asked.quantile(0.1)), float(asked.quantile(0.9))])
+    assert logged["train/label_sd"] == pytest.approx(float(np.sqrt(3.6875)))
+    assert logged["train/gate_saturation"] == 4 / 16
+    rows = epoch.index["policy"][-1]
+    shares = gated(average, epoch.episodes.obs[epoch.episodes.row[rows]], scaled[rows, None]).detach().softmax(-1)
+    assert logged["train/entropy"] == pytest.approx(-float((shares * shares.log()).sum(-1).mean()), rel=1e-5)
     assert (int(method.env_steps), int(method.episodes), int(method.num_updates)) == (9, 2, 2)
     assert logged["train/effective_sample_share"] == pytest.approx(float(weight.sum() ** 2 / (weight.square().sum() * 4)))
 

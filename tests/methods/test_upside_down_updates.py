@@ -1,6 +1,7 @@
 """One epoch of Upside-Down RL against the loss written out in plain torch, and what its minibatches and commands are made of."""
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -9,11 +10,13 @@ from helpers import attach, make_episode, tiny_settings
 from update_helpers import assert_close, descend, leaves, log_softmax_of, relu_net, squashed_gaussian
 
 from lightning_rl.core.config import build_config, merged_values
+from lightning_rl.core.types import Request
 from lightning_rl.methods.upside_down import UDRL, UpsideDownEpoch, segment_commands
 from lightning_rl.methods.upside_down_config import UpsideDownConfig
 from lightning_rl.rollouts.episode_buffer import flatten
 
 RATE = 0.05
+LOG_2_PI_E = math.log(2 * math.pi * math.e)
 
 
 def build(gamename="cartpole", **settings):
@@ -78,6 +81,12 @@ def test_an_epoch_by_hand(gamename, clip):
     method.train_epoch(epoch_of(episodes, index))
     assert_close(method.policy, parameters)
     assert logged["train/policy_loss"] == pytest.approx(sum(losses) / 3, rel=1e-5)
+    assert logged["train/label_sd"] == pytest.approx(float(np.std([64, 24, 27, 7, 75, 70, 10])))
+    rows = index[-1]
+    output = gated(parameters, obs[rows], torch.stack([to_go[rows], left[rows]], dim=-1)).detach()
+    shares = output.softmax(-1)
+    entropy = -(shares * shares.log()).sum(-1) if gamename == "cartpole" else LOG_2_PI_E / 2 + squashed_gaussian(output)[1]
+    assert logged["train/entropy"] == pytest.approx(float(entropy.mean()), rel=1e-5)
     counters = (method.env_steps, method.episodes, method.held_out_env_steps, method.num_updates)
     assert [int(counter) for counter in counters] == [17, 3, 5, 3]
 
@@ -171,3 +180,17 @@ def test_the_last_episodes_are_held_out_but_not_at_the_warm_up():
     assert [e.ret for e in held_out] == [3, 4]
     data.absorb(1, episodes)
     assert data.buffer.highest()[0].tolist() == [2, 1, 0]
+
+
+def test_what_is_logged_of_the_buffer_and_of_the_commands_by_hand():
+    """Returns 1, 6 and 8 are stored when episodes of 6 and 8 come, which were asked for 10 within 4 and for 20 within 2 steps."""
+    data = data_of([make_episode([1.0])])
+    asked = zip(([6.0], [3.0, 5.0]), ((10.0, 4.0), (20.0, 2.0)), strict=True)
+    fresh = [dataclasses.replace(make_episode(rewards), request=Request("t", 0, command=command)) for rewards, command in asked]
+    data.absorb(1, fresh)
+    logged = data.prepare(1, fresh, 0.25).scalars
+    buffer = {"episodes": 3.0, "return_mean": 5.0, "return_min": 1.0, "return_max": 8.0}
+    assert {name: value for name, value in logged.items() if name.startswith(("buffer/", "command/"))} == {
+        **{f"buffer/{name}": value for name, value in buffer.items()}, "command/return": 15.0, "command/horizon": 3.0,
+    }  # fmt: skip
+    assert (logged["rollout/return_mean"], logged["time/collection_wait"]) == (7.0, 0.25)

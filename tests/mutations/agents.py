@@ -200,4 +200,12 @@ MUTATIONS = [
         ("(before.abs() + 1e-9)", "(now.abs() + 1e-9)"),
         ("window_mean(returns, (middle - window).clamp(min=0), middle)", "window_mean(returns, 0 * middle, middle)"),
     ),
+    *area("agents/dqn.py", "agents/test_agents.py::test_members_adopt_a_plain_module", ("self.target.copy_(self.params)", "pass")),
+    *area("agents/td3.py", "agents/test_agents.py::test_members_adopt_a_plain_module", ("self.actor_target.copy_(self.actor_params)", "pass")),
+    *area(
+        "agents/model_based.py", "agents/test_model_based.py::test_losses_are_means_over_the_updates_since_they_were_last_taken",
+        ("each / self._summed", "each"),
+        ("        self.losses.zero_()\n        self.source", "        self.source"),
+        ("        self.source.losses.zero_()\n", ""),
+    ),
 ]  # fmt: skip

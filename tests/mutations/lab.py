@@ -11,6 +11,13 @@ MUTATIONS = [
         ("np.std(uniform))", "0)"),
     ),
     *area(
+        "lab/imagine.py", "methods/test_model_based.py::test_the_errors_of_what_is_imagined_by_hand",
+        ("(first - obs).abs()", "(first - imagined.obs).abs()"),
+        ("1 - imagined.continuation", "imagined.continuation"),
+        ("value[alive].mean()", "value.mean()"),
+        ("(imagined.reward - reward).abs()", "0 * reward"),
+    ),
+    *area(
         "lab/reproduce/entries.py", "lab/reproduce/test_entries.py",
         ("value <= limit if goal.lower else value >= limit", "value >= limit"),
         ("failed > entry.asked - (goal.seeds or entry.asked)", "failed == entry.asked"),

@@ -45,6 +45,9 @@ MUTATIONS = [
         ("values[episodes.row + 1], episodes.last", "values[episodes.row], episodes.last"),
         ("return labels if cfg.label_max is None else", "return labels if True else"),
         ("weight = self.weights(labels[cfg.weights])", "weight = self.weights(label)"),
+        ("mean, sd, *_ = self.target.target", "sd, mean, *_ = self.target.target"),
+        ("float(label.std(correction=0))}", "float(label.std())}"),
+        ("self.policy.net.saturation(command)) is", "self.learner.net.saturation(command)) is"),
         ('if cfg.weights != "none":', "if True:"),
         ("cfg.target_temperature, cfg.max_weight", "cfg.temperature, cfg.max_weight"),
         ("label[batch.episodes.first[-newest:]]", "label[batch.episodes.last]"),
@@ -79,6 +82,10 @@ MUTATIONS = [
         ("self.cfg.num_held_out_episodes_per_iter if epoch else 0", "self.cfg.num_held_out_episodes_per_iter"),
         ("self.buffer.add(fresh)", "self.buffer.add(episodes)"),
         ("self.numbers[2:].copy_(torch.tensor([stored.min(), stored.max()]))", "pass"),
+        ('"buffer/return_min": float(returns.min()), "buffer/return_max": float(returns.max())',
+         '"buffer/return_min": float(returns.max()), "buffer/return_max": float(returns.min())'),
+        ("np.mean(commands, axis=0)", "np.max(commands, axis=0)"),
+        ("entropy().mean()", "entropy().sum()"),
     ),
     *area(
         "methods/policy_gradient.py", "methods/test_policy_gradient_updates.py",
@@ -164,8 +171,18 @@ MUTATIONS = [
         ("if turn % len(self.agents) == number]", "if turn % len(self.agents) <= number]"),
         ("tested.masked_fill(failed, worst)", "tested"),
         ("steps = steps.masked_fill(failed, longest)", "pass"),
+        ("longest / lengths.shape[1], lengths)", "longest, lengths)"),
     ),
     *area("methods/model_based.py", "agents/test_chain.py::test_model_based_agents_find_the_values", ("(~outcome.terminated).float()", "torch.ones_like(outcome.reward)")),
+    *area(
+        "methods/model_based.py", "agents/test_model_based.py::test_a_policy_adds_noise_to_values_over_the_temperature "
+        "agents/test_model_based.py::test_a_policy_without_noise_sees_the_mode_of_a_latent "
+        "agents/test_model_based.py::test_what_is_logged_of_the_last_steps_by_hand",
+        ("(q / self.temperature + action)", "(q * self.temperature + action)"),
+        ("dim=True), mode, sample)", "dim=True), sample, mode)"),
+        ("float(training.reward[member]) / max(steps, 1)", "float(training.reward[member])"),
+        ("sum(lengths) / len(lengths)", "sum(lengths)"),
+    ),
     *area(
         "methods/model_based.py", "agents/test_model_based.py",
         ("if not self.stale_observation:", "if self.stale_observation:"),
@@ -183,6 +200,11 @@ MUTATIONS = [
         "methods/agents.py", "functional/test_distributions.py",
         ("output.tanh() if", "output if"),
         ("else output.argmax(-1)", "else output.argmin(-1)"),
+    ),
+    *area(
+        "methods/base.py", "methods/test_counters.py::test_steps_per_second_are_those_of_the_time_since_the_last_epoch",
+        ("env_steps / (now - self._last_time), now", "(now - self._last_time) / env_steps, now"),
+        ("env_steps / (now - self._last_time), now", "env_steps / (now - self._last_time), self._last_time"),
     ),
     *area(
         "methods/base.py", "test_lightning.py",

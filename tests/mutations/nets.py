@@ -11,6 +11,12 @@ MUTATIONS = [
         (" * noise[..., -1:]).clamp(low, high)", " * noise[..., -1:])"),
     ),
     *area(
+        "nets/command_variants.py", "nets/test_command.py::test_a_hyper_net_by_hand nets/test_command.py::test_a_bilinear_net_by_hand",
+        ("self.embed_obs(obs).tanh()", "self.embed_obs(obs)"),
+        ("layer(x, command).relu()", "layer(x, command)"),
+        ("self.first(obs, command).tanh()", "self.first(obs, command)"),
+    ),
+    *area(
         "nets/command.py", "nets/test_command_policies.py",
         ("self.net(obs, self.usual_command(command))", "self.net(obs, command * 0)"),
         ("(spread * first).mean() /", "first.mean() /"),

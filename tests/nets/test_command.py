@@ -1,9 +1,11 @@
+from math import tanh
+
 import pytest
 import torch
 import torch.nn.functional as F
 
 from lightning_rl.nets.command import GatedLayersNet, GatedNet, ScaledCommand
-from lightning_rl.nets.command_variants import COMMAND_NETS, CommandLinear
+from lightning_rl.nets.command_variants import COMMAND_NETS, BilinearNet, CommandLinear, HyperNet
 
 SCALES = (0.025, 0.01)
 
@@ -62,6 +64,25 @@ def test_command_linear_is_the_generated_matrix():
         weight = layer.constant.weight + parts @ c[i]
         bias = layer.constant.bias + layer.bias.weight @ c[i]
         torch.testing.assert_close(layer(x, c)[i], weight @ x[i] + bias)
+
+
+def answers(net, parameters, obs):
+    """Of a net of single numbers, whose parameters these are, for the command 2."""
+    for parameter, value in zip(net.parameters(), parameters, strict=True):
+        parameter.data.fill_(value)
+    return net(torch.tensor(obs).unsqueeze(1), torch.full((len(obs), 1), 2.0)).flatten().tolist()
+
+
+def test_a_hyper_net_by_hand():
+    """The command 2 makes layers 2 x - 0.3 and -2.5 x + 0.8 of ``tanh(0.5 o + 0.1)``."""
+    found = answers(HyperNet(1, 1, 1, [1, 1]), (0.5, 0.1, 1.0, 0.1, 0.5, -0.2, -3.0, 0.2, 0.25, 0.3), [1.0, -1.0])
+    assert found == pytest.approx([-2.5 * (2 * tanh(0.6) - 0.3) + 0.8, 0.8], rel=1e-5)
+
+
+def test_a_bilinear_net_by_hand():
+    """The command 2 makes ``tanh(2 o - 0.3)``, of which the others make ``-3 relu(-x + 0.2) + 0.5``."""
+    found = answers(BilinearNet(1, 1, 1, [1, 1]), (1.0, 0.1, 0.5, -0.2, -1.0, 0.2, -3.0, 0.5), [0.5, -0.5])
+    assert found == pytest.approx([0.5, -3 * (tanh(1.3) + 0.2) + 0.5], rel=1e-5)
 
 
 def test_generated_weights_have_variance_two_over_fan_in():
