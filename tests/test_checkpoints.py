@@ -2,6 +2,7 @@
 
 import shutil
 from collections import OrderedDict
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from test_files import Killed
 
 from lightning_rl.core import files
 from lightning_rl.core.errors import UserError
-from lightning_rl.run.callbacks import scores
+from lightning_rl.run.callbacks import BestCheckpoint, scores
 from lightning_rl.run.checkpoints import committed, next_to, settle, write_together
 
 
@@ -63,6 +64,20 @@ def test_of_several_best_the_highest_number_stays(tmp_path, found, kept):
         torch.save({**content, "eval/return_mean": score}, folder / f"epoch={epoch}.ckpt")
     assert run_cli(tmp_path, "--max_epochs", "3", "--resume", eval_interval=100) == 0
     assert best(folder) == [f"epoch={epoch}.ckpt" for epoch in kept]
+
+
+def test_only_a_better_evaluation_replaces_the_best(tmp_path):
+    kept, method = BestCheckpoint([tmp_path]), SimpleNamespace(monitor="eval/return_mean")
+
+    def save(path, weights_only, storage_options):
+        assert weights_only
+        path.write_text(str(storage_options))
+
+    for epoch, (score, there) in enumerate([(10.0, 0), (20.0, 1), (5.0, 1), (15.0, 1), (20.0, 1)]):
+        measured = {"eval/return_mean": score}
+        kept.on_validation_end(SimpleNamespace(callback_metrics=measured, current_epoch=epoch, save_checkpoint=save), method)
+        assert best(tmp_path) == [f"epoch={there}.ckpt"]
+    assert (tmp_path / "epoch=1.ckpt").read_text() == "{'eval/return_mean': 20.0}"
 
 
 class KilledAt(files.System):

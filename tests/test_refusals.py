@@ -112,6 +112,21 @@ def test_the_footprint_of_a_config_by_hand():
     needed = footprint.footprint(config, env_spec("cartpole"))
     assert needed["replay_size"] == 4 * 100 * 12
     assert needed["hidden"] == 16 * (6 * 10 + 10 * 20 + 20 * 2)
+    assert needed["batch_size"] == 4 * 3 * (12 + 2 * (6 + 10 + 20 + 2) + 2 * (6 + 2))
+    values = {"hidden": [10, 20], "critic_hidden": [5], "batch_size": 3, "num_updates_per_iter": 7}
+    config = build_config(IMPLEMENTATIONS["RCP-A"].Config, [*merged_values("RCP-A", "cartpole"), ("", values)])
+    needed = footprint.footprint(config, env_spec("cartpole"))
+    assert needed["critic_hidden"] == 16 * (6 * 5 + 5 * 2)
+    assert needed["batch_size"] == 4 * 3 * (12 + 2 * (6 + 10 + 20 + 2) + 2 * (6 + 5 + 2))
+    assert needed["num_updates_per_iter"] == 4 * 3 * 12 * 7
+
+
+def test_every_candidate_of_a_population_takes_a_network_and_an_agent():
+    """The agent: 4,800 bytes of memory, as many of its network, 192 of a critic, 1,248 and 144 of a minibatch."""
+    agent = {"DDQN": {"hidden": [10, 20], "batch_size": 3, "replay_size": 100}}
+    values = {"agent": agent, "hidden": [8], "population": 5, "center_agents": 2, "eval_agents": 3}
+    config = build_config(IMPLEMENTATIONS["SE"].Config, [*merged_values("SE", "cartpole"), ("", values)]).resolved("cartpole")
+    assert footprint.footprint(config, env_spec("cartpole"))["population"] == 5 * (11_184 + 16 * (6 * 8 + 8 * 2))
 
 
 @pytest.mark.parametrize(

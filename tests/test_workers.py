@@ -11,12 +11,15 @@ import torch
 from helpers import toy_policy
 
 import lightning_rl.core.workers
+from lightning_rl.core.errors import UserError
 from lightning_rl.core.types import Request
 from lightning_rl.core.workers import begin_worker, finish_epoch, leave_with_parent
 from lightning_rl.envs.gym_batch import GymBatch
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.evolution.executors import SerialExecutor
 from lightning_rl.rollouts.player import Collector
+from lightning_rl.run import processes
+from lightning_rl.run.options import RunOptions
 
 FORK = multiprocessing.get_context("fork")
 
@@ -104,8 +107,51 @@ def test_a_worker_outlives_sigterm_by_the_grace_only(monkeypatch):
     worker = FORK.Process(target=work)
     worker.start()
     assert ready.wait(10)
+    told = time.monotonic()
     os.kill(worker.pid, signal.SIGTERM)
-    worker.join(0.3)
-    assert worker.is_alive()
     worker.join(10)
+    assert time.monotonic() - told >= 0.9
     assert worker.exitcode == -signal.SIGALRM
+
+
+def fails(options):
+    raise UserError("a mistake")
+
+
+def is_interrupted(options):
+    raise KeyboardInterrupt
+
+
+def is_killed(options):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("second", "code"),
+    [(lambda options: 0, 0), (lambda options: 3, 3), (fails, 2), (is_interrupted, 130), (is_killed, 128 + 9)],
+)
+def test_the_exit_code_of_groups_is_that_of_the_worst(monkeypatch, second, code):
+    """Of seeds 5, 6 and 7; what ``train_and_report`` does, the forked processes inherit."""
+    monkeypatch.setattr(processes, "train_and_report", lambda options: second(options) if options.seed == 6 else 0)
+    assert processes.train_groups(RunOptions("ER", "panflute-3", seed=5, num_seeds=3), 3) == code
+
+
+def test_sigterm_is_passed_on_to_the_groups_while_they_are_waited_for():
+    ready, before = FORK.Event(), signal.getsignal(signal.SIGTERM)
+
+    def work():
+        signal.signal(signal.SIGTERM, lambda number, frame: os._exit(7))
+        ready.set()
+        while True:
+            time.sleep(0.02)
+
+    worker = FORK.Process(target=work)
+    worker.start()
+    assert ready.wait(10)
+    with processes.signals_to([worker]):
+        os.kill(os.getpid(), signal.SIGTERM)
+        worker.join(10)
+    code = worker.exitcode
+    worker.kill()
+    assert code == 7
+    assert signal.getsignal(signal.SIGTERM) is before

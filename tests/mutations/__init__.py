@@ -3,11 +3,11 @@
 A file for each part of the package.
 """
 
-from mutations import agents, core, envs, evolution, functional, lab, methods, nets, rollouts
+from mutations import agents, core, envs, evolution, functional, lab, methods, nets, rollouts, run
 from mutations.mutation import Mutation
 
 __all__ = ["MUTATIONS", "Mutation"]
 
-PARTS = (core, functional, nets, envs, rollouts, agents, evolution, methods, lab)
+PARTS = (core, functional, nets, envs, rollouts, agents, evolution, methods, run, lab)
 MUTATIONS: list[Mutation] = [mutation for part in PARTS for mutation in part.MUTATIONS]
 """All of them; those of one area stand together."""

@@ -226,10 +226,6 @@ MUTATIONS = [
         ('"num_seeds": Optional(Count(2, SEEDS))', '"num_seedz": None'),
     ),
     *area(
-        "run/checkpoints.py", "test_lightning.py",
-        ("if not _is_plain(state):", "if False:"),
-    ),
-    *area(
         "methods/proxy_search.py", "test_lightning.py",
         ("exception: BaseException) -> None:\n        self.executor.close()", "exception: BaseException) -> None:\n        pass"),
     ),

@@ -1,0 +1,34 @@
+"""Wrong formulas in ``run/``."""
+
+from mutations.mutation import area
+
+MUTATIONS = [
+    *area(
+        "run/checkpoints.py", "test_lightning.py",
+        ("if not _is_plain(state):", "if False:"),
+    ),
+    *area(
+        "run/callbacks.py", "test_checkpoints.py::test_only_a_better_evaluation_replaces_the_best",
+        ("if score > self.score:", "if True:"),
+        ("            self.score = score\n            self._keep(epoch)", "            self._keep(epoch)"),
+        ("            self.score = score\n            self._keep(epoch)", "            self.score = score"),
+    ),
+    *area(
+        "run/processes.py", "test_workers.py::test_the_exit_code_of_groups_is_that_of_the_worst "
+        "test_workers.py::test_sigterm_is_passed_on_to_the_groups_while_they_are_waited_for",
+        ("code if code >= 0 else 128 - code", "code"),
+        ("code = 2", "code = 0"),
+        ("code = 130", "code = 0"),
+        ("    sys.exit(code)", "    return"),
+        ("os.kill(process.pid, number)", "pass"),
+    ),
+    *area(
+        "run/footprint.py", "test_refusals.py::test_the_footprint_of_a_config_by_hand "
+        "test_refusals.py::test_every_candidate_of_a_population_takes_a_network_and_an_agent",
+        ("(inner + needed[\"hidden\"])", "inner"),
+        ("        width += 2 * sum(layers)\n", ""),
+        ("_NUMBER * batch * width", "_NUMBER * batch"),
+        ("batch * row * of(", "batch * of("),
+        ("needed[many] = of(many, 0) *", "needed[many] ="),
+    ),
+]  # fmt: skip
