@@ -1,8 +1,12 @@
-"""EnvPool is optional: the tests with it run where it is installed."""
+"""EnvPool is optional: the tests run with a stand-in, and where EnvPool is installed with it too."""
 
 import dataclasses
 import importlib.util
+import sys
+from types import SimpleNamespace
 
+import gymnasium
+import numpy as np
 import pytest
 import torch
 
@@ -12,8 +16,38 @@ from lightning_rl.envs.envpool import EnvPoolBatch
 from lightning_rl.envs.gym import make_env
 from lightning_rl.envs.spec import env_spec
 
-installed = pytest.mark.skipif(importlib.util.find_spec("envpool") is None, reason="EnvPool is not installed")
 LANDER = dataclasses.replace(env_spec("lunarlander"), horizon=60)
+
+
+class Pool:
+    """Gymnasium's environments behind the interface of those that ``envpool.make_gymnasium`` gives."""
+
+    def __init__(self, task, num_envs, env_seed, max_episode_steps):
+        self.envs = [gymnasium.make(task, max_episode_steps=max_episode_steps) for _ in range(num_envs)]
+        self.seeds = dict(enumerate(env_seed))  # for their first episodes; random numbers go on in later ones
+        self.observation_space, self.action_space = self.envs[0].observation_space, self.envs[0].action_space
+
+    def reset(self, env_id=None):
+        ids = range(len(self.envs)) if env_id is None else env_id.tolist()
+        return np.stack([self.envs[k].reset(seed=self.seeds.pop(k, None))[0] for k in ids]), {}
+
+    def step(self, action, env_id):
+        assert action.dtype == (np.int32 if action.ndim == 1 else np.float32)
+        steps = [self.envs[k].step(each) for k, each in zip(env_id.tolist(), action, strict=True)]
+        return (*(np.stack(column) for column in list(zip(*steps, strict=True))[:4]), {})
+
+
+@pytest.fixture(params=["EnvPool", "stand-in"])
+def envpool(request, monkeypatch):
+    """What is imported as ``envpool``."""
+    if request.param == "EnvPool":
+        return pytest.importorskip("envpool")
+    stand_in = SimpleNamespace(list_all_envs=lambda: list(gymnasium.registry), make_gymnasium=Pool)
+    monkeypatch.setitem(sys.modules, "envpool", stand_in)
+    return stand_in
+
+
+with_it = pytest.mark.usefixtures("envpool")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("envpool") is not None, reason="EnvPool is installed")
@@ -22,7 +56,14 @@ def test_without_envpool_the_remedy_is_named():
         make_envs(LANDER, [1], "envpool")
 
 
-@installed
+@with_it
+def test_what_a_member_starts_from_follows_from_its_seed():
+    first, second, again = make_envs(LANDER, [1, 2, 1], "envpool").obs
+    assert torch.equal(first, again)
+    assert not torch.equal(first, second)
+
+
+@with_it
 def test_a_member_alone_meets_what_it_meets_in_a_stack():
     """Over several episodes, with one member gone on the way."""
     stack, alone = EnvPoolBatch(LANDER, [1, 2, 3]), EnvPoolBatch(LANDER, [3])
@@ -44,7 +85,7 @@ def test_a_member_alone_meets_what_it_meets_in_a_stack():
     assert ended >= 2
 
 
-@installed
+@with_it
 def test_a_time_limit_truncates():
     batch = EnvPoolBatch(dataclasses.replace(LANDER, horizon=5), [1, 2])
     steps = [batch.step(torch.zeros(2, dtype=torch.int64)) for _ in range(5)]
@@ -52,7 +93,7 @@ def test_a_time_limit_truncates():
     assert not any(s.terminated.any() for s in steps)
 
 
-@installed
+@with_it
 def test_actions_are_in_units_of_the_box():
     """From the same state, one step of HalfCheetah is Gymnasium's; an action outside of the box is clipped to it."""
     spec = env_spec("halfcheetah")
@@ -69,14 +110,14 @@ def _state(obs):
     return torch.cat([torch.zeros(1), obs[:8]]).double().numpy(), obs[8:].double().numpy()
 
 
-@installed
+@with_it
 @pytest.mark.parametrize("changes", [{"repeat": 2}, {"env": "Nowhere-v0"}])
 def test_what_it_lacks_is_refused(changes):
     with pytest.raises(UserError, match=r"EnvPool does not have .lunarlander.*use simulator=serial or processes"):
         EnvPoolBatch(dataclasses.replace(LANDER, **changes), [1])
 
 
-@installed
+@with_it
 def test_it_cannot_be_resumed():
     batch = EnvPoolBatch(LANDER, [1])
     with pytest.raises(UserError, match="cannot be resumed"):

@@ -157,4 +157,15 @@ MUTATIONS = [
         ("self.env.step(self.state, action, self._step_noise.at(self._clock))", "self.env.step(self.state, action, self._step_noise.at(0))"),
         ("self.length = self.length.masked_fill(where, 0)", "self.length = self.length + 0 * where"),
     ),
+    *area(
+        "envs/envpool.py", "envs/test_envpool.py",
+        ("[derive_seed(seed, \"reset\") % 2**31 for", "[derive_seed(seeds[0], \"reset\") % 2**31 for"),
+        ("truncated.copy()) & ~ended", "truncated.copy()) & ended"),
+        ("action.clip(-1, 1) + 1", "action + 1"),
+        ("/ 2 * (high - low)", "* (high - low)"),
+        ("self._slot, self.obs = self._slot[rows.numpy()], self.obs[rows]", "self.obs = self.obs[rows]"),
+        ("self.envs.reset(self._slot[rows.numpy()])", "self.envs.reset(rows.numpy())"),
+        ("max_episode_steps=spec.horizon", "max_episode_steps=1000"),
+        ("spec.sparse or spec.kwargs or spec.repeat > 1", "spec.sparse or spec.kwargs"),
+    ),
 ]  # fmt: skip
