@@ -114,7 +114,18 @@ def test_updates_stand_beside_their_products():
         "RCP-A, policy", "RCP-A, critic", "UDRL", "UDRL, batches of 768", "AAC, 1,000 steps", "PPO",
     ]  # fmt: skip
     assert all(float(row[-1]) > 0 for row in updates.rows)
-    assert sum(float(row[-1].rstrip("%")) for row in parts.rows) == pytest.approx(100, abs=4)
+    assert [row[0] for row in parts.rows[:-1]] == [
+        "forward pass and loss", "gradients", "clipping", "Adam", "average that acts",
+    ]  # fmt: skip
+
+
+def test_what_no_part_takes_of_an_update_is_lightnings(harness):
+    """Of 200 us: gradients are measured with the forward pass, 50 with its 20; these two and Adam's 10 leave 140."""
+    medians = {"the whole": 2e-4, "forward pass and loss": 2e-5, "gradients": 5e-5, "Adam": 1e-5}
+    found = {name: harness.Spread(median, 0.0, 1.0) for name, median in medians.items()}
+    assert [row[1:] for row in importlib.import_module("bench_updates").shares(found)] == [
+        ["20", "10%"], ["30", "15%"], ["10", "5%"], ["140", "70%"],
+    ]  # fmt: skip
 
 
 def test_a_step_on_a_gpu_is_measured_from_idle_to_idle(monkeypatch):

@@ -5,7 +5,6 @@ import errno
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -314,19 +313,16 @@ def test_filming_what_cannot_render(tmp_path, capsys, toy_games):
 
 def test_nan_stops_the_run_before_it_is_saved(tmp_path, capsys):
     assert run_cli(tmp_path, "--max_epochs", "2") == 0
-    before = weights(run_dir(tmp_path) / "last.ckpt")
     path = run_dir(tmp_path) / "last.ckpt"
     checkpoint = torch.load(path, weights_only=True)
     for name, value in checkpoint["state_dict"].items():
         if name.startswith("policy."):
             value.fill_(1e38)
-    shutil.copy(path, tmp_path / "keep.ckpt")
     torch.save(checkpoint, path)
     poisoned = path.read_bytes()
     assert run_cli(tmp_path, "--resume", "--max_epochs", "4") == 2
     assert re.search(r"train/policy_loss is (nan|inf) in epoch 2: training diverged", capsys.readouterr().err)
     assert path.read_bytes() == poisoned
-    assert same(before, weights(tmp_path / "keep.ckpt"))
 
 
 def test_a_full_disk_stops_the_run_and_keeps_the_old_checkpoint(tmp_path, capsys, monkeypatch):
