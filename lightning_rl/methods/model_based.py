@@ -30,7 +30,6 @@ from lightning_rl.nets.policies import Actor
 from lightning_rl.nets.world_models import RealSteps, WorldModel
 
 _LOOP = ("obs", "_return", "_length")
-_ACTIONS = 256  # are kept as bytes
 
 
 class StepTraining:
@@ -231,10 +230,9 @@ class ModelBased(StackedMethod):
     @classmethod
     def misfit(cls, spec: EnvSpec) -> str | None:
         env = func_env(spec)
-        if env is not None and env.binary_obs and not env.continuous and env.action_size <= _ACTIONS:
-            return None
-        needs = f"observations of bits in batched torch, {_ACTIONS} actions at most and rewards that are not held back"
-        return f"it needs {needs}; use procmaze, buttongrid, panflute or a grid world"
+        bits = env is not None and env.binary_obs and not env.continuous and env.action_size <= 256  # which are kept as bytes
+        needs = "it needs observations of bits in batched torch, 256 actions at most and rewards that are not held back; "
+        return None if bits else needs + "use procmaze, buttongrid, panflute or a grid world"
 
     def build(self) -> ModelBasedDQN:
         env = func_env(self.spec)
@@ -253,8 +251,7 @@ class ModelBased(StackedMethod):
 
     def train_epoch(self, batch: StepTraining) -> None:
         steps = self.decisions(batch.step, batch.step)
-        optimizers = self.optimizers()
-        batch.run(steps, batch.step % self.cfg.steps_per_epoch == 0, optimizers)
+        batch.run(steps, batch.step % self.cfg.steps_per_epoch == 0, self.optimizers())
         self.counter("env_steps").fill_(batch.step)
         self.counter("num_updates").fill_(self.agent.num_updates)
         self.counter("episodes").add_(torch.tensor([len(ended) for ended in batch.ended], device=self.device))

@@ -120,11 +120,9 @@ class UpsideDownConfig(MethodConfig):
         if self.command_draw == "step" and (self.target == "range" or best):
             raise ValueError("command_draw step has normal noise around labels of steps; set command_draw=episode")
         if best and (self.command == "advantage" or discounted):
-            raise ValueError(f"target_labels best are undiscounted returns, which command {self.command} is not; "
-                             "set target_labels=buffer")  # fmt: skip
+            raise ValueError(f"target_labels best are undiscounted returns, not command {self.command}; set target_labels=buffer")
         if self.target_episodes is not None and self.target_labels != "episode":
-            raise ValueError(f"target_episodes {self.target_episodes} is for labels of first steps; "
-                             "set target_labels=episode, or target_episodes=null")  # fmt: skip
+            raise ValueError(f"target_episodes {self.target_episodes} is for first steps; set target_labels=episode, or null")
         if self.target_episodes is not None and self.buffer != "newest":
             raise ValueError(f"target_episodes {self.target_episodes} counts the newest, which buffer {self.buffer} does not "
                              "keep apart; set buffer=newest, or target_episodes=null")  # fmt: skip

@@ -165,4 +165,4 @@ def test_the_environments_of_the_papers_figures_have_their_networks(gamename):
 
 def test_executors_are_for_populations(tmp_path, capsys):
     assert run_cli(tmp_path, "--executor", "ray") == 2
-    assert "--executor ray: UDRL evaluates no population; leave it out (SE and RN do)" in capsys.readouterr().err
+    assert "--executor ray: UDRL evaluates no population; leave it out (SE, RN and SD do)" in capsys.readouterr().err

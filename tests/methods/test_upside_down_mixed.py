@@ -121,7 +121,7 @@ def test_a_tilted_target_keeps_the_horizon_of_the_best_by_hand():
         ("RCP-A", {"command_rule": "decrease"}, "an advantage is not used up by rewards; set command_rule=hold"),
         ("UDRL", {"command_draw": "step"}, "command_draw step is for commands of one number that are held"),
         ("RCP-R", {"command_draw": "step", "target": "range"}, "command_draw step has normal noise"),
-        ("RCP-R", {"target_labels": "best"}, "which command return is not; set target_labels=buffer"),
+        ("RCP-R", {"target_labels": "best"}, "not command return; set target_labels=buffer"),
         ("RCP-A", {"critic_hidden": None}, r"advantages need a critic; set critic_hidden=\[128, 64\]"),
         ("UDRL", {"gae_lambda": 0.5}, "there is no critic; set command=advantage or weights=fitted_advantage as well"),
         ("RCP-R", {"gae_lambda": 0.5}, "no advantage is sampled; set weights=advantage as well"),

@@ -74,7 +74,8 @@ MUTATIONS = [
     *area("lab/protocols/models.py", "envs/test_proxies.py", ('if key != "scale_states" or value', "")),
     *area(
         "envs/one_step.py", "envs/test_synthetic.py",
-        ("(state - self._center) / self._unit", "state - self._center"),
+        ("(self.observe(state) - self._center) / self._unit", "self.observe(state) - self._center"),
+        ("(self.observe(state) - self._center) / self._unit", "(state - self._center) / self._unit"),
         ("self._center + self._unit * rows", "self._unit * rows"),
         ("near + share * (far - near)", "far"),
         ("self.net.latent_size + 1 + self.real", "1 + self.real"),
