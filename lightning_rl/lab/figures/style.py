@@ -199,7 +199,7 @@ def rendered(figure: Figure, form: str, metadata: Mapping[str, str | None] | Non
 
 
 def small_png(content: bytes) -> bytes:
-    """A PNG in 256 colours of its own, a third as large: figures have few. What it says of itself stays."""
+    """A PNG in 128 colours of its own, a quarter as large: figures have few. What it says of itself stays."""
     picture = Image.open(io.BytesIO(content))
     said = PngInfo()
     for key, text in picture.info.items():
@@ -207,6 +207,6 @@ def small_png(content: bytes) -> bytes:
             said.add_text(str(key), text)
     small = io.BytesIO()
     # The default, MEDIANCUT, mixes colours of small parts with others; without k-means, pale shades get a tint.
-    palette = picture.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=2, dither=Image.Dither.NONE)
+    palette = picture.convert("RGB").quantize(128, Image.Quantize.MAXCOVERAGE, kmeans=2, dither=Image.Dither.NONE)
     palette.save(small, "PNG", optimize=True, pnginfo=said, dpi=picture.info.get("dpi"))
     return small.getvalue()
