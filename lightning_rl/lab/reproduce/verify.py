@@ -43,16 +43,18 @@ def verify(name: str, manifest: Manifest, root: Path, main: Main) -> None:
         raise UserError(f"{job.about}: its first {claim.verify_epochs} epochs hold no stored point; raise verify_epochs")
     same_place = (row["machine"], row["versions"]) == (machine(), versions())
     elsewhere = f"within {manifest.tolerance:.0%}, or as another seed may be, on another machine or with other versions"
-    how, digits = "digit for digit" if same_place else elsewhere, 0
+    how, digits, near = "digit for digit" if same_place else elsewhere, 0, 0
     for k, column in itertools.product(points, columns):
         now, before = store.kept(float(again[k][column])), store.number(stored[k], column, path)
         seeds = [store.number(curve[k], column, path) for curve in curves.values() if len(curve) > k]
-        digits += _equal(now, before)
-        if not (_equal(now, before) or (not same_place and _close(now, before, seeds, manifest.tolerance))):
+        equal, within = _equal(now, before), _within(now, before, manifest.tolerance)
+        digits, near = digits + equal, near + within
+        if not (equal or (not same_place and (within or _as_another_seed(now, seeds)))):
             difference = f"{column} at step {int(stored[k]['env_steps']):,} is {now:.9g} now and {before:.9g}"
             raise UserError(f"{job.about}: {difference} in '{claim.curves_file}'; they should be equal {how}")
     print(f"{job.about}: {len(points)} points up to step {int(again[points[-1]]['env_steps']):,} equal the stored curve {how}")
-    print(f"{digits} of {len(points) * len(columns)} values have the same digits")
+    others = "" if same_place else f", {near} are within {manifest.tolerance:.0%}; the others are as another seed may be"
+    print(f"{digits} of {len(points) * len(columns)} values have the same digits{others}")
 
 
 def _first_points(rows: Sequence[store.Row], seeds: Sequence[str]) -> Mapping[str, list[store.Row]]:
@@ -69,12 +71,14 @@ def _equal(now: float, before: float) -> bool:
     return now == before or (math.isnan(now) and math.isnan(before))
 
 
-def _close(now: float, before: float, stored: Sequence[float], tolerance: float) -> bool:
-    """Whether a value is near the one before, or where a further seed may be beside the stored ones."""
+def _within(now: float, before: float, tolerance: float) -> bool:
+    return _equal(now, before) or abs(now - before) <= tolerance * abs(before)
+
+
+def _as_another_seed(now: float, stored: Sequence[float]) -> bool:
+    """Whether a value is where a further seed may be beside the stored ones."""
     from lightning_rl.functional.intervals import prediction_interval
 
-    if abs(now - before) <= tolerance * abs(before):
-        return True
     finite = [value for value in stored if math.isfinite(value)]
     if len(finite) < LEAST:
         return False
