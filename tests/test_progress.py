@@ -33,8 +33,8 @@ def last_frame(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).strip().splitlines()[-1].split("\r")[-1]
 
 
-def train(scalars, epochs=3, budget=1000, steps=123_456, episodes=None):
-    module = SimpleNamespace(env_steps=0, scalars={})
+def train(scalars, epochs=3, budget=1000, steps=123_456, episodes=None, episodes_before=0):
+    module = SimpleNamespace(env_steps=0, episodes=episodes_before, scalars={})
     callback = RunProgress("RCP-A lunarlander seed 25", budget, None, episodes)
     callback.on_train_start(SimpleNamespace(current_epoch=0), module)
     for epoch in range(epochs):
@@ -68,6 +68,14 @@ def test_agents_that_end_after_so_many_episodes_are_as_far_as_these(shown, monke
     out = shown(80)
     train(SCALARS | {"time/episodes": 250.0}, epochs=1, budget=100_000, episodes=1000)
     assert " 25.0% 0:0" in last_frame(out.getvalue())
+
+
+def test_after_resume_the_time_left_goes_by_the_episodes_since_then(shown, monkeypatch):
+    seconds = itertools.count(0, 30)
+    monkeypatch.setattr(console.time, "monotonic", lambda: next(seconds))
+    out = shown(None)
+    train({"time/episodes": 505.0}, epochs=1, budget=100_000, episodes=1000, episodes_before=500)
+    assert re.search(r" 50\.5% · 1:\d\d:\d\d left", out.getvalue()), out.getvalue()  # 495 to go, 5 took a minute
 
 
 def test_part_of_an_epoch_does_not_say_when_all_is_done(shown, monkeypatch):

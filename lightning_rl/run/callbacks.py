@@ -164,7 +164,8 @@ class RunProgress(Callback):
         self._started = time.monotonic()
         self._steps_at_start = int(pl_module.env_steps)
         epoch = 1 / self.max_epochs if self.max_env_steps is None and self.max_episodes is None else 0.0
-        self._bar = ProgressBar(self.name, self.share(trainer.current_epoch, self._steps_at_start), epoch)
+        share = self.share(trainer.current_epoch, self._steps_at_start, float(pl_module.episodes))
+        self._bar = ProgressBar(self.name, share, epoch)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: Any) -> None:
         assert self._bar is not None
