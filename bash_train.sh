@@ -38,6 +38,8 @@ workers=(--num_workers 0)
 for flag in ${flags[@]+"${flags[@]}"}; do
     [[ $flag != --num_workers* ]] || workers=()
 done
-exec parallel --quote --line-buffer --halt soon,fail=100% --jobs "$jobs" \
+# Ctrl-C reaches parallel alone, which tells the seeds by TERM: they have ten minutes to finish their epoch, a second TERM is to
+# leave at once. Parallel takes no second Ctrl-C meanwhile, but a SIGTERM.
+exec parallel --quote --line-buffer --halt soon,fail=100% --termseq TERM,600000,TERM,10000,KILL,25 --jobs "$jobs" \
     "$python" "$here/trainer.py" ${flags[@]+"${flags[@]}"} ${workers[@]+"${workers[@]}"} --seed {} \
     ::: $(seq "$first" "$last")

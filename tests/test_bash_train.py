@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -28,6 +29,20 @@ def test_seeds_run_side_by_side(tmp_path):
 @pytest.mark.skipif(shutil.which("parallel") is None, reason="GNU parallel is not installed")
 def test_a_failing_seed_fails_the_sweep(tmp_path):
     assert bash_train("--gamename", "pong", "--logdir", str(tmp_path), "--", "1", "2").returncode != 0
+
+
+@pytest.mark.skipif(shutil.which("parallel") is None, reason="GNU parallel is not installed")
+def test_ctrl_c_lets_a_seed_finish_what_it_is_at(tmp_path):
+    """GNU parallel alone gets Ctrl-C, which its jobs, in groups of their own, are told of by it."""
+    seed, finished = tmp_path / "python", tmp_path / "finished"
+    seed.write_text(f"#!/bin/sh\ntrap 'sleep 1; touch {finished}; exit' TERM\necho at work\nwhile :; do sleep 0.1; done\n")
+    seed.chmod(0o755)
+    command = [shutil.which("bash"), str(ROOT / "bash_train.sh"), "--", "1", "1"]
+    with subprocess.Popen(command, env={**os.environ, "PYTHON": str(seed)}, stdout=subprocess.PIPE) as sweep:
+        sweep.stdout.readline()
+        sweep.send_signal(signal.SIGINT)
+        sweep.wait(20)
+    assert finished.exists()
 
 
 @pytest.mark.parametrize(
