@@ -18,8 +18,9 @@ _KEEP_IDLE_MS = "60000"  # a worker takes seconds to import torch; Ray ends one 
 
 
 def join_cluster(address: str | None) -> bool:
-    """Joins the Ray cluster at ``address`` (``auto``: the one on this machine) and brings this package along; without an
-    address, one is started here, on the cores that this process may use. Whether it was, and is to be shut down.
+    """Joins the Ray cluster at ``address`` (``auto``: the one on this machine), or else at RAY_ADDRESS, and brings this
+    package along; without an address, one is started here, on the cores that this process may use. Whether it was, and is to be
+    shut down.
 
     UserError where no cluster answers.
     """
@@ -29,6 +30,7 @@ def join_cluster(address: str | None) -> bool:
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     import ray
 
+    address = address or os.environ.get("RAY_ADDRESS") or None  # Ray itself reads it, too
     _check_address(address)
     if ray.is_initialized():
         return False
@@ -57,7 +59,7 @@ def _check_address(address: str | None) -> None:
 def _no_answer(address: str, reason: str) -> UserError:
     return UserError(
         f"--ray_address '{address}': no Ray cluster answers there ({reason}); give host:port of one started with "
-        "'ray start --head', or leave the flag out for a local one"
+        "'ray start --head', or leave the flag and RAY_ADDRESS out for a local one"
     )
 
 

@@ -145,6 +145,12 @@ def test_a_killed_node_costs_nothing(tmp_path):
         cluster.shutdown()
 
 
+def test_the_cluster_that_the_environment_names_is_joined_as_ray_itself_would(monkeypatch):
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    with pytest.raises(UserError, match=r"'127.0.0.1:1': no Ray cluster answers there .* leave the flag and RAY_ADDRESS out"):
+        RayExecutor()
+
+
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "nonsense"])
 def test_an_unreachable_cluster_is_told_at_once(address):
     with pytest.raises(UserError, match=f"--ray_address '{address}': no Ray cluster answers there"):

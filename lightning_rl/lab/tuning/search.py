@@ -48,7 +48,7 @@ def tune(plan: Plan, resume: bool) -> int:
     os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "2")  # what a kill may cost of the search's own state
     os.environ.setdefault("TUNE_DISABLE_STRICT_METRIC_CHECKING", "1")  # a trial may fail before its first report
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
-    joined = join_cluster(plan.ray_address or os.environ.get("RAY_ADDRESS"))
+    joined = join_cluster(plan.ray_address)
     import ray
 
     try:
