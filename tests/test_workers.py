@@ -1,5 +1,6 @@
 """Worker processes leave with their parent, however it goes, and honour SIGTERM. A forked stand-in plays the parent."""
 
+import errno
 import multiprocessing
 import os
 import signal
@@ -118,6 +119,18 @@ def fails(options):
     raise UserError("a mistake")
 
 
+def finds_the_disk_full(options):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def finds_no_memory(options):
+    raise RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 80000000000 bytes")
+
+
+def is_defective(options):
+    raise ZeroDivisionError
+
+
 def is_interrupted(options):
     raise KeyboardInterrupt
 
@@ -128,7 +141,10 @@ def is_killed(options):
 
 @pytest.mark.parametrize(
     ("second", "code"),
-    [(lambda options: 0, 0), (lambda options: 3, 3), (fails, 2), (is_interrupted, 130), (is_killed, 128 + 9)],
+    [
+        (lambda options: 0, 0), (lambda options: 3, 3), (fails, 2), (finds_the_disk_full, 2), (finds_no_memory, 2),
+        (is_defective, 1), (is_interrupted, 130), (is_killed, 128 + 9),
+    ],
 )
 def test_the_exit_code_of_groups_is_that_of_the_worst(monkeypatch, second, code):
     """Of seeds 5, 6 and 7; what ``train_and_report`` does, the forked processes inherit."""

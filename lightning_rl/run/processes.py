@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from multiprocessing.process import BaseProcess
 from types import FrameType
 
-from lightning_rl.core.errors import UserError
+from lightning_rl.core.errors import UserError, user_message
 from lightning_rl.core.workers import finish_epoch, leave_with_parent
 from lightning_rl.run.options import RunOptions, accelerator_of, run_config
 from lightning_rl.run.train import train_and_report
@@ -72,9 +72,11 @@ def _train_one(options: RunOptions) -> None:
     os.environ["TTY_COMPATIBLE"] = "0"  # lines instead of progress bars, which would write over each other
     try:
         code = train_and_report(options)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        code = 2
     except KeyboardInterrupt:  # a second Ctrl-C
         code = 130
+    except Exception as error:
+        if (message := user_message(error, resumable=True)) is None:
+            raise
+        print(f"error: {message}", file=sys.stderr)
+        code = 2
     sys.exit(code)
