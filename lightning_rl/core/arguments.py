@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **kwargs: Any):
         super().__init__(**{**kwargs, "allow_abbrev": False})
+        self._negative_number_matcher = re.compile(r"-\.?\d")  # values, not flags: -13.3:optimum and -1e3, too
         self.elsewhere: dict[str, str] = {}
         """Flags that this parser does not know, but another one does: what to say of them."""
 

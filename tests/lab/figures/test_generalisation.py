@@ -7,6 +7,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.curves import Look, areas, curves_figure, draw_areas, explained, group_colours, read_line
 from lightning_rl.lab.figures.groups import Group
+from lightning_rl.lab.figures.registry import FIGURES
 
 
 def group(label, rows):
@@ -136,6 +137,11 @@ def test_a_line_needs_a_number():
     assert read_line("1.6:random") == (1.6, "random")
     with pytest.raises(UserError, match="--line 'high:best': 'high' is not a number"):
         read_line("high:best")
+
+
+def test_a_line_may_be_below_zero():
+    words = ["out", "runs", "--line", "-13.3:optimum", "--line", "-.5:random", "--line", "-1e3:worst"]
+    assert FIGURES["generalisation"].parser("figures").parse_args(words).line == ["-13.3:optimum", "-.5:random", "-1e3:worst"]
 
 
 def test_one_command_from_run_directories(tmp_path, capsys):
