@@ -152,7 +152,7 @@ def even_lines(text: str, width: int) -> str:
         return textwrap.wrap(text, width, break_long_words=False)
 
     count = len(lines(width))
-    widths = range(max(len(text) // max(count, 1), 1), width + 1)
+    widths = range(min(max(len(text) // max(count, 1), 1), width), width + 1)  # a single word may be longer than any
     return "\n".join(next(found for found in map(lines, widths) if len(found) <= count)).replace("\xa0", " ")
 
 

@@ -92,6 +92,11 @@ def test_a_number_stays_with_what_it_counts():
     assert style.even_lines("each of 20 episodes", 12) == "each of\n20 episodes"
 
 
+def test_a_word_that_is_wider_than_the_figure_has_a_line_of_its_own():
+    assert style.even_lines("/a/long/path", 8) == "/a/long/path"
+    assert style.even_lines("of /a/long/path here", 8) == "of\n/a/long/path\nhere"
+
+
 def test_bands_and_interquartile_means_are_explained_where_they_are_drawn():
     three, five, ten = (group("a", [[1, 2]] * count) for count in (3, 5, 10))
     others = [group(label, [[1, 2]]) for label in "bcd"]
