@@ -29,6 +29,11 @@ def refused(capsys, *words, says):
     assert says in printed[0]
 
 
+def test_a_title_is_no_file_that_is_read(sources):
+    command = ["figures", "curves", str(sources / "out"), str(sources / "a.csv"), "--title", "word " * 60]
+    assert [main(command), main(command)] == [0, 0]  # the second looks whether it would overwrite what it reads
+
+
 @pytest.fixture
 def sources(tmp_path):
     for name in ("a.csv", "b.csv", "ref.csv"):

@@ -7,7 +7,6 @@ A figure is an entry of ``FIGURES``: one line about it, the function that draws 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from lightning_rl.core.arguments import Argument, Tool, argument, checked_path, count, figure_path, force, number, positive
 from lightning_rl.core.outputs import Out
@@ -31,10 +30,9 @@ class Figure(Tool):
         from lightning_rl.lab.figures.runs import split_label
 
         inputs = []
-        for name, value in vars(given).items():
-            words = value if isinstance(value, list) else [value]
-            if name != "out":
-                inputs += [split_label(str(word))[0] for word in words if isinstance(word, str | Path)]
+        for name in ("sources", "reference", "folder"):
+            value = getattr(given, name, [])
+            inputs += [split_label(str(word))[0] for word in (value if isinstance(value, list) else [value])]
         given.out = Out(given.out, inputs, given.force)
         super().call(given)
 
