@@ -22,6 +22,12 @@ AXES = {
 SCORES = ("final", "best", "area")
 """Numbers of a run."""
 
+LEGENDS = (
+    "best", "upper left", "upper center", "upper right", "center left", "center", "center right", "right", "lower left",
+    "lower center", "lower right",
+)  # fmt: skip
+"""Places of a legend."""
+
 
 class Figure(Tool):
     """Overwrites nothing that it reads, nor, without ``--force``, what no figure has written."""
@@ -87,7 +93,7 @@ FIGURES: dict[str, Tool] = {
         "curves:draw", "learning curves over steps, episodes, updates or wall time, one panel per environment",
         *_BASICS, *BINNED, _REFERENCE,
         argument("--ylabel", "of the vertical axis, with its unit (default: that of the scalar)", default=""),
-        argument("--legend", "e.g. 'lower right' (default: best)", default="best", metavar="PLACE"),
+        argument("--legend", f"{', '.join(LEGENDS)} (default: best)", choices=LEGENDS, default="best", metavar="PLACE"),
         _LOW,
     ),
     "profile": _figure("scores:draw_profile", "performance profile: share of runs above every score", *_BASICS, *BINNED, SCORE),

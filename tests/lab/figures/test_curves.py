@@ -2,15 +2,23 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers import run_cli, run_dir
+from matplotlib.legend import Legend
 from torch.utils.tensorboard import SummaryWriter
 
 from lightning_rl.cli import main
 from lightning_rl.lab.figures.curves import Look, curves_figure
 from lightning_rl.lab.figures.groups import Group, binned, make_groups, nice_width
+from lightning_rl.lab.figures.registry import LEGENDS
 
 
 def draw(*words) -> int:
     return main(["figures", *map(str, words)])
+
+
+def test_the_legend_has_a_place_that_there_is(capsys):
+    assert draw("curves", "out", "run", "--legend", "bottom right") == 2
+    assert "--legend: invalid choice: 'bottom right'; did you mean '" in capsys.readouterr().err
+    assert set(LEGENDS) == set(Legend.codes)
 
 
 def test_bins_by_hand():
