@@ -29,6 +29,9 @@ LABELS = {
 BINS = 100
 """Bins per figure, about, where ``--bin`` does not say."""
 
+MOST_BINS = 100_000
+"""More than any picture shows, and than memory holds of many runs."""
+
 
 @dataclass(frozen=True)
 class Group:
@@ -93,7 +96,12 @@ def make_groups(table: pd.DataFrame, axis: str, width: float | None) -> tuple[di
     """The groups of each environment (as labelled in ``group``), and the bins' width."""
     end = float(table[axis].max())
     width = width or nice_width(max(end, 1e-6))
-    count = max(1, int(end / width + 0.5))  # less than half a bin at the end goes with the one before: a spike would be seen
+    bins = end / width + 0.5  # less than half a bin at the end goes with the one before: a spike would be seen
+    if bins >= MOST_BINS + 1:
+        raise UserError(
+            f"--bin {width:g}: {bins:,.0f} bins up to {end:,.9g}, more than {MOST_BINS:,}; use {end / MOST_BINS:.9g} or more"
+        )
+    count = max(1, int(bins))
     edges: Floats = width * np.arange(1, count + 1, dtype=np.float64)
     edges[-1] = end or width
     games: dict[str, list[Group]] = {}

@@ -6,6 +6,7 @@ from matplotlib.legend import Legend
 from torch.utils.tensorboard import SummaryWriter
 
 from lightning_rl.cli import main
+from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures.curves import Look, curves_figure
 from lightning_rl.lab.figures.groups import Group, binned, make_groups, nice_width
 from lightning_rl.lab.figures.registry import LEGENDS
@@ -45,6 +46,12 @@ def test_the_last_bin_is_kept_though_the_run_does_not_fill_it():
     short, _ = make_groups(table.assign(env_steps=[300.0, 700.0, 1_249.0]), "env_steps", 500.0)
     assert short["g"][0].x.tolist() == [500.0, 1_249.0]  # less than half a bin is part of the one before
     assert short["g"][0].values.tolist() == [[1.0, 2.5]]
+
+
+def test_bins_without_number_are_refused():
+    table = pd.DataFrame({"gamename": "g", "group": "m", "run": "r", "seed": "1", "env_steps": [1e6], "value": [1.0]})
+    with pytest.raises(UserError, match=r"--bin 0.001: 1,000,000,000 bins up to 1,000,000, more than .* use 10 or more"):
+        make_groups(table, "env_steps", 0.001)
 
 
 def write_run(folder, seed, *points):
