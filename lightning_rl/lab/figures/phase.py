@@ -65,6 +65,9 @@ def draw_panel(axes: Axes, table: pd.DataFrame, games: Sequence[str], steps: Seq
 def draw(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
     runs = labelled_runs(given.sources, given.tag, keys=given.group)
+    first = runs["env_steps"].min()
+    if given.until < first:
+        raise UserError(f"--until {given.until:g}: the first value is at {first:g} env_steps; raise --until")
     games, width = make_groups(runs[runs["env_steps"] <= given.until], "env_steps", given.bin)
     labels = dict.fromkeys(group.label for groups in games.values() for group in groups)
     for asked in (given.baseline, *(given.method or ())):

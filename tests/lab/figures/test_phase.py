@@ -51,5 +51,7 @@ def test_a_row_for_each_size_and_a_frame_where_it_is_sure(tmp_path, capsys, monk
     assert [line.count("700") for line in text.splitlines() if ">+0.1<" in line or ">+0.0<" in line] == [0, 0]
     frames = [patch for axes in drawn[0].axes for patch in axes.patches if patch.get_width() == 0.96 and not patch.get_fill()]
     assert len(frames) == int(((table["low"] > 0) | (table["high"] < 0)).sum())
+    assert main([*words, "--until", "10"]) == 2
+    assert "--until 10: the first value is at 500 env_steps; raise --until" in capsys.readouterr().err
     assert main([*words, "--force", "--baseline", "DDQN"]) == 2
     assert "method 'DDQN' is unknown; choose one of: " in capsys.readouterr().err
