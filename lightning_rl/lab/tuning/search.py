@@ -190,6 +190,10 @@ def _progress(plan: Plan) -> Any:
             self.started = self.printed = time.monotonic()
             self.done_at_start: int | None = None
 
+        def __reduce__(self) -> tuple[Any, ...]:
+            """Ray keeps this with the search; a process that resumes it has a clock and a count of its own."""
+            return _progress, (plan,)
+
         def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any) -> None:
             self.show(trials, False)
 

@@ -3,6 +3,7 @@ import dataclasses
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -16,9 +17,9 @@ from lightning_rl.core.outputs import Out
 from lightning_rl.lab.figures.tuning import draw_search
 from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.lab.tuning.results import Trial, best_trial, read_search, read_trials, state_of
-from lightning_rl.lab.tuning.search import NEEDS
+from lightning_rl.lab.tuning.search import NEEDS, _progress
 from lightning_rl.lab.tuning.space import load_tune_config
-from lightning_rl.lab.tuning.trial import Plan, read_reports, run_trial
+from lightning_rl.lab.tuning.trial import SETTINGS, Plan, read_reports, run_trial
 from lightning_rl.run.callbacks import StopAtBudget
 from lightning_rl.run.options import RunOptions
 from lightning_rl.run.train import run_training
@@ -242,3 +243,21 @@ def test_a_cluster_that_does_not_answer_is_named(tmp_path, capsys):
     assert main([*flags, "--ray_address", "127.0.0.1:1"]) == 2
     assert "--ray_address '127.0.0.1:1': no Ray cluster answers there" in capsys.readouterr().err
     assert not list(tmp_path.rglob("tune"))
+
+
+def test_the_time_left_of_a_resumed_search_goes_by_the_trials_since_then(tmp_path, monkeypatch, capsys):
+    """Ray keeps what shows the progress in the search's own state."""
+    cloudpickle = pytest.importorskip("ray.cloudpickle")
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    plan = plan_of(tmp_path, trials=10)
+    (plan.folder / "one").mkdir(parents=True)
+    (plan.folder / "one" / SETTINGS).write_text("{}")
+    before = _progress(plan)
+    trials = [SimpleNamespace(is_finished=lambda done=done: done) for done in [True] * 5 + [False] * 5]
+    before.show(trials, True)
+    clock[0] = 100_000.0
+    after = cloudpickle.loads(cloudpickle.dumps(before))
+    clock[0] += 120.0
+    after.show(trials, True)
+    assert "5/10 trials · no score yet · ETA 10 min" in capsys.readouterr().err
