@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -90,7 +91,7 @@ def captioned(frame: Array, parts: Sequence[str]) -> Array:
 @contextlib.contextmanager
 def shown_env(spec: EnvSpec, story: Story, show: Callable[[Array], None]) -> Iterator[Filmed]:
     """An environment that gives ``show`` its frames; needs no display."""
-    if not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
+    if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():  # macOS has neither
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame asks for a display unless told otherwise
         os.environ.setdefault("MUJOCO_GL", "egl")  # or MuJoCo aborts the process when it finds no display
     env = Filmed(make_env(spec, render=True), story, show)

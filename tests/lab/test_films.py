@@ -1,8 +1,11 @@
 """Films: their story on every frame, several commands side by side, and a window where there is a display."""
 
 import io
+import os
+import sys
 from types import SimpleNamespace
 
+import gymnasium
 import numpy as np
 import pytest
 from PIL import Image
@@ -40,6 +43,18 @@ def test_every_frame_tells_the_command_the_step_and_the_return_so_far(told):
     with shown_env(env_spec("cartpole"), Story(asked="return 150"), frames.append) as env:
         env.reset(seed=0)
     assert told[-1] == ["asked: return 150", "step 0", "return so far 0.00"]
+
+
+@pytest.mark.parametrize(("platform", "drawn"), [("linux", ["dummy", "egl"]), ("darwin", [None, None])])
+def test_without_a_display_only_linux_is_told_how_to_draw(platform, drawn, monkeypatch):
+    """macOS has no DISPLAY, but draws without being told; it has no EGL."""
+    for each in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER", "MUJOCO_GL"):
+        monkeypatch.setenv(each, "")  # so that it is put back, however the test leaves it
+        monkeypatch.delenv(each)
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(films, "make_env", lambda spec, render: gymnasium.Env())
+    with shown_env(env_spec("cartpole"), Story(), print):
+        assert [os.environ.get(each) for each in ("SDL_VIDEODRIVER", "MUJOCO_GL")] == drawn
 
 
 def test_a_caption_stands_below_the_picture_and_small_ones_grow():
