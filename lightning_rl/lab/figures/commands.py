@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from lightning_rl.core.outputs import Out
 from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import labelled, read_csv, require
-from lightning_rl.lab.figures.runs import read_sources
+from lightning_rl.lab.figures.runs import is_run, open_run, read_sources
 from lightning_rl.run.shipped import results_folder
 
 COLUMNS = ["run", "command", "commanded", "obtained_mean", "obtained_sd"]
@@ -52,22 +52,43 @@ def draw_sweep(out: Out, report: Mapping[str, Any]) -> None:
     draw_sweeps(out, pd.DataFrame(report["rows"]).assign(run=run, command=report["command_name"])[COLUMNS], title)
 
 
+def _run_name(path: Path) -> str | None:
+    """Method and seed of a run directory, or of that which a file is in; None where there is none."""
+    folder = path if path.is_dir() else path.parent
+    if not is_run(folder):
+        return None
+    about = open_run(folder).about
+    return f"{about['implementation']} seed_{about['seed']}"
+
+
 def read_sweep(path: Path, label: str | None) -> pd.DataFrame:
-    """A ``sweep.csv``, that of a run directory, or the CSV of a claim; the label names its runs."""
+    """``COLUMNS`` and source, of a ``sweep.csv``, that of a run directory, or the CSV of a claim; the label names its runs."""
     table = read_csv(path / "sweep.csv" if path.is_dir() else path, COLUMNS[2:])
     run = "seed_" + table["seed"].astype(str) if "seed" in table else path.stem
     table = pd.DataFrame({"command": "return", "run": run}, table.index).assign(**table)
     require(table, COLUMNS)
-    return table[COLUMNS].assign(run=labelled(table["run"], label))
+    return table[COLUMNS].assign(run=labelled(table["run"], label or _run_name(path)), source=str(path))
+
+
+def _read_apart(sources: Sequence[str], read: Callable[[Path, str | None], pd.DataFrame], name: str) -> pd.DataFrame:
+    """One table of all sources that have a sweep; UserError if none has, or two go by the same ``name``, which is a column."""
+    table = read_sources(sources, read, None, _NOTHING)
+    of_each = table.drop_duplicates([name, "source"])
+    twice = of_each[of_each.duplicated(name, keep=False)]
+    if not twice.empty:
+        called = twice[name].iloc[0]
+        a, b = twice["source"][twice[name] == called].iloc[:2]
+        raise UserError(f"'{a}' and '{b}' are both called '{called}'; tell them apart with a name each, as CSV:LABEL")
+    return table
 
 
 def read_sweeps(sources: Sequence[str]) -> pd.DataFrame:
-    """The sweeps of all sources that have one; UserError if none has, or their commands differ."""
-    table = read_sources(sources, read_sweep, None, _NOTHING)
+    """The sweeps of all sources, see ``_read_apart``; UserError if their commands differ."""
+    table = _read_apart(sources, read_sweep, "run")
     names = table["command"].unique()
     if len(names) > 1:
         raise UserError(f"sweeps of different commands ({' and '.join(names)}) do not share an axis; draw them apart")
-    return table
+    return table[COLUMNS]
 
 
 def draw(given: argparse.Namespace) -> None:
@@ -77,11 +98,11 @@ def draw(given: argparse.Namespace) -> None:
 
 
 def read_method(path: Path, label: str | None) -> pd.DataFrame:
-    """The sweeps of a method, called by its label or its file; UserError where commands are no returns."""
+    """The sweeps of a method, called by its label, its run or its file; UserError where commands are no returns."""
     table = read_sweep(path, None)
     if (name := table["command"].iloc[0]) != "return":
         raise UserError(f"its commands are no returns (but: {name}); make another with lightning-rl eval CKPT --calibrate")
-    return table.assign(method=label or path.stem)
+    return table.assign(method=label or _run_name(path) or path.stem)
 
 
 def mean_line(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -117,7 +138,7 @@ def _limits(table: pd.DataFrame, columns: Sequence[str]) -> tuple[float, float]:
 
 def draw_obedience(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
-    table = read_sources(given.sources, read_method, None, _NOTHING)
+    table = _read_apart(given.sources, read_method, "method")
     methods = table.groupby("method", sort=False)
     figure, panels = style.panels(len(methods), (6.4, 5.2), legend=1)
     parts = [

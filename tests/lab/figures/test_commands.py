@@ -60,3 +60,26 @@ def test_methods_are_drawn_side_by_side(tmp_path, capsys):
     (run / "sweep.csv").write_text(SWEEP.replace("return", "advantage"))
     assert main(["figures", "obedience", str(out), str(run)]) == 2
     assert "its commands are no returns (but: advantage)" in capsys.readouterr().err
+
+
+def test_runs_go_by_what_their_configs_say(tmp_path, capsys):
+    """Their folders, and the rows of their sweeps, are all called seed_1."""
+    runs = []
+    for number, (exp_name, method) in enumerate([("default", "RCP-A"), ("default", "UDRL"), ("wide", "UDRL")]):
+        run = tmp_path / exp_name / method / "seed_1"
+        run.mkdir(parents=True)
+        (run / "config.yaml").write_text(f"implementation: {method}\nseed: 1\nconfig: {{}}\n")
+        (run / "sweep.csv").write_text(SWEEP.replace("60", f"6{number}"))
+        runs.append(str(run))
+    out = tmp_path / "out"
+    for figure, column in (("commands", "run"), ("obedience", "method")):
+        for sources in (runs[:2], [f"{run}/sweep.csv" for run in runs[:2]]):
+            assert main(["figures", figure, str(out), *sources]) == 0
+            assert pd.read_csv(f"{out}.csv")[column].drop_duplicates().tolist() == ["RCP-A seed_1", "UDRL seed_1"]
+        capsys.readouterr()
+        assert main(["figures", figure, str(out), *runs]) == 2
+        error = capsys.readouterr().err
+        assert (
+            f"'{runs[1]}' and '{runs[2]}' are both called 'UDRL seed_1'; tell them apart with a name each, as CSV:LABEL" in error
+        )
+        assert main(["figures", figure, str(out), *runs[:2], f"{runs[2]}/sweep.csv:wide"]) == 0
