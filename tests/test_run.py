@@ -232,8 +232,11 @@ def test_evaluation_needs_only_the_path(tmp_path, capsys):
     assert report["sampled"]["return"]["mean"] == pytest.approx(sum(report["sampled"]["returns"]) / 5)
     assert (path.parent / "evaluation_return=200.mp4").stat().st_size > 500
     best = next(path.parent.glob("epoch=*.ckpt"))
-    assert main(["--eval_agent", str(best), "--eval_episodes", "1"]) == 0
-    assert json.loads((path.parent / "evaluation.json").read_text())["episodes"] == 1
+    for checkpoint, name in ((path, "evaluation"), (best, f"evaluation_{best.stem}")):  # neither replaces the other
+        assert main(["--eval_agent", str(checkpoint), "--eval_episodes", "1"]) == 0
+        for found, played in (("evaluation", path), (name, checkpoint)):
+            assert json.loads((path.parent / f"{found}.json").read_text())["checkpoint"] == str(played)
+        assert (path.parent / f"{name}.mp4").exists()
     assert json.loads((path.parent / "evaluation_return=200.json").read_text()) == report  # the other command's is kept
 
 

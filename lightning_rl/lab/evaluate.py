@@ -33,7 +33,7 @@ from lightning_rl.run.callbacks import record_episode
 from lightning_rl.run.checkpoints import read_checkpoint
 from lightning_rl.run.loading import Command, asked_names, full_command, load
 from lightning_rl.run.shipped import is_shipped, results_folder
-from lightning_rl.run.state import read_state
+from lightning_rl.run.state import LAST, read_state
 
 SWEEP_POINTS, SWEEP_MOST = 13, 16
 
@@ -136,8 +136,14 @@ def parse_sweep(text: str | None) -> tuple[float, ...] | None:
     return tuple(np.linspace(values[0], values[1], SWEEP_POINTS).tolist()) if ranged else tuple(values)
 
 
-def beside(checkpoint: Path, name: str, force: bool) -> Out:
-    """A file called ``name`` in the folder of a checkpoint, or that of the results of an agent of the package."""
+def beside(checkpoint: Path, words: Sequence[str], force: bool) -> Out:
+    """A file in the folder of a checkpoint, or that of the results of an agent of the package, named by ``words``.
+
+    After the first comes the checkpoint, but for a run's last: what was found out of one does not replace that of another.
+    """
+    what, *asked = words
+    stem = [] if checkpoint.name == LAST or is_shipped(checkpoint) else [checkpoint.stem]
+    name = "_".join([what, *stem, *asked])
     return Out(results_folder(checkpoint) / name, (), force, "copy the checkpoint to a folder of your own")
 
 
@@ -146,22 +152,22 @@ def evaluate_checkpoint(
 ) -> dict[str, Any]:
     """``evaluate`` under ``name=value,...``, with ``evaluation.json`` and a film beside the checkpoint; the report names both.
 
-    The files of a command are named by it (``evaluation_return=150.json``), so that commands can be compared. force: overwrite
-    files of these names that no evaluation has written.
+    The files of a command are named by it (``evaluation_return=150.json``), so that commands can be compared; those of another
+    checkpoint than a run's last by that, too (``evaluation_epoch=40.json``). force: overwrite files of these names that no
+    evaluation has written.
     """
     method = load(path).method
     given = parse_command(command_text, asked_names(method))
-    name = "_".join(["evaluation", *(f"{key}={exact(value)}" for key, value in given.items())])
-    out = beside(path, f"{name}.json", force)
-    film = out.path.with_suffix(".mp4")
-    out.check(out.path, _owned_report)  # before the work
-    out.check(film, lambda _: _owned_report(out.path))
+    out = beside(path, ["evaluation", *(f"{key}={exact(value)}" for key, value in given.items())], force)
+    kept, film = Path(f"{out.path}.json"), Path(f"{out.path}.mp4")
+    out.check(kept, _owned_report)  # before the work
+    out.check(film, lambda _: _owned_report(kept))
     report = {"checkpoint": str(path), "asked": given, **evaluate(method, episodes, given, num_workers), "video": None}
-    out.write(_report_file(out.path, report))  # before the environment's code draws: what was played is not lost
+    out.write(_report_file(kept, report))  # before the environment's code draws: what was played is not lost
     if can_film(method.spec):
         record_episode(method, _requests(method, 1, full_command(method, given), method.plays)[0], film, told(given))
         report["video"] = str(film)
-        out.write(_report_file(out.path, report))
+        out.write(_report_file(kept, report))
     return report
 
 
@@ -194,7 +200,7 @@ def sweep(path: Path, episodes: int, num_workers: int, text: str = "sweep", forc
     Of a calibrated policy the commands are returns. Otherwise the first command value goes over those that training saw; the
     others keep the checkpoint's. The report, which is kept as ``sweep.json``, says how well the policy obeys (see ``obedience``).
     Writes ``sweep.png``, ``.svg`` and ``.csv`` beside the checkpoint, or ``sweep_LOW_HIGH.png`` and so on for a range that is
-    asked for, ``sweep_of_A_B.png`` for single commands.
+    asked for, ``sweep_of_A_B.png`` for single commands, ``sweep_epoch=40.png`` of another checkpoint than a run's last.
 
     Args:
         path: the checkpoint.
@@ -205,9 +211,8 @@ def sweep(path: Path, episodes: int, num_workers: int, text: str = "sweep", forc
     """
     method, values = load(path).method, parse_sweep(text)
     limits_or_values = [exact(float(point)) for point in re.split("[=:,]", text)[1:]]
-    out = beside(path, "_".join(["sweep_of" if "," in text else "sweep", *limits_or_values]), force)
-    picture = out.path.with_name(f"{out.path.name}.png")
-    kept = Path(f"{out.path}.json")
+    out = beside(path, ["sweep", *(["of"] if "," in text else []), *limits_or_values], force)
+    kept, picture = Path(f"{out.path}.json"), Path(f"{out.path}.png")
     out.check(picture, owned_picture)  # before the work
     out.check(kept, _owned_report)
     calibration = method.calibrated()

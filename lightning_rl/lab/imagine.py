@@ -31,8 +31,8 @@ def imagine(path: Path, episodes: int, force: bool = False) -> dict[str, Any]:
     method = load_method(path)
     if not isinstance(method, ModelBased):
         raise UserError(f"--imagine: '{path}' is of {type(method).__name__}, which has no world model; leave it out")
-    out = beside(path, "imagination", force)
-    picture = out.path.with_suffix(".png")
+    out = beside(path, ["imagination"], force)
+    picture = Path(f"{out.path}.png")
     out.check(picture, owned_picture)  # before the work
     policy, real = method.policy, method.agent.env
     assert isinstance(policy, WorldPolicy)

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -14,8 +15,9 @@ import lightning_rl
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, Game
-from lightning_rl.lab.evaluate import exact, print_report
+from lightning_rl.lab.evaluate import beside, exact, print_report
 from lightning_rl.run.loading import load_method
+from lightning_rl.run.shipped import SHIPPED
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +84,15 @@ def test_an_evaluation_whose_film_fails_is_kept(tmp_path, monkeypatch, capsys, f
 )
 def test_files_of_different_commands_have_different_names(value, text):
     assert exact(value) == text
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "name"),
+    [("run/last.ckpt", "run/sweep_of_1_2"), ("run/epoch=40.ckpt", "run/sweep_epoch=40_of_1_2"),
+     (SHIPPED / "DDQN-cartpole.ckpt", "exp_dir/agents/DDQN-cartpole/sweep_of_1_2")],
+)  # fmt: skip
+def test_files_of_another_checkpoint_than_the_last_are_named_by_it(checkpoint, name):
+    assert beside(Path(checkpoint), ["sweep", "of", "1", "2"], force=False).path == Path(name)
 
 
 def test_a_command_is_by_name_and_checked(checkpoint):

@@ -130,7 +130,7 @@ def _evaluations(run: Run) -> Iterator[Sequence[str]]:
             command = ", ".join(f"{name}={value:g}" for name, value in content["command"].items())
             for mode in ("sampled", "greedy"):
                 numbers = [f"{content[mode]['return'][key]:.1f}" for key in ("mean", "sd", "iqm", "min", "max")]
-                yield (str(run.path), command, mode, str(content["episodes"]), *numbers)
+                yield (str(run.path), Path(content["checkpoint"]).name, command, mode, str(content["episodes"]), *numbers)
         except (UserError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
 
