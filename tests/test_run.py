@@ -5,8 +5,10 @@ import errno
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -158,6 +160,21 @@ def test_reload_starts_anew_from_the_weights(tmp_path):
     a, b = weights(source), weights(run_dir(tmp_path / "b") / "last.ckpt")
     assert torch.equal(a["policy.net.net.embed_obs.weight"], b["policy.net.net.embed_obs.weight"])
     assert int(b["num_updates"]) == 6
+
+
+def test_a_resumed_run_says_how_it_began(tmp_path, monkeypatch):
+    assert run_cli(tmp_path / "a", "--max_epochs", "1") == 0
+    source = run_dir(tmp_path / "a") / "last.ckpt"
+    config = run_dir(tmp_path / "b") / "config.yaml"
+    for epochs, flag in (("1", ["--reload", str(source)]), ("2", ["--resume"])):
+        monkeypatch.setattr(sys, "argv", ["trainer.py", "--set", "hidden=[8, 8]", *flag])
+        assert run_cli(tmp_path / "b", "--max_epochs", epochs, *flag) == 0
+        content = yaml.safe_load(config.read_text())
+        assert shlex.split(content["command"]) == ["trainer.py", "--set", "hidden=[8, 8]", "--reload", str(source)]
+        assert (content["reload"], content["config"]["max_epochs"]) == (str(source), int(epochs))
+    config.write_text("config: [")  # damaged: it is written anew
+    assert run_cli(tmp_path / "b", "--max_epochs", "2", "--resume") == 0
+    assert yaml.safe_load(config.read_text())["reload"] is None
 
 
 @pytest.mark.parametrize(

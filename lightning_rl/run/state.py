@@ -7,12 +7,13 @@ import dataclasses
 import errno
 import os
 import platform
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import yaml
 from filelock import lock_descriptor
@@ -140,10 +141,24 @@ def checkpoint_at(path: Path) -> Path:
     raise UserError(f"'{path}' holds no checkpoint; give the path of one, or of a run directory (..../seed_25)")
 
 
-def write_config(options: RunOptions, config: MethodConfig, networks: Mapping[str, str] | None = None) -> None:
-    """``config.yaml``: everything that is needed to repeat the run. networks: the classes of own ones, by name."""
+def first_start(run_dir: Path) -> dict[str, Any]:
+    """How a run that is resumed once began: ``command`` and ``reload``; nothing where no whole ``config.yaml`` says it."""
+    try:
+        content = read_yaml(run_dir / "config.yaml")
+        return {key: content[key] for key in ("command", "reload")}
+    except (UserError, TypeError, KeyError):
+        return {}
+
+
+def write_config(
+    options: RunOptions, config: MethodConfig, networks: Mapping[str, str] | None = None, begun: Mapping[str, Any] | None = None
+) -> None:
+    """``config.yaml``: everything that is needed to repeat the run.
+
+    networks: the classes of own ones, by name; begun: of a resumed run its ``first_start``, without which it is not repeated.
+    """
     content = {
-        "command": " ".join(sys.argv),
+        "command": shlex.join(sys.argv),
         "implementation": options.implementation,
         "gamename": options.gamename,
         "exp_name": options.exp_name,
@@ -156,6 +171,7 @@ def write_config(options: RunOptions, config: MethodConfig, networks: Mapping[st
         **({"networks": dict(networks)} if networks else {}),
         "git_commit": _git_commit(),
         "versions": {"python": platform.python_version(), **{p: _version(p) for p in _PACKAGES}},
+        **(begun or {}),
     }
     write_text(options.run_dir / "config.yaml", yaml.safe_dump(content, sort_keys=False))
 

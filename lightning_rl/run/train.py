@@ -42,7 +42,7 @@ from lightning_rl.run.member_checkpoints import MemberCheckpointIO
 from lightning_rl.run.options import RunOptions, accelerator_of, checked, run_config
 from lightning_rl.run.resuming import checkpoint_to_resume
 from lightning_rl.run.runtime import prepare_process
-from lightning_rl.run.state import owned, write_config, write_state
+from lightning_rl.run.state import first_start, owned, write_config, write_state
 
 _HPARAM_METRICS = ("eval/return_mean", "eval_greedy/return_mean")  # names only, the values come with the scalars
 
@@ -151,7 +151,8 @@ def run_training(
                 storage.resume(resume_from, method, data, callbacks)
             for begin, run in zip(begins, options.seeds(), strict=True):
                 begin()
-                write_config(run, config, method.hparams.get("networks"))
+                begun = {} if resume_from is None else first_start(run.run_dir)
+                write_config(run, config, method.hparams.get("networks"), begun)
             stop = StopOnSignal()
             loggers = [RunLogger(run) for run in options.seeds()] if logger is True else logger
             trainer = _trainer(options, config, [stop, *callbacks], loggers, storage)
