@@ -136,7 +136,8 @@ def _search(arguments: argparse.Namespace) -> int:
             raise UserError(f"--set {key} (or its flag): the search sets it itself; leave it out, or say it with --tune")
     fixed = Plan(options, config).config({})
     config = load_tune_config(options.implementation, options.gamename, settings, fixed.unread())
-    trials = dataclasses.replace(options, logdir=options.logdir.resolve(), ray_address=None)
+    reload = None if options.reload is None else options.reload.resolve()  # trials work in folders of their own
+    trials = dataclasses.replace(options, logdir=options.logdir.resolve(), reload=reload, ray_address=None)
     return tune(Plan(trials, config, options.ray_address), options.resume)
 
 

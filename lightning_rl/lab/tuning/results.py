@@ -44,6 +44,7 @@ def _about(plan: Plan) -> dict[str, Any]:
         "gamename": options.gamename,
         "seed": options.seed,
         "preset": options.preset,
+        "reload": None if options.reload is None else str(options.reload),
         "config": {**options.config, **options.settings},
         "tune": dataclasses.asdict(plan.tune),
     }

@@ -16,12 +16,13 @@ from lightning_rl.core.files import hold
 from lightning_rl.core.outputs import Out
 from lightning_rl.lab.figures.tuning import draw_search
 from lightning_rl.lab.scalars import read_scalar
-from lightning_rl.lab.tuning.results import Trial, best_trial, read_search, read_trials, state_of
+from lightning_rl.lab.tuning.results import Trial, best_trial, read_search, read_trials, require_same, state_of, write_search
 from lightning_rl.lab.tuning.search import NEEDS, _progress
 from lightning_rl.lab.tuning.space import load_tune_config
 from lightning_rl.lab.tuning.trial import SETTINGS, Plan, read_reports, run_trial
 from lightning_rl.run.callbacks import StopAtBudget
 from lightning_rl.run.options import RunOptions
+from lightning_rl.run.shipped import SHIPPED
 from lightning_rl.run.train import run_training
 
 SEARCH = {"learning_rate": {"log": [1e-4, 1e-2]}, "hidden": {"choice": [[8, 8], [8, 16]]}}
@@ -176,6 +177,21 @@ def test_a_search_from_the_command_line(tmp_path, capsys, ray_cluster):
         hold(lock, folder, "")
         assert main([*flags, "--tune", "budget={max_env_steps: 200}", "--resume"]) == 2
     assert "is in use by another process; wait until that search has ended" in capsys.readouterr().err
+
+
+def test_trials_start_from_the_same_weights_wherever_they_work(tmp_path, monkeypatch):
+    plans = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("lightning_rl.lab.tuning.search.tune", lambda plan, resume: plans.append(plan) or 0)
+    (tmp_path / "mine.ckpt").touch()
+    flags = ["--implementation", "UDRL", "--gamename", "lunarlander", "--use_tune"]
+    for reload in (["--reload", "mine.ckpt"], ["--reload", "UDRL-lunarlander"], []):
+        assert main([*flags, *reload]) == 0
+    assert [plan.options.reload for plan in plans] == [tmp_path / "mine.ckpt", SHIPPED / "UDRL-lunarlander.ckpt", None]
+    write_search(plans[0])
+    require_same(plans[0])
+    with pytest.raises(UserError, match=r"--resume: reload is None now but '.*mine.ckpt' in"):
+        require_same(plans[2])
 
 
 @pytest.mark.slow
