@@ -133,8 +133,10 @@ def write_agents(
     """Fills OUT.csv with a row for each agent of each kind, and prints a summary of the columns ``shown``.
 
     words: of how they are trained, for the column ``protocol``; train: of a kind those that the file lacks, stack by stack: the
-    jobs, and what their rows hold besides; more: columns that also tell one request from another.
+    jobs, and what their rows hold besides; more: columns that also tell one request from another. UserError without a job.
     """
+    if not jobs:
+        raise UserError(f"no proxy is named: name some{', or give --real N' if 'real' in given else ''}")
     with open_results(Path(given.out), columns, (*AGENT_KEY, *more), given.force) as results:
         with counting(len(jobs) * len(kinds), "agents") as advance:
             for kind in kinds:

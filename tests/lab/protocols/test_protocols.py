@@ -125,6 +125,16 @@ def test_bad_input_is_one_line(tmp_path, capsys):
         assert error.count("\n") == 1, error
 
 
+@pytest.mark.parametrize(
+    ("protocol", "remedy"), [("transfer", ", or give --real N"), ("reward-curves", ", or give --real N"), ("clones", "")]
+)
+def test_a_task_without_agents_is_refused(tmp_path, capsys, protocol, remedy):
+    out = tmp_path / "out.csv"
+    assert main(["proxies", protocol, str(out), "--gamename", "cartpole-v0"]) == 2
+    assert f"error: no proxy is named: name some{remedy}\n" in capsys.readouterr().err
+    assert not out.exists()
+
+
 def test_proxies_of_folders_runs_and_names(tmp_path, capsys):
     write(tmp_path / "game" / "wide" / "SE" / "seed_3" / "proxy.pt", se(), 2.0, config={"vary": True})
     (tmp_path / "game" / "broken.pt").write_text("no")
