@@ -35,12 +35,14 @@ WINDOW = 100
 
 
 def read_run(run: Run) -> pd.DataFrame:
-    """``COLUMNS``, run and experiment (its folder), a row per batch; UserError without a count of episodes."""
+    """``COLUMNS``, run and experiment (its folder), a row per batch; UserError without a count of episodes or a mean return."""
     path = run.path.resolve()
     table = pd.DataFrame({"episode": read_scalar(run.path, "time/episodes").value})
     for name, (tag, _) in PANELS.items():
         with contextlib.suppress(UserError):  # this method does not log it
             table[name] = pd.Series(read_scalar(run.path, tag).value)
+    if "mean_return" not in table:
+        raise UserError(f"it has no scalar '{PANELS['mean_return'][0]}', which policy gradients log; leave it out")
     about = {"method": path.parent.name, "seed": path.name.removeprefix("seed_"), "run": str(path)}
     return table.assign(**about, experiment=str(path.parents[1]))
 

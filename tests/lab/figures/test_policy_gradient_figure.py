@@ -62,8 +62,20 @@ def test_methods_are_named_with_their_experiment_only_where_there_are_several(tm
     for exp_name, method in (("a", "AAC"), ("a", "REINFORCE"), ("b", "AAC")):
         with SummaryWriter(str(tmp_path / exp_name / method / "seed_1" / "logger" / "version_0")) as writer:
             writer.add_scalar("time/episodes", 2, 1)
+            writer.add_scalar("rollout/return_running_mean", 20, 1)
     assert read_runs([str(tmp_path / "a")])["method"].tolist() == ["AAC", "REINFORCE"]
     assert read_runs([str(tmp_path)])["method"].tolist() == ["AAC a", "REINFORCE a", "AAC b"]
+
+
+def test_runs_of_other_methods_are_named_and_left_out(tmp_path, capsys):
+    for method, tags in (("AAC", ["time/episodes", "rollout/return_running_mean"]), ("UDRL", ["time/episodes"])):
+        with SummaryWriter(str(tmp_path / method / "seed_1" / "logger" / "version_0")) as writer:
+            for tag in tags:
+                writer.add_scalar(tag, 200, 1)
+    assert main(["figures", "policy-gradient", str(tmp_path / "out"), str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    assert "AAC seed 1: last 200.0" in said.out
+    assert "UDRL/seed_1': it has no scalar 'rollout/return_running_mean', which policy gradients log" in said.err
 
 
 def test_what_cannot_be_read_is_named(tmp_path, capsys):
