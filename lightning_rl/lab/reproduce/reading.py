@@ -33,7 +33,7 @@ POINTS, FIRST_POINTS = 100, 5
 
 
 def read_value(read: Read, runs: Sequence[Path], folder: Path) -> tuple[float, float]:
-    """The headline, and beside it the best of the curve, nan where there is none.
+    """The headline, and beside it the best of the curve, nan where there is none, or it would be in another unit.
 
     Scalars are those of the first training, as all curves are; reports are beside the last.
     """
@@ -46,7 +46,8 @@ def read_value(read: Read, runs: Sequence[Path], folder: Path) -> tuple[float, f
         x = np.arange(1.0, len(values) + 1)
     else:
         x, values = _of_table(folder / str(read.table), read)
-    return statistic(read, x, values), float(values.max()) if len(values) > 1 else float("nan")
+    comparable = read.statistic == "mean" and len(values) > 1
+    return statistic(read, x, values), float(values.max()) if comparable else float("nan")
 
 
 def statistic(read: Read, x: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> float:

@@ -1,5 +1,7 @@
 """What is read from the runs of a claim: by hand, and what is refused."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -42,6 +44,17 @@ def test_agents_are_kept_with_the_seed_of_their_proxy(tmp_path):
         "cliff,real,real,QL,p,101,3,-100,60,1,-100 -100",
     ]
     assert read_kept(Read(table="t.csv", key="return_mean", where={}), tmp_path, 101) == []
+
+
+def test_the_best_of_a_curve_stands_beside_its_mean_alone(tmp_path):
+    """A step at which it got there, or a share of its values, is in another unit."""
+    (tmp_path / "t.csv").write_text("every,score\n10,1 3 2\n")
+    read = {"table": "t.csv", "key": "score", "where": {}}
+    assert read_value(Read(**read), [], tmp_path) == (2, 3)
+    for name, headline in (("first", 20), ("above", 1)):
+        value, best = read_value(Read(**read, statistic=name, threshold=2), [], tmp_path)
+        assert value == headline
+        assert math.isnan(best)
 
 
 @pytest.mark.parametrize("column", ["trained_on", "agent", "protocol"])
