@@ -29,6 +29,7 @@ from lightning_rl.core.limits import ARCHIVE_PARTS, CHECKPOINT_BYTES, STRUCTURE_
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<pid>\d+)\.tmp")
 _REMEDY = "files that are there are intact: mend it or choose another folder"
 _ABANDONED_AFTER_S = 3600.0
+_HOLD_ATTEMPTS, _HOLD_PAUSE_S = 5, 0.04
 
 
 class System:
@@ -232,8 +233,12 @@ def appending(path: Path, header: str, remedy: str, force: bool = False) -> Iter
 
 def hold(file: IO[Any] | int, path: Path, remedy: str) -> None:
     """Keeps an open file from other processes until it is closed; UserError, naming ``path``, if one has it already."""
-    if not lock_descriptor(file if isinstance(file, int) else file.fileno(), blocking=False):
-        raise UserError(f"'{path}' is in use by another process; {remedy}")
+    descriptor = file if isinstance(file, int) else file.fileno()
+    for _ in range(_HOLD_ATTEMPTS):  # who only looks whether it is held has it for an instant
+        if lock_descriptor(descriptor, blocking=False):
+            return
+        time.sleep(_HOLD_PAUSE_S)
+    raise UserError(f"'{path}' is in use by another process; {remedy}")
 
 
 def read_bytes(path: Path, kind: str, limit: int) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
+import fcntl
 import os
 import platform
 import shlex
@@ -16,7 +17,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import yaml
-from filelock import lock_descriptor
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import hold, make_folder, sweep, write_text
@@ -225,7 +225,10 @@ def _locked(path: Path) -> bool:
     except OSError:
         return False
     try:
-        return not lock_descriptor(handle, blocking=False)
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two that look at once do not see each other
+        return False
+    except BlockingIOError:
+        return True
     except OSError:
         return False
     finally:

@@ -1,10 +1,13 @@
+import fcntl
+import threading
+
 import pytest
 from filelock import lock_descriptor
 from helpers import run_cli, run_dir, tiny_flags
 
 from lightning_rl.cli import main
 from lightning_rl.lab.reports.listing import list_runs
-from lightning_rl.run.state import read_state, write_state
+from lightning_rl.run.state import owned, read_state, write_state
 
 
 def test_states_of_real_runs(tmp_path, capsys, monkeypatch):
@@ -86,3 +89,16 @@ def test_a_title_is_no_markup(tmp_path, capsys):
     words = ["figures", "scores", str(tmp_path / "x"), f"{tmp_path}/a.csv:[/]", "--tag", "value", "--title", "[/]"]
     assert main(words) == 0
     assert capsys.readouterr().out.count("[/]") == 2
+
+
+def test_who_looks_neither_seems_to_be_at_work_nor_keeps_a_run_from_it(tmp_path):
+    write_state(tmp_path, "finished")
+    (tmp_path / ".lock").touch()
+    looking = (tmp_path / ".lock").open()
+    fcntl.flock(looking, fcntl.LOCK_SH)  # as another listing has it for an instant
+    assert read_state(tmp_path) == ("finished", "")
+    end = threading.Timer(0.05, looking.close)
+    end.start()
+    with owned(tmp_path):
+        assert read_state(tmp_path) == ("running", "")
+    end.join()
