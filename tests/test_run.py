@@ -29,6 +29,7 @@ from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.evaluate import parse_sweep
 from lightning_rl.lab.scalars import event_files, read_scalar
+from lightning_rl.run import state
 from lightning_rl.run.callbacks import StopAtReturn
 
 
@@ -70,6 +71,21 @@ def test_run_directory_is_as_documented(tmp_path, capsys):
     assert [p.name for p in (folder / "logger").iterdir()] == ["version_0"]
     assert "finished at" in capsys.readouterr().out
     assert not list(folder.rglob("*.tmp"))
+
+
+def test_the_commit_is_none_of_a_repository_that_the_package_is_only_installed_in(tmp_path, monkeypatch):
+    def git(*words):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=tmp_path, check=True)
+
+    module = tmp_path / "state.py"
+    module.touch()
+    monkeypatch.setattr(state, "__file__", str(module))
+    git("init", "-q")
+    git("commit", "-q", "--allow-empty", "-m", "theirs")
+    assert state._git_commit() is None
+    git("add", "state.py")
+    git("commit", "-q", "-m", "ours")
+    assert re.fullmatch("[0-9a-f]{40}", state._git_commit())
 
 
 # Drawing the hundreds of frames of their episodes takes seconds, of halfcheetah minutes; how films are made differs in nothing.

@@ -11,7 +11,7 @@ import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -184,13 +184,20 @@ def _version(package: str) -> str | None:
 
 
 def _git_commit() -> str | None:
-    """The commit of the source tree, with ``-dirty`` where it has uncommitted changes."""
-    command: Sequence[str] = ("git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
-    here = Path(__file__).resolve().parent
+    """The commit of the source tree, with ``-dirty`` where it has uncommitted changes.
+
+    None of an installed package: a repository that its folder happens to lie in has other files.
+    """
+    here = Path(__file__).resolve()
     try:
-        return subprocess.run(command, cwd=here, capture_output=True, text=True, check=True).stdout.strip() or None
+        _git(here.parent, "ls-files", "--error-unmatch", here.name)
+        return _git(here.parent, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*") or None
     except (OSError, subprocess.CalledProcessError):
         return None
+
+
+def _git(folder: Path, *words: str) -> str:
+    return subprocess.run(("git", *words), cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def write_state(run_dir: Path, state: str, reason: str = "") -> None:
