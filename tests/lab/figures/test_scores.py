@@ -60,7 +60,7 @@ def test_profile_and_table_from_committed_results(tmp_path, capsys):
         assert own["share"].iloc[-1] == 0.0
         assert (own["share"].diff().dropna() <= 0).all()
         assert ((own["low"] <= own["share"]) & (own["share"] <= own["high"])).all()
-    assert (tmp_path / "p.png").stat().st_size > 10_000
+    assert (tmp_path / "p.png").stat().st_size > 5_000
     scored = ["figures", "scores", str(tmp_path / "p"), source, *flags, "--threshold", "200"]
     assert main([*scored, "--markdown"]) == 0
     out = capsys.readouterr().out

@@ -190,7 +190,7 @@ def test_trials_start_from_the_same_weights_wherever_they_work(tmp_path, monkeyp
     assert [plan.options.reload for plan in plans] == [tmp_path / "mine.ckpt", SHIPPED / "UDRL-lunarlander.ckpt", None]
     write_search(plans[0])
     require_same(plans[0])
-    with pytest.raises(UserError, match=r"--resume: reload is None now but '.*mine.ckpt' in"):
+    with pytest.raises(UserError, match=r"--resume: reload is None now but '"):
         require_same(plans[2])
 
 
