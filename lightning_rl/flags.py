@@ -156,8 +156,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         _flag(
             "--num_workers", (*RUN, EVAL),
             "roll-out processes, or those that evaluate a population; 0: none besides this one; same results, of populations up "
-            "to rounding (default 1; of a "
-            "search those of each trial, default 0)",
+            "to rounding (default 1; of a search those of each trial, default 0)",
             type=non_negative, metavar="N",
         ),
         _flag(

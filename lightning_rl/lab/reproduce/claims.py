@@ -115,6 +115,11 @@ class Read:
         return self
 
     @property
+    def in_unit_of_curve(self) -> bool:
+        """Whether the best of the curve can stand beside what is read: not beside steps or shares."""
+        return self.statistic == "mean"
+
+    @property
     def text(self) -> str:
         """What says which number is read: without what is kept beside it, and without defaults."""
         beside = ("keep", "rows", "where")

@@ -205,8 +205,7 @@ def _source(entry: Entry, manifest: Manifest, commit: str) -> str:
     lines += [f"  Earlier seeds {_earlier_seeds(each)}; then: {each.then}." for each in claim.earlier_seeds]
     lines.append(f"  {len(seed_list(claim.seeds))} seeds, {hours_text(entry, manifest)}: `{shown_command(claim)}`")
     if entry.values:
-        same_unit = claim.read.statistic == "mean"  # otherwise the best is a value of the curve, the seeds are steps or shares
-        best = [value for value in entry.bests if math.isfinite(value) and same_unit]
+        best = [value for value in entry.bests if math.isfinite(value) and claim.read.in_unit_of_curve]
         beside = f" best over time {sum(best) / len(best):,.1f};" if best else ""
         values = ", ".join(f"{value:,.6g}" for value in entry.values)
         path = Path(claim.curves_file) if claim.columns else runs_path(Path(), claim)

@@ -46,7 +46,7 @@ def read_value(read: Read, runs: Sequence[Path], folder: Path) -> tuple[float, f
         x = np.arange(1.0, len(values) + 1)
     else:
         x, values = _of_table(folder / str(read.table), read)
-    comparable = read.statistic == "mean" and len(values) > 1
+    comparable = read.in_unit_of_curve and len(values) > 1
     return statistic(read, x, values), float(values.max()) if comparable else float("nan")
 
 
