@@ -1,4 +1,4 @@
-"""The model-based agents on a GPU: wall time of an environment step of all seeds, with their updates.
+"""Stacked agents on a GPU: wall time of an environment step of all seeds, with their updates.
 
 Nobody has run it yet, as no GPU was at hand. On a machine with one it writes over results/speed_gpu.md, which shows what is
 expected:
@@ -10,24 +10,43 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from bench_model_based import MFLOP
 from harness import Measure, Table, in_turns, number
 
-from lightning_rl.core.config import build_config, merged_values
-from lightning_rl.methods.model_based import StepTraining
 from lightning_rl.methods.registry import implementation
+from lightning_rl.run.options import RunOptions, run_config
+
+
+class Case(NamedTuple):
+    """An agent on one task. first: steps until it learns. settings: of its config."""
+
+    gamename: str
+    first: int
+    settings: dict[str, Any]
+
+
+ENDLESS = {"stop_rule": "none", "train_episodes": 10_000}
+CASES = {
+    **dict.fromkeys(MFLOP, Case("procmaze", 105, {"learning_starts": 100})),
+    "DDQN": Case("cartpole", 400, ENDLESS),
+    "DuelingDDQN": Case("cartpole", 400, ENDLESS),
+    "TD3": Case("pendulum", 280, {**ENDLESS, "learning_starts": 1, "replay_size": 100_000}),
+    "PPO": Case("cartpole", 0, {**ENDLESS, "rollout_steps": 64}),
+}
+"""Tasks in batched torch. PPO's roll-outs are as long as what is measured, so that it holds one update."""
 
 
 def wall(name: str, seeds: int, device: torch.device, steps: int) -> Measure:
     """Seconds of a step of so many seeds, from a GPU that has nothing to do to one that has nothing left to do."""
     cls: Any = implementation(name)
-    config = build_config(cls.Config, [*merged_values(name, "procmaze"), ("benchmark", {"learning_starts": 100})])
-    method = cls("procmaze", implementation=name, seed=0, num_seeds=seeds, config=vars(config)).to(device)
-    training = StepTraining(method.agent).to(device)
-    training.run(105)
+    case = CASES[name]
+    config = run_config(RunOptions(name, case.gamename, settings=case.settings))
+    method = cls(case.gamename, implementation=name, seed=0, num_seeds=seeds, config=vars(config)).to(device)
+    training = method.rollouts().training.to(device)
+    training.run(case.first)
 
     def measure() -> float:
         torch.cuda.synchronize()
@@ -45,14 +64,14 @@ def tables(quick: bool) -> Iterator[Table]:
         return
     gpu, rows = torch.device("cuda"), []
     for seeds in (1, 2) if quick else (1, 30, 300):
-        found = in_turns({name: wall(name, seeds, gpu, 5 if quick else 50) for name in MFLOP}, 2 if quick else 10)
+        found = in_turns({name: wall(name, seeds, gpu, 5 if quick else 64) for name in CASES}, 2 if quick else 10)
         for name, spread in found.items():
-            rate = 1e-6 * MFLOP[name] * seeds / spread.median
-            rows.append([name, str(seeds), str(spread.times(1e3)), number(seeds / spread.median), number(rate)])
+            rate = number(1e-6 * MFLOP[name] * seeds / spread.median) if name in MFLOP else "–"
+            rows.append([name, CASES[name].gamename, str(seeds), str(spread.times(1e3)), number(seeds / spread.median), rate])
     memory = torch.cuda.max_memory_allocated() / 2**30
     about = (
-        "Wall ms of an environment step of all seeds with their updates, ProcMaze of 4 x 4 cells, on a "
-        f"{torch.cuda.get_device_name()}; eager mode, single precision. The matrix products of the updates, in TFLOP/s, say how "
-        f"busy it is. Memory: {memory:.1f} GiB."
+        f"Wall ms of an environment step of all seeds with their updates on a {torch.cuda.get_device_name()}; eager mode, single "
+        "precision. The matrix products of the model-based agents' updates, in TFLOP/s, say how busy it is. "
+        f"Memory: {memory:.1f} GiB."
     )
-    yield Table("Model-based agents on a GPU", about, ["", "seeds", "ms a step", "seed-steps a second", "TFLOP/s"], rows)
+    yield Table("Stacked agents on a GPU", about, ["", "task", "seeds", "ms a step", "seed-steps a second", "TFLOP/s"], rows)

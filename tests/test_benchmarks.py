@@ -128,13 +128,15 @@ def test_what_no_part_takes_of_an_update_is_lightnings(harness):
     ]  # fmt: skip
 
 
-def test_a_step_on_a_gpu_is_measured_from_idle_to_idle(monkeypatch):
+@pytest.mark.parametrize("name", ["simple-model", "DDQN", "DuelingDDQN", "TD3", "PPO"])
+def test_a_step_on_a_gpu_is_measured_from_idle_to_idle(name, monkeypatch):
     """On a CPU, which is told as a GPU would be."""
     torch, bench = importlib.import_module("torch"), importlib.import_module("bench_gpu")
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: order.append("waits"))
-    order, measure = [], bench.wall("simple-model", 2, torch.device("cpu"), 1)
+    order, measure = [], bench.wall(name, 2, torch.device("cpu"), 64 if name == "PPO" else 1)
     assert 0 < measure() < 60
     assert order == ["waits", "waits"]
+    assert set(bench.CASES) == {*bench.MFLOP, "DDQN", "DuelingDDQN", "TD3", "PPO"}
     assert list(bench.tables(True)) == [] or torch.cuda.is_available()
 
 

@@ -30,6 +30,7 @@ from lightning_rl.functional.world_model import sums_by_product
 from lightning_rl.methods import registry
 from lightning_rl.methods.inner_loop import InnerLoop
 from lightning_rl.methods.model_based import StepTraining, play
+from lightning_rl.methods.supervised_model import Data
 from lightning_rl.nets.world_models import RealSteps
 
 META = torch.device("meta")
@@ -58,10 +59,16 @@ class Traffic(TorchDispatchMode):
 
 
 class Blind(TorchDispatchMode):
-    """Whoever looks at a number sees 0: no episode ends."""
+    """Whoever looks at a number sees the next one given; without any given 0, always: no episode ends."""
+
+    def __init__(self, given=None):
+        super().__init__()
+        self.given, self.left = given, list(given or ())
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        return 0 if func is torch.ops.aten._local_scalar_dense.default else func(*args, **(kwargs or {}))
+        if func is not torch.ops.aten._local_scalar_dense.default:
+            return func(*args, **(kwargs or {}))
+        return 0 if self.given is None else self.left.pop(0)
 
 
 def on_meta(agent):
@@ -117,8 +124,7 @@ def steps_on_meta(training, monkeypatch):
 def test_a_step_of_training_happens_where_the_agents_have_been_moved(name, monkeypatch):
     _, training = train(name, [0, 1], learning_starts=0)
     count = steps_on_meta(training, monkeypatch)
-    assert count == Counter(waits=count["waits"])
-    assert count["waits"] <= 2
+    assert count == Counter(waits=1)  # whether an episode ended
 
 
 SMALL = {"hidden": [4], "batch_size": 4}
@@ -144,17 +150,30 @@ def inner_loop(name, proxy_of, vary):
     "proxy_of",
     [
         lambda game: SyntheticProxy(gamename=game, hidden=(4,), activation="tanh", horizon=20, latent_size=2),
+        lambda game: SyntheticProxy(gamename=game, hidden=(4,), activation="tanh", horizon=1, done="always", reencode=True),
         lambda game: RewardProxy(gamename=game, hidden=(4,), activation="prelu", form="additive_potential", gamma=0.9),
         lambda game: DatasetProxy(gamename=game, num_pairs=4),
     ],
-    ids=["SE", "RN", "SD"],
+    ids=["SE", "one-step SE", "RN", "SD"],
 )
 def test_the_inner_agents_of_searches_learn_where_their_proxies_are(proxy_of, name, vary, monkeypatch):
     loop = inner_loop(name, proxy_of, vary)
     params = loop.proxy.net.init([torch.Generator().manual_seed(n) for n in range(2)])
     count = steps_on_meta(loop.training(0, params, [4, 4]), monkeypatch)  # of one depth, as a stack is
-    assert count == Counter(waits=count["waits"])
-    assert count["waits"] <= 2
+    assert count == Counter(waits=1)  # whether an episode ended
+
+
+@pytest.mark.parametrize("published", [False, True])
+def test_a_supervised_model_learns_where_it_has_been_moved(published):
+    small = {"published": published, "hidden": [4]}
+    method = registry.implementation("MBRL")("cartpole", implementation="MBRL", seed=0, config=small).to(META)
+    obs, column = torch.zeros(3, 4, device=META), torch.zeros(3, device=META)
+    data = Data(obs, torch.zeros(3, 2, device=META), column, column, obs)
+    with Traffic() as traffic:
+        losses = method.losses(data)
+        sum(losses[name] for name in method.learned).backward()
+    assert {value.device.type for value in (*losses.values(), method.params.grad)} == {"meta"}
+    assert traffic.count == Counter(copies=0, waits=0, refused=0)
 
 
 def test_clones_learn_where_their_pairs_are():
@@ -220,28 +239,54 @@ def test_sums_so_far_by_a_product_are_those_of_cumsum():
     torch.testing.assert_close(sums_by_product(x), x.cumsum(-1))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("env", [ProcMaze(2), ButtonGrid(2, 2), PanFlute(4)], ids=lambda env: type(env).__name__)
-def test_model_based_steps_and_updates_happen_where_the_agent_is(kind, env):
-    cfg = config(kind, **{"variables": 16 if kind == "gaussian" else 4, "learning_starts": 2})
-    agent = on_meta(ModelBasedDQN(cfg, env, [0, 1]))
+def model_based(kind, env, **changes):
+    """Two members that learn from their third step on."""
+    variables = 16 if kind == "gaussian" else 4
+    return ModelBasedDQN(config(kind, **{"variables": variables, "learning_starts": 2, **changes}), env, [0, 1])
+
+
+def assert_works_on_meta(agent, looks=()):
+    """Steps and updates. looks: what an update sees where it looks at its own tensors; anyone else who looks fails."""
+    env, agent = agent.env, on_meta(agent)
     state = env.reset(torch.zeros(2, env.reset_noise_size, device=META))
     obs = env.observe(state)
     for step in range(5):
-        with Traffic() as traffic:
+        with Blind(looks if step >= 2 else ()) as blind, Traffic() as traffic:
             action = agent.act(obs, step)
             after = env.step(state, action, torch.zeros(2, env.step_noise_size, device=META))
             agent.source.remember(state, RealSteps(obs, action, after.reward, (~after.terminated).float(), after.obs))
             agent.learn(step, agent.optimizers())
+        assert not blind.left
     assert {losses.device.type for losses in agent.take_losses().values()} == {"meta"}
-    assert traffic.count == Counter(copies=0, waits=0, refused=0)  # tables and noise are there after the first
+    assert traffic.count == Counter(copies=0, waits=len(looks), refused=0)  # tables and noise are there after the first
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("env", [ProcMaze(2), ButtonGrid(2, 2), PanFlute(4)], ids=lambda env: type(env).__name__)
+def test_model_based_steps_and_updates_happen_where_the_agent_is(kind, env):
+    assert_works_on_meta(model_based(kind, env))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_so_they_do_with_double_q_learning(kind):
+    assert_works_on_meta(model_based(kind, ProcMaze(2), double_q=True))
+
+
+def test_so_they_do_where_logits_are_taken_for_probabilities():
+    assert_works_on_meta(model_based("simple", ProcMaze(2), faithful=["logit-bits"]))
+
+
+@pytest.mark.parametrize("kind", ["simple", "categorical", "gaussian"])
+@pytest.mark.parametrize("looks", [(0, 0, 0), (0, 0, 1), (1, 1)], ids=["none imagines", "one imagines", "all imagine"])
+def test_a_warm_up_looks_two_or_three_times_an_update_who_imagines(kind, looks):
+    assert_works_on_meta(model_based(kind, ProcMaze(2), warm_up=1), looks)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("env", [ProcMaze(2), PanFlute(4)], ids=lambda env: type(env).__name__)
 def test_an_epoch_and_its_evaluation_happen_where_the_agent_has_been_moved(kind, env):
     """The loop was made on the CPU, and its environments have been reset there; a checkpoint goes back there."""
-    agent = ModelBasedDQN(config(kind, **{"variables": 16 if kind == "gaussian" else 4, "learning_starts": 2}), env, [0, 1])
+    agent = model_based(kind, env)
     training = StepTraining(agent)
     on_meta(agent)
     assert training.to(META) is training
