@@ -93,7 +93,8 @@ def train_seed(options: RunOptions, started: float, pipe: Connection, log: Path)
         nonlocal report
         steps = int(method.env_steps)
         budget = next(each for each in trainer.callbacks if isinstance(each, RunProgress))
-        report = dataclasses.replace(report, env_steps=steps, share=budget.share(trainer.current_epoch + 1, steps))
+        share = budget.share(trainer.current_epoch + 1, steps, float(method.episodes))
+        report = dataclasses.replace(report, env_steps=steps, share=share)
         pipe.send(report)
 
     def evaluated(trainer: Any, method: Any) -> None:

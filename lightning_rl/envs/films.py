@@ -103,12 +103,20 @@ def shown_env(spec: EnvSpec, story: Story, show: Callable[[Array], None]) -> Ite
 
 @contextlib.contextmanager
 def filming_env(spec: EnvSpec, path: Path, story: Story | None = None) -> Iterator[Filmed]:
-    """An environment whose episodes are written to ``path`` (mp4) on leaving."""
-    frames: list[Array] = []
-    with shown_env(spec, story or Story(), frames.append) as env:
-        yield env
-    from moviepy.video.io.ImageSequenceClip import ImageSequenceClip  # seconds of imports, for films alone
+    """An environment whose episodes are encoded as they are played, and written to ``path`` (mp4) on leaving."""
+    writer: Any = None
 
-    with tempfile.TemporaryDirectory() as folder:
-        ImageSequenceClip(frames, fps=env.fps).write_videofile(f"{folder}/film.mp4", logger=None)
-        write_bytes(path, Path(folder, "film.mp4").read_bytes())
+    def show(frame: Array) -> None:
+        nonlocal writer
+        if writer is None:
+            from moviepy.video.io.ffmpeg_writer import FFMPEG_VideoWriter  # seconds of imports, for films alone
+
+            writer = encoding.enter_context(FFMPEG_VideoWriter(film, frame.shape[1::-1], env.fps))
+        writer.write_frame(frame)
+
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as encoding:
+        film = f"{folder}/film.mp4"
+        with shown_env(spec, story or Story(), show) as env:
+            yield env
+        encoding.close()
+        write_bytes(path, Path(film).read_bytes())

@@ -1,6 +1,8 @@
 import gymnasium
 import numpy as np
 import pytest
+from moviepy import VideoFileClip
+from moviepy.video.io.ffmpeg_writer import FFMPEG_VideoWriter
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES
@@ -94,6 +96,29 @@ def test_film_is_written_whole(tmp_path):
     assert path.stat().st_size > 500
     assert path.read_bytes()[4:8] == b"ftyp"
     assert [p.name for p in path.parent.iterdir()] == ["film.mp4"]
+
+
+def test_frames_of_a_film_are_encoded_as_they_are_drawn_and_kept_nowhere(tmp_path, monkeypatch):
+    encoded, write_frame = [], FFMPEG_VideoWriter.write_frame
+    monkeypatch.setattr(FFMPEG_VideoWriter, "write_frame", lambda self, frame: (encoded.append(0), write_frame(self, frame)))
+    path = tmp_path / "film.mp4"
+    with filming_env(env_spec("cartpole"), path) as env:
+        for step in range(8):
+            env.step(step % 2) if step else env.reset(seed=0)
+            assert len(encoded) == step + 1
+    with VideoFileClip(str(path)) as clip:
+        assert (clip.reader.n_frames, clip.fps, clip.size[0]) == (8, 50, 600)
+
+
+def test_an_episode_that_fails_leaves_no_film(tmp_path):
+    def fails():
+        with filming_env(env_spec("cartpole"), tmp_path / "film.mp4") as env:
+            env.reset(seed=0)
+            env.step(2)
+
+    with pytest.raises(AssertionError, match="2 .* invalid"):
+        fails()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_unknown_names():
