@@ -1,17 +1,21 @@
-"""The trained agents that come with the package: each loads, reaches its score, and obtains what it is asked for."""
+"""What comes with the package: each agent loads, reaches its score and obtains what it is asked for; a dataset is made again."""
 
+import csv
 import json
+import shlex
 
 import numpy as np
 import pytest
 import torch
-from helpers import run_cli
+from helpers import ROOT, run_cli
 
 import lightning_rl
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.evaluate import play
+from lightning_rl.lab.protocols.models import content_hash, find_models
 from lightning_rl.lab.reports.agents import commands, score
+from lightning_rl.lab.reproduce.runs import machine, versions
 from lightning_rl.lab.shipping import command_of, ship
 from lightning_rl.run import shipped
 from lightning_rl.run.loading import ACTING_ONLY, TRAINING_ONLY, full_command
@@ -127,3 +131,16 @@ def played(greedy):
         obs, reward, terminated, truncated, _ = env.step(agent.act(obs))
         over, total = terminated or truncated, total + float(reward)
     return total
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_shipped_dataset_is_made_again_bit_for_bit(tmp_path, monkeypatch):
+    """By the command of its claim, where the processor and the versions are those that it was made with."""
+    monkeypatch.chdir(tmp_path)
+    (row,) = (row for row in csv.DictReader((ROOT / "results/claims/sd-cartpole.runs.csv").open()) if row["seed"] == "120")
+    if (row["machine"], row["versions"]) != (machine(), versions()):
+        pytest.skip(f"made on {row['machine']}; {row['versions']}")
+    assert main(shlex.split(row["command"].split(" && ")[0])[1:], "lightning-rl") == 0
+    made, shipped_one = find_models(["exp_dir/cartpole/default/SD/seed_120", "SD-CartPole-v1"])
+    assert content_hash(made.proxy, made.params) == content_hash(shipped_one.proxy, shipped_one.params)
