@@ -133,6 +133,28 @@ def played(greedy):
     return total
 
 
+def trainings():
+    """(gamename, config, seeds) of the last training of each claim about a proxy."""
+    for claim in load_claims(ROOT / "results/claims.yaml").claims.values():
+        words = [shlex.split(step)[1:] for step in shown_command(claim, 0).split(" && ")]
+        runs = [each for each in words if each[0] == "train" and {"SE", "RN", "SD"} & {*each}]
+        if runs:
+            _, arguments = flags.parse([word.replace("{run}/proxy.pt", "SE-CartPole-v0") for word in runs[-1]][1:], command="train")
+            yield arguments.gamename, vars(run_config(run_options(arguments))), seed_list(claim.seeds)
+
+
+def test_every_proxy_is_of_a_claim():
+    """Its search has the config and one of the seeds of a claim's training; only what it starts from has another name."""
+    found = {
+        name
+        for name, (proxy, _, about) in {name: read_proxy(proxy_path(name)) for name in shipped_proxies()}.items()
+        for gamename, config, seeds in TRAININGS
+        if same_game(proxy.gamename, gamename) and about["seed"] in seeds
+        and all(config.get(key) == value for key, value in about["config"].items() if key != "start")
+    }
+    assert found == {*shipped_proxies()}
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_shipped_dataset_is_made_again_bit_for_bit(tmp_path, monkeypatch):
