@@ -105,13 +105,16 @@ def shown_env(spec: EnvSpec, story: Story, show: Callable[[Array], None]) -> Ite
 def filming_env(spec: EnvSpec, path: Path, story: Story | None = None) -> Iterator[Filmed]:
     """An environment whose episodes are encoded as they are played, and written to ``path`` (mp4) on leaving."""
     writer: Any = None
+    size: tuple[int, ...] = ()
 
     def show(frame: Array) -> None:
-        nonlocal writer
+        nonlocal writer, size
         if writer is None:
             from moviepy.video.io.ffmpeg_writer import FFMPEG_VideoWriter  # seconds of imports, for films alone
 
-            writer = encoding.enter_context(FFMPEG_VideoWriter(film, frame.shape[1::-1], env.fps))
+            writer, size = encoding.enter_context(FFMPEG_VideoWriter(film, frame.shape[1::-1], env.fps)), frame.shape
+        if frame.shape != size:  # the encoder takes bytes
+            raise ValueError(f"a film has frames of one size, not of {size} and {frame.shape}")
         writer.write_frame(frame)
 
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as encoding:

@@ -110,6 +110,18 @@ def test_frames_of_a_film_are_encoded_as_they_are_drawn_and_kept_nowhere(tmp_pat
         assert (clip.reader.n_frames, clip.fps, clip.size[0]) == (8, 50, 600)
 
 
+def test_frames_of_a_film_have_one_size(tmp_path, monkeypatch):
+    def shrinks():
+        with filming_env(env_spec("cartpole"), tmp_path / "film.mp4") as env:
+            env.reset(seed=0)
+            monkeypatch.setattr(env.env, "render", lambda: np.zeros((40, 500, 3), np.uint8))
+            env.step(0)
+
+    with pytest.raises(ValueError, match="frames of one size"):
+        shrinks()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_episode_that_fails_leaves_no_film(tmp_path):
     def fails():
         with filming_env(env_spec("cartpole"), tmp_path / "film.mp4") as env:
