@@ -29,8 +29,11 @@ class Case(NamedTuple):
 
 
 ENDLESS = {"stop_rule": "none", "train_episodes": 10_000}
+GRAPHS = " with graphs"
+"""Of an agent whose updates are recorded and replayed."""
 CASES = {
     **dict.fromkeys(MFLOP, Case("procmaze", 105, {"learning_starts": 100})),
+    **{name + GRAPHS: Case("procmaze", 105, {"learning_starts": 100, "cuda_graphs": True}) for name in MFLOP},
     "DDQN": Case("cartpole", 400, ENDLESS),
     "DuelingDDQN": Case("cartpole", 400, ENDLESS),
     "TD3": Case("pendulum", 280, {**ENDLESS, "learning_starts": 1, "replay_size": 100_000}),
@@ -41,8 +44,8 @@ CASES = {
 
 def wall(name: str, seeds: int, device: torch.device, steps: int) -> Measure:
     """Seconds of a step of so many seeds, from a GPU that has nothing to do to one that has nothing left to do."""
+    case, name = CASES[name], name.removesuffix(GRAPHS)
     cls: Any = implementation(name)
-    case = CASES[name]
     config = run_config(RunOptions(name, case.gamename, settings=case.settings))
     method = cls(case.gamename, implementation=name, seed=0, num_seeds=seeds, config=vars(config)).to(device)
     training = method.rollouts().training.to(device)
@@ -59,14 +62,15 @@ def wall(name: str, seeds: int, device: torch.device, steps: int) -> Measure:
 
 
 def tables(quick: bool) -> Iterator[Table]:
-    """Of all agents for 1, 30 and 300 seeds; none on a machine without a GPU."""
+    """Of all agents for 1, 30 and 100 seeds; none on a machine without a GPU."""
     if not torch.cuda.is_available():
         return
     gpu, rows = torch.device("cuda"), []
-    for seeds in (1, 2) if quick else (1, 30, 300):
-        found = in_turns({name: wall(name, seeds, gpu, 5 if quick else 64) for name in CASES}, 2 if quick else 10)
+    for seeds in (1, 2) if quick else (1, 30, 100):
+        found = in_turns({name: wall(name, seeds, gpu, 5 if quick else 64) for name in CASES}, 2 if quick else 5)
         for name, spread in found.items():
-            rate = number(1e-6 * MFLOP[name] * seeds / spread.median) if name in MFLOP else "–"
+            flop = MFLOP.get(name.removesuffix(GRAPHS))
+            rate = number(1e-6 * flop * seeds / spread.median) if flop else "–"
             rows.append([name, CASES[name].gamename, str(seeds), str(spread.times(1e3)), number(seeds / spread.median), rate])
     memory = torch.cuda.max_memory_allocated() / 2**30
     about = (

@@ -1,7 +1,10 @@
+import copy
+
 import numpy as np
 import pytest
 import torch
 
+from lightning_rl.core import seeding
 from lightning_rl.core.seeding import NOISE, MemberNoise, derive_seed, generator, seeded_torch
 
 
@@ -72,3 +75,30 @@ def test_members_that_stay_keep_their_streams():
     stack.keep(torch.tensor([2, 0]))
     for step in (1, 2, 3, 4, 9):
         assert stack.at(step)[:, 0].tolist() == [alone.at(step)[0, 0].item() for alone in expected]
+
+
+@pytest.mark.parametrize("kind", NOISE)
+def test_noise_that_is_drawn_ahead_is_the_noise(kind, monkeypatch):
+    """By another thread, of the members that are there; also of a copy, after a jump, and where members have left."""
+    monkeypatch.setattr(seeding, "AHEAD", {"cpu"})
+    ahead = MemberNoise([1, 2, 3], "act", (2,), kind, block=4)
+    for step in (0, 1, 4, 5, 9, 30, 31, 32):
+        assert ahead.at(step).tolist() == MemberNoise([1, 2, 3], "act", (2,), kind, block=4).at(step).tolist()
+    assert ahead._ahead[0] == 9
+    copied = copy.deepcopy(ahead)
+    ahead.keep(torch.tensor([0, 2]))
+    for step in (33, 36):
+        alone = MemberNoise([1, 3], "act", (2,), kind, block=4).at(step)
+        assert ahead.at(step).tolist() == alone.tolist()
+        assert copied.at(step)[[0, 2]].tolist() == alone.tolist()
+
+
+def test_held_noise_lies_at_one_place():
+    noise, other = (MemberNoise([1, 2], "act", (2,), "normal", block=4) for _ in range(2))
+    places = set()
+    for step in (0, 1, 3, 4, 9):
+        places.add(noise.hold(step).data_ptr())
+        assert noise.at(step).data_ptr() in places
+        assert noise.at(step).tolist() == other.at(step).tolist()
+        assert noise.at(step + 1).tolist() == other.at(step + 1).tolist()
+    assert len(places) == 1

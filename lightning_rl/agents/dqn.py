@@ -127,6 +127,8 @@ class DDQN(OffPolicyAgent):
     def _blocks(self) -> list[slice]:
         """Members whose hidden layers fit the processor's cache together: elementwise work is several times faster there."""
         members = self.num_members
+        if self.device.type != "cpu":
+            return [slice(0, members)]
         each = -(-members // -(-members // self._at_once))  # as equal blocks as they get
         return [slice(n, n + each) for n in range(0, members, each)]
 

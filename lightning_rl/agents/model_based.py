@@ -19,6 +19,7 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
 from lightning_rl.agents.base import MemberModule, SeededMembers, frozen
+from lightning_rl.agents.graphs import Graphed
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.replay import Column, MemberRing
 from lightning_rl.agents.warm_up import WarmUp
@@ -29,7 +30,7 @@ from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.functional.compat import bits_sample_of_logits
 from lightning_rl.functional.value_learning import boltzmann, double_q_target, q_learning_target
 from lightning_rl.functional.world_model import bits_sample, imagined_weights
-from lightning_rl.nets.members import Layers, MemberMLP
+from lightning_rl.nets.members import MemberMLP, RecordedPass
 from lightning_rl.nets.simple_model import SimpleModel
 from lightning_rl.nets.world_models import (
     CategoricalLatent,
@@ -66,6 +67,7 @@ class ModelBasedConfig(LossWeights, MethodConfig):
     learning_starts: NonNegativeInt
     replay_size: PositiveInt
     double_q: bool
+    cuda_graphs: bool
     faithful: list[Literal["stale-observation", "logit-bits"]]
     warm_up: NonNegativeInt
     model_learning_rate: PositiveFloat
@@ -80,7 +82,9 @@ class ModelBasedConfig(LossWeights, MethodConfig):
     def unread(self) -> dict[str, str]:
         every = {**_READERS, **({"faithful": ("simple",)} if "logit-bits" in self.faithful else {})}
         reason = f"agents with transitions: {self.transitions} do not read it; leave it out"
-        return {key: reason for key, readers in every.items() if self.transitions not in readers}
+        unread = {key: reason for key, readers in every.items() if self.transitions not in readers}
+        looks = {"cuda_graphs": "an update with warm_up looks at its numbers, which a graph cannot; leave one of them out"}
+        return {**unread, **looks} if self.cuda_graphs and self.warm_up else unread
 
 
 _LATENT = ("categorical", "gaussian")
@@ -94,10 +98,8 @@ _READERS = {
 
 
 class UpdateBatch(NamedTuple):
-    """Transitions ``[N, B]`` to learn from.
-
-    q ``[N, B, A]``: values of what they start from; next_features ``[N, B, X]``: what the value network reads of what they lead
-    to; weight: of each in the mean, or None for 1.
+    """Transitions ``[N, B]`` to learn from. q ``[N, B, A]``: values of what they start from; next_features ``[N, B, X]``: what
+    the value network reads of what they lead to; weight: of each in the mean, or None for 1.
     """
 
     q: Tensor
@@ -106,29 +108,6 @@ class UpdateBatch(NamedTuple):
     discount: Tensor
     next_features: Tensor
     weight: Tensor | None
-
-
-class RecordedPass:
-    """Forward passes of a network with the parameters ``layers``, kept for a single backward pass over all of them.
-
-    A roll-out asks for the values of its states one after the other; the update then needs the gradient at those same
-    values, and pays for no second forward pass.
-    """
-
-    def __init__(self, net: MemberMLP, layers: Layers):
-        self.net, self.layers = net, layers
-        self._saved: list[list[Tensor]] = []
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """Outputs ``[N, b, O]`` for x ``[N, b, I]``."""
-        out, saved = self.net.forward(self.layers, x)
-        self._saved.append(saved)
-        return out
-
-    def gradient(self, grad: Tensor, into: Layers) -> None:
-        """Writes the parameters' gradient ``into`` for that of the outputs ``[N, B, O]``, B the rows of all passes in order."""
-        saved = [torch.cat(each, dim=2) if len(each) > 1 else each[0] for each in zip(*self._saved, strict=True)]
-        self.net.backward(self.layers, saved, grad, into)
 
 
 class TrainedBlock(MemberModule):
@@ -220,8 +199,12 @@ class Replay(MemberModule):
         """Noise for the features of the observation acted on at environment step ``step``."""
         return None
 
-    def fit(self, sample: Any, number: int, *optimizers: Any) -> None:
-        """Trains what the source itself learns on what ``sample`` gave."""
+    def update_noise(self) -> list[MemberNoise]:
+        """The streams that an update takes its noise from."""
+        return [self._draw]
+
+    def fit(self, sample: Any, number: int) -> None:
+        """Writes the gradients of what the source itself learns on what ``sample`` gave."""
 
     def batch(self, values: RecordedPass, number: int, sample: Any) -> UpdateBatch:
         """What update ``number`` learns from. values: the value network, which records what it is asked."""
@@ -259,6 +242,9 @@ class EnvironmentRollouts(Replay):
     def _fault(self, memory: Mapping[str, Tensor]) -> str | None:
         state = memory["state"].flatten(0, 1).to(self._state_type)
         return self.env.fault(state, self.env.observe(state)) if len(state) else None
+
+    def update_noise(self) -> list[MemberNoise]:
+        return [self._draw, self._actions, self._events]
 
     def remember(self, state: Tensor, real: RealSteps) -> None:
         self.memory.add({"state": state})
@@ -303,12 +289,14 @@ class ModelRollouts(Replay):
     def acting_noise(self, step: int) -> Tensor | None:
         return self._acting_codes.at(step)
 
-    def fit(self, sample: RealSteps, number: int, *optimizers: Any) -> None:
+    def update_noise(self) -> list[MemberNoise]:
+        return [self._draw, self._actions, self._states, self._codes]
+
+    def fit(self, sample: RealSteps, number: int) -> None:
         if self.warm_up is not None:
             self.warm_up.watch(self, self.newest, number)
         codes = self._codes.at(number)[:, 0]
         self.losses.add_(self.model.gradient(self.weights.layers, sample, codes, self.cfg, self.weights.gradient).T)
-        optimizers[0].step()
 
     def batch(self, values: RecordedPass, number: int, sample: RealSteps) -> UpdateBatch:
         if self.warm_up is not None and not self.warm_up.over:
@@ -381,6 +369,8 @@ class ModelBasedDQN(SeededMembers):
         self._explore = self.noise("explore", (env.action_size,), "gumbel")
         self.register_buffer("losses", torch.zeros(len(self.seeds)), persistent=False)  # sums since they were last taken
         self._summed = 0
+        parts = (self._sample, self._learn_values)  # of an update, between the steps of the optimizers
+        self._parts = tuple(Graphed(part, source.update_noise(), self) for part in parts) if cfg.cuda_graphs else parts
 
     @property
     def num_updates(self) -> int:
@@ -415,13 +405,22 @@ class ModelBasedDQN(SeededMembers):
     def update(self, number: int, optimizers: Sequence[Any]) -> None:
         """Update ``number`` of all members: the source's own weights first, then the values."""
         optimizer, *others = optimizers
-        sample = self.source.sample(number)
-        self.source.fit(sample, number, *others)
-        values = RecordedPass(self.net, self.online.layers)
-        batch = self.source.batch(values, number, sample)
-        self._write_gradient(values, batch)
+        draw, learn_values = self._parts
+        sample = draw(number)
+        for other in others:
+            other.step()
+        learn_values(number, sample)
         optimizer.step()
         self._summed += 1
+
+    def _sample(self, number: int) -> Any:
+        sample = self.source.sample(number)
+        self.source.fit(sample, number)
+        return sample
+
+    def _learn_values(self, number: int, sample: Any) -> None:
+        values = RecordedPass(self.net, self.online.layers)
+        self._write_gradient(values, self.source.batch(values, number, sample))
 
     def _write_gradient(self, values: RecordedPass, batch: UpdateBatch) -> None:
         """The gradient of the mean of ``weight * error^2``, errors those of Q learning."""

@@ -42,6 +42,7 @@ class MemberRing:
         }
         self.first = torch.arange(num_members) * capacity  # of each member that is left
         self._written = 0
+        self.count = torch.zeros((), dtype=torch.float64)  # the length, where the rows are
 
     def __len__(self) -> int:
         """Rows to draw from, the same for every member."""
@@ -53,11 +54,18 @@ class MemberRing:
         for name, data in self.data.items():
             data[place] = row[name].to(data.dtype)
         self._written += 1
+        if self._written <= self.capacity:
+            self.count.fill_(self._written)
 
     def sample(self, noise: Tensor) -> dict[str, Tensor]:
         """Rows ``[N, B, size]`` drawn with replacement, for uniform noise ``[N, B]`` in double precision."""
-        index = (noise * len(self)).long() + self.first.unsqueeze(1)
+        index = (noise * self.count).long() + self.first.unsqueeze(1)
         return {name: data.index_select(0, index.flatten()).unflatten(0, index.shape) for name, data in self.data.items()}
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """All that is read and written."""
+        return [*self.data.values(), self.first, self.count]
 
     def keep(self, rows: Tensor) -> None:
         """Goes on with the members ``rows`` alone; nothing is copied."""
@@ -65,7 +73,7 @@ class MemberRing:
 
     def to(self, device: torch.device) -> None:
         """Goes on on this device."""
-        self.first = self.first.to(device)
+        self.first, self.count = self.first.to(device), self.count.to(device)
         self.data = {name: data.to(device) for name, data in self.data.items()}
 
     def snapshot(self) -> dict[str, Tensor]:
@@ -77,6 +85,7 @@ class MemberRing:
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Goes on from a snapshot of as many members."""
         self._written = int(state["written"][0])
+        self.count.fill_(len(self))
         written = self._written_rows()
         for name, data in self.data.items():
             if state[name].shape != (*written.shape, data.shape[1]):
@@ -156,8 +165,11 @@ class OffPolicyConfig(AgentConfig, NetConfig):
 
 
 def anything_follows(discount: Tensor) -> bool:
-    """Whether a batch with these discounts has to look ahead: not where every episode is one step. The first mostly tells."""
-    return bool(discount.flatten()[0]) or bool(discount.any())
+    """Whether a batch with these discounts has to look ahead: not where every episode is one step. The first mostly tells.
+
+    A GPU looks ahead anyway: to ask it costs more.
+    """
+    return discount.device.type != "cpu" or bool(discount.flatten()[0]) or bool(discount.any())
 
 
 class OffPolicyAgent(Agent):

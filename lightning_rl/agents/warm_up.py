@@ -9,10 +9,11 @@ from torch import Tensor
 
 from lightning_rl.agents.base import MemberModule, SeededMembers
 from lightning_rl.functional.world_model import REWARD_LOSS_FLOOR
+from lightning_rl.nets.members import RecordedPass
 from lightning_rl.nets.world_models import RealSteps, WorldModel
 
 if TYPE_CHECKING:
-    from lightning_rl.agents.model_based import ModelBasedConfig, ModelRollouts, RecordedPass, UpdateBatch
+    from lightning_rl.agents.model_based import ModelBasedConfig, ModelRollouts, UpdateBatch
 
 SETTLED = 0.1
 """A loss has settled where it fell by less than this share from one window to the next."""

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +48,13 @@ NOISE: dict[str, Callable[[np.random.Generator, tuple[int, ...]], npt.NDArray[np
 }
 
 _BLOCK = 128  # steps of noise drawn at a time by default
+AHEAD = {"cuda"}
+"""Devices that compute while the next block is drawn: a GPU would wait for most of its time otherwise."""
+
+
+@cache
+def _helpers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(4, thread_name_prefix="noise")  # numpy draws without the interpreter's lock
 
 
 class MemberNoise:
@@ -64,17 +74,38 @@ class MemberNoise:
         self.seeds, self.purpose, self.shape, self.kind, self.device = list(seeds), purpose, shape, kind, device
         self.lengths = None if lengths is None else list(lengths)
         self._number, self._block = -1, torch.empty(0)
+        self._held: tuple[int, torch.Tensor] | None = None
+        self._ahead: tuple[int, Future[npt.NDArray[np.floating]]] | None = None
 
     def at(self, step: int) -> torch.Tensor:
         """The noise ``[N, *shape]`` of step ``step``; cheapest in rising order. Not to be written to."""
+        if self._held is not None and self._held[0] == step:
+            return self._held[1]
         number, place = divmod(step, self.block)
         return self.whole(number)[place]
+
+    def hold(self, step: int) -> torch.Tensor:
+        """Like ``at``, and ``at`` gives it too: at the same place in memory for every step that is held."""
+        number, place = divmod(step, self.block)
+        noise = self.whole(number)[place]
+        if self._held is None:
+            self._held = step, noise.clone()
+        elif self._held[0] != step:
+            self._held = step, self._held[1].copy_(noise)
+        return self._held[1]
 
     def whole(self, number: int) -> torch.Tensor:
         """The noise ``[block, N, *shape]`` of steps ``number * block`` and on."""
         if number != self._number:
-            self._block, self._number = torch.from_numpy(self._draw(number)).to(self.device), number
+            drawn = self._ahead[1].result() if self._ahead and self._ahead[0] == number else self._draw(number)
+            self._block, self._number = torch.from_numpy(drawn).to(self.device), number
+            if self._block.device.type in AHEAD:
+                self._ahead = number + 1, _helpers().submit(self._draw, number + 1)
         return self._block
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy draws for itself."""
+        return {**vars(self), "_ahead": None}
 
     def _draw(self, number: int) -> npt.NDArray[np.floating]:
         draw, rngs = NOISE[self.kind], [generator(seed, self.purpose, number) for seed in self.seeds]
@@ -89,10 +120,11 @@ class MemberNoise:
 
     def to(self, device: torch.device) -> None:
         """Gives the noise on this device from now on."""
-        self.device, self._block = device, self._block.to(device)
+        self.device, self._block, self._held = device, self._block.to(device), None
 
     def keep(self, rows: torch.Tensor) -> None:
         """Goes on with the members ``rows`` alone."""
         self.seeds = [self.seeds[n] for n in rows.tolist()]
         self.lengths = None if self.lengths is None else [self.lengths[n] for n in rows.tolist()]
         self._block = self._block[:, rows] if self._number >= 0 else self._block
+        self._held = self._ahead = None

@@ -83,7 +83,7 @@ class AgentMethod(StackedMethod):
             batch.run(some)  # once, but where an episode ended within a repeated action
         self.counter("env_steps").copy_(batch.env_steps)
         self.counter("num_updates").copy_(self.agent.num_updates)
-        self.counter("eval_env_steps").add_(batch.results.judge_steps - judged)
+        self.counter("eval_env_steps").add_((batch.results.judge_steps - judged).to(self.device))
         self.counter("episodes").copy_(batch.results.episodes)
         self._take_policies()
         self.sum_up()

@@ -230,11 +230,15 @@ class MemberMLP(Architecture):
         x int64 ``[N, B, K]``: which of the inputs are 1, where all others are 0. What is saved has the batch as the last
         dimension of every tensor, so that passes of the same layers can be joined.
         """
-        below = x.mT
+        below = x.mT if x.is_floating_point() or x.device.type == "cpu" else self._written_out(x).mT
         saved = [below]
         for layer in layers[:-1]:
             below = self._activate(layer, below, saved)
         return _linear(layers[-1], below, 1.0, x.shape[1] < _NARROW or self.out_size >= _NARROW).mT, saved
+
+    def _written_out(self, ones: Tensor) -> Tensor:
+        """The inputs ``[N, B, I]`` of which these are 1: a GPU multiplies all members sooner than it picks rows for each."""
+        return torch.zeros(*ones.shape[:2], self.in_size, device=ones.device).scatter_(-1, ones, 1.0)
 
     def _activate(self, layer: Layer, x: Tensor, saved: list[Tensor]) -> Tensor:
         """A hidden layer of x ``[N, I, B]``: ``[N, H, B]``."""
@@ -340,6 +344,29 @@ class MemberMLP(Architecture):
     def _tensors(self, params: Tensor) -> list[tuple[str, Tensor]]:
         """(name, tensor) of all layers, in the order in which a plain module has its parameters."""
         return [pair for layer in self.layers(params) for pair in layer.named().items()]
+
+
+class RecordedPass:
+    """Forward passes of a network with the parameters ``layers``, kept for a single backward pass over all of them.
+
+    A roll-out asks for the values of its states one after the other; the update then needs the gradient at those same
+    values, and pays for no second forward pass.
+    """
+
+    def __init__(self, net: MemberMLP, layers: Layers):
+        self.net, self.layers = net, layers
+        self._saved: list[list[Tensor]] = []
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Outputs ``[N, b, O]`` for x ``[N, b, I]``."""
+        out, saved = self.net.forward(self.layers, x)
+        self._saved.append(saved)
+        return out
+
+    def gradient(self, grad: Tensor, into: Layers) -> None:
+        """Writes the parameters' gradient ``into`` for that of the outputs ``[N, B, O]``, B the rows of all passes in order."""
+        saved = [torch.cat(each, dim=2) if len(each) > 1 else each[0] for each in zip(*self._saved, strict=True)]
+        self.net.backward(self.layers, saved, grad, into)
 
 
 class _MLPFunction(torch.autograd.Function):

@@ -12,8 +12,8 @@ import torch
 from member_helpers import AGENTS, env_for, train
 from model_based_helpers import KINDS, config
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
-from lightning_rl.agents import dqn, td3
 from lightning_rl.agents.base import Transition
 from lightning_rl.agents.cloning import CloneConfig, Clones
 from lightning_rl.agents.model_based import ModelBasedDQN
@@ -32,12 +32,22 @@ from lightning_rl.methods.inner_loop import InnerLoop
 from lightning_rl.methods.model_based import StepTraining, play
 from lightning_rl.methods.supervised_model import Data
 from lightning_rl.nets.world_models import RealSteps
+from lightning_rl.run.options import RunOptions, run_config
 
 META = torch.device("meta")
 WAITS = ("_local_scalar_dense", "nonzero", "masked_select", "equal")
 """Operations whose result is a number or a size that the program goes on with: a GPU finishes all that it was given before."""
 REFUSED = ("cumsum", "nll_loss2d_forward", "put_", "histc", "kthvalue", "median")
 """What raises on a GPU under ``torch.use_deterministic_algorithms``, as the command line has it; whole numbers are no trouble."""
+
+
+def check_together(func, args):
+    """As on a GPU: on ``meta`` some operations let a tensor of the CPU in, ``add_`` and ``bmm`` among them."""
+    if func.overloadpacket.__name__ in ("_to_copy", "copy_", "index", "index_put_", "_index_put_impl_"):
+        return
+    tensors = [value for value in tree_leaves(args) if isinstance(value, torch.Tensor) and value.ndim]
+    if len({tensor.device.type for tensor in tensors}) > 1:
+        raise RuntimeError(f"{func}: tensors on {[str(tensor.device) for tensor in tensors]}")
 
 
 class Traffic(TorchDispatchMode):
@@ -48,6 +58,7 @@ class Traffic(TorchDispatchMode):
         self.count = Counter()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        check_together(func, args)
         kwargs, name = kwargs or {}, func.overloadpacket.__name__
         tensors = [value for value in args if isinstance(value, torch.Tensor)]
         moves = name == "_to_copy" and kwargs.get("device") not in (None, tensors[0].device)
@@ -59,13 +70,21 @@ class Traffic(TorchDispatchMode):
 
 
 class Blind(TorchDispatchMode):
-    """Whoever looks at a number sees the next one given; without any given 0, always: no episode ends."""
+    """Whoever looks at a number sees the next one given; without any given 0, always: no episode ends.
+
+    A copy to the CPU is of zeros, or leaves what is there.
+    """
 
     def __init__(self, given=None):
         super().__init__()
         self.given, self.left = given, list(given or ())
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        check_together(func, args)
+        if func is torch.ops.aten._to_copy.default and kwargs.get("device") == torch.device("cpu"):
+            return torch.zeros(args[0].shape, dtype=kwargs.get("dtype") or args[0].dtype)
+        if func is torch.ops.aten.copy_.default and args[0].device != META:
+            return args[0]
         if func is not torch.ops.aten._local_scalar_dense.default:
             return func(*args, **(kwargs or {}))
         return 0 if self.given is None else self.left.pop(0)
@@ -86,8 +105,6 @@ def on_meta(agent):
 @pytest.mark.parametrize("name", AGENTS)
 def test_acting_storing_and_updating_happen_where_the_agent_is(name, monkeypatch):
     """Of SE's and RN's inner agents, too, which are these."""
-    for module in (dqn, td3):
-        monkeypatch.setattr(module, "anything_follows", lambda discount: True)  # it looks
     agent, env = on_meta(AGENTS[name]([0, 1])), env_for(name)
     episode, over = torch.zeros(2, dtype=torch.int64, device=META), torch.zeros(2, dtype=torch.bool, device=META)
     state = env.reset(torch.zeros(2, 1, device=META))
@@ -107,8 +124,6 @@ def test_acting_storing_and_updating_happen_where_the_agent_is(name, monkeypatch
 
 def steps_on_meta(training, monkeypatch):
     """Two steps of a training that was made on the CPU; what the second one copied, waited for and asked for."""
-    for module in (dqn, td3):
-        monkeypatch.setattr(module, "anything_follows", lambda discount: True)
     on_meta(training.agent)
     assert training.to(META) is training
     with Blind():
@@ -125,6 +140,26 @@ def test_a_step_of_training_happens_where_the_agents_have_been_moved(name, monke
     _, training = train(name, [0, 1], learning_starts=0)
     count = steps_on_meta(training, monkeypatch)
     assert count == Counter(waits=1)  # whether an episode ended
+
+
+@pytest.mark.parametrize("name", ["DDQN", "DuelingDDQN", "TD3", "PPO", "QL", "SARSA", "ER", "simple-model"])
+def test_an_epoch_of_a_method_happens_where_it_has_been_moved(name, monkeypatch):
+    """With its counters, the copies of its policies, and what it logs."""
+    games = {"TD3": "pendulum", "QL": "cliff", "SARSA": "cliff", "ER": "panflute", "simple-model": "panflute"}
+    game = games.get(name, "cartpole")
+    settings = {"steps_per_epoch": 3, **({"learning_starts": 0} if name != "PPO" else {})}
+    config = vars(run_config(RunOptions(name, game, settings=settings)))
+    method = registry.implementation(name)(game, implementation=name, seed=0, num_seeds=2, config=config)
+    training = method.rollouts().training
+    on_meta(method.agent)
+    method.to(META)
+    logged = []
+    monkeypatch.setattr(method, "log_members", logged.extend)
+    monkeypatch.setattr(method, "optimizers", method.agent.optimizers)
+    with Blind():
+        method.train_epoch(training.to(META))
+    assert len(logged) == 2
+    assert method.member_counters.device == META
 
 
 SMALL = {"hidden": [4], "batch_size": 4}

@@ -8,7 +8,7 @@ from chain_helpers import Chain
 from helpers import resident_bytes
 from model_based_helpers import KINDS, config
 
-from lightning_rl.agents.model_based import ModelBasedDQN, RecordedPass, UpdateBatch, in_order
+from lightning_rl.agents.model_based import ModelBasedDQN, UpdateBatch, in_order
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.buttongrid import ButtonGrid
@@ -17,6 +17,7 @@ from lightning_rl.envs.panflute import PanFlute
 from lightning_rl.envs.procmaze import ProcMaze
 from lightning_rl.methods.model_based import StepTraining, WorldPolicy, _rollout_scalars, play
 from lightning_rl.methods.registry import implementation
+from lightning_rl.nets.members import RecordedPass
 from lightning_rl.nets.world_models import CategoricalLatent, LatentModel, plain_mlp
 
 

@@ -1,0 +1,78 @@
+"""Updates recorded as CUDA graphs: what a GPU was once told to do is asked for in one call, and it no longer waits for Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lightning_rl.agents.base import SeededMembers
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.seeding import MemberNoise
+
+
+def recorded(function: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
+    """What does again all that ``function`` asks the GPU for, and the tensors that then hold its result."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = function()
+    return graph.replay, result
+
+
+def can_record(place: Tensor) -> bool:
+    """Whether a tensor is where graphs are."""
+    return place.is_cuda
+
+
+def places_of(members: SeededMembers) -> list[Tensor]:
+    """All tensors of theirs: parameters and gradients, buffers, memory."""
+    params, memory = list(members.parameters()), members.memory()
+    grads = [each.grad for each in params if each.grad is not None]
+    return [*params, *grads, *members.buffers(), *(() if memory is None else memory.tensors)]
+
+
+class Graphed:
+    """``function(number, *inputs)``; on a GPU recorded at its second call and replayed from then on.
+
+    A replay repeats the operations on the places in memory that they had. So the function must not branch on what tensors hold;
+    its noise comes from ``streams``, which lay each step's at one place; and it is recorded anew where anything else has moved.
+
+    Args:
+        function: what it changes or gives are tensors alone.
+        streams: of noise that it takes at ``number``.
+        members: whose tensors it reads and writes, beside its inputs.
+    """
+
+    def __init__(self, function: Callable[..., Any], streams: Sequence[MemberNoise], members: SeededMembers):
+        self.function, self.streams, self.members = function, streams, members
+        self._forget()
+
+    def _forget(self) -> None:
+        self._key: list[int] | None = None
+        self._replay: Callable[[], None] | None = None
+        self._result: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy records for itself."""
+        return {**vars(self), "_key": None, "_replay": None, "_result": None}
+
+    def __call__(self, number: int, *inputs: Tensor | tuple[Tensor, ...]) -> Any:
+        places = places_of(self.members)
+        if not can_record(places[0]):
+            return self.function(number, *inputs)
+        given = [tensor for each in inputs for tensor in (each if isinstance(each, tuple) else (each,))]
+        key = [tensor.data_ptr() for tensor in (*(stream.hold(number) for stream in self.streams), *places, *given)]
+        if key != self._key:  # not recorded at once: libraries make ready in a first call what cannot be made ready in a graph
+            self._forget()
+            self._key = key
+            return self.function(number, *inputs)
+        if self._replay is None:
+            try:
+                self._replay, self._result = recorded(lambda: self.function(number, *inputs))
+            except RuntimeError as error:
+                reason = str(error).partition("\n")[0]
+                raise UserError(f"cuda_graphs=true: an update cannot be recorded ({reason}); leave it out") from error
+        self._replay()
+        return self._result
