@@ -129,6 +129,11 @@ class MemberAdam(LeanStep):
             weight_decay=group["weight_decay"] / group["lr"], eps=group["eps"], amsgrad=False, maximize=False,
         )  # fmt: skip
 
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """As any optimizer's, and with the counts on the block's device: torch and Lightning leave what is called ``step``."""
+        super().load_state_dict(state_dict)
+        self.to(self.params.device)
+
     def to(self, device: torch.device) -> None:
         """Goes on where its block has been moved: learning rates of members, and moments that are there already."""
         for values in (self.param_groups[0], *self.state.values()):
