@@ -167,7 +167,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         _flag(
             "--accelerator", RUN,
             "where networks train (default cpu, the fastest for small ones); auto: a GPU, if there is one, for UDRL, RCP and "
-            "policy gradients; gpu: any method, of which the others have not been tried on one yet",
+            "policy gradients; gpu: any method; it pays for many stacked seeds",
             choices=ACCELERATORS, default="cpu",
         ),
         _flag(

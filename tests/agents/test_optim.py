@@ -97,6 +97,14 @@ def test_its_state_is_that_of_an_optimizer_of_torch():
     assert copy.num_steps.tolist() == [2] * N
 
 
+def test_a_loaded_state_is_where_the_block_is():
+    """The counts too, which torch leaves where they were, as they are called ``step``."""
+    _, adam, _, _ = stepped()
+    elsewhere = MemberAdam(nn.Parameter(torch.zeros(N, D, device="meta")), 0.5)
+    elsewhere.load_state_dict(deepcopy(adam.state_dict()))
+    assert {value.device.type for value in elsewhere.rows().values()} == {"meta"}
+
+
 def test_targets_of_inactive_members_stay_whatever_their_parameters_are():
     target = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
     track(target, torch.tensor([[2.0, 3.0], [float("nan"), float("inf")]]), 0.5, torch.tensor([True, False]))

@@ -27,6 +27,7 @@ from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.reproduce.checkout import require_commit
 from lightning_rl.lab.reproduce.claims import Claim, Value
 from lightning_rl.lab.reproduce.reading import identity, read_curve, read_kept, read_rows, read_value
+from lightning_rl.lab.reproduce.seeds import seed_list
 
 Main = Callable[[Sequence[str], str], int]
 """The command line: words, the name of the program; the exit code."""
@@ -78,13 +79,14 @@ class Outcome:
 class Step:
     """A command of a job: the words after ``lightning-rl``.
 
-    place: where one command at a time is at work; run: the run directory, where it is a training; done: a file that says that it
-    is done, of evaluations, which other claims may have in common. Other commands find out themselves what is left.
+    place: where one command of a first seed at a time is at work; run: the run directory, where it is a training; done: a file
+    that says that it is done, of evaluations, which other claims may have in common. Other commands find out what is left.
     """
 
     words: list[str]
     place: Path
     run: Path | None = None
+    first: int | str = ""
     done: Path | None = None
 
 
@@ -99,9 +101,14 @@ def shown_command(claim: Claim, seed: int | str = "N") -> str:
     lines = []
     for command in claim.commands:
         words = command.replace("{seed}", str(seed))
-        training = [f"--seed {seed}", *budget] if words.split()[0] == "train" else []
+        training = [f"--seed {_first_seed(claim, command, seed)}", *budget] if words.split()[0] == "train" else []
         lines.append(" ".join(["lightning-rl", words, *training]))
     return " && ".join(lines)
+
+
+def _first_seed(claim: Claim, command: str, seed: int | str) -> int | str:
+    """Of a training for a seed of the claim: one with ``--num_seeds`` is the same for all, and begins with their first."""
+    return seed_list(claim.seeds)[0] if "--num_seeds" in shlex.split(command) else seed
 
 
 def steps_of(job: Job, budget: Mapping[str, Value]) -> list[Step]:
@@ -111,20 +118,22 @@ def steps_of(job: Job, budget: Mapping[str, Value]) -> list[Step]:
     for command in job.claim.commands:
         words = [_filled(word, job, run) for word in shlex.split(command)]
         if words[0] == "train":
-            words += ["--seed", str(job.seed), "--num_workers", "0", "--resume"]
+            first = _first_seed(job.claim, command, job.seed)
+            words += ["--seed", str(first), "--num_workers", "0", "--resume"]
+            words += ["--accelerator", "cpu"] if job.smoke and "--accelerator" in words else []
             words += [word for key, value in budget.items() for word in ("--set", f"{key}={_yaml(value)}")]
             place = hashlib.sha256(shlex.join(words).replace(str(job.logdir), "").encode()).hexdigest()[:12]
             words += ["--logdir", str(job.logdir), "--exp_name", place]
-            run = _run_dir(words)
-            found.append(Step(words, run.parent, run))
+            run = _run_dir(words, job.seed)
+            found.append(Step(words, run.parent, run, first))
             continue
         words += shlex.split(job.claim.smoke_flags) if job.smoke else []
         if words[0] == "eval":
             words += ["--num_workers", "0"]
             name = hashlib.sha256(shlex.join(words[2:]).encode()).hexdigest()[:12]
-            found.append(Step(words, run.parent, done=run / f".{name}.done"))
+            found.append(Step(words, run.parent, first=job.seed, done=run / f".{name}.done"))
         else:
-            found.append(Step(words, job.folder))
+            found.append(Step(words, job.folder, first=job.seed))
     return found
 
 
@@ -136,11 +145,11 @@ def _yaml(value: Value) -> str:
     return json.dumps(value)
 
 
-def _run_dir(words: Sequence[str]) -> Path:
-    """Where a training with these words writes."""
+def _run_dir(words: Sequence[str], seed: int) -> Path:
+    """Where a training with these words writes what is of a seed."""
     flags = dict(itertools.pairwise(words))
     game, method = folder_name(flags["--gamename"]), entry(flags["--implementation"]).name
-    return Path(flags["--logdir"], game, flags["--exp_name"], method, f"seed_{flags['--seed']}")
+    return Path(flags["--logdir"], game, flags["--exp_name"], method, f"seed_{seed}")
 
 
 def run_job(job: Job) -> Outcome:
@@ -166,7 +175,7 @@ def run_job(job: Job) -> Outcome:
     hours = (time.process_time() - started) / 3600 if fresh else float("nan")
     about = {
         "seed": job.seed, "value": value, "best": best, "commit": job.commit, "config_hash": config_hash(runs, job),
-        "machine": machine(), "versions": versions(), "cpu_hours": hours, "read": job.claim.read.text,
+        "machine": machine(job.claim), "versions": versions(), "cpu_hours": hours, "read": job.claim.read.text,
         "command": shown_command(job.claim, job.seed), **identity(runs),
     }  # fmt: skip
     return Outcome(job, about, curve, kept=kept)
@@ -182,7 +191,7 @@ def _logged(folder: Path) -> Iterator[None]:
 def _run_step(job: Job, step: Step) -> None:
     """Runs a command, unless it is done; one that another claim has in common waits until it is done."""
     make_folder(step.place)
-    with FileLock(step.place / f".{job.seed}.lock"):
+    with FileLock(step.place / f".{step.first}.lock"):
         if step.done is not None and step.done.exists():
             return
         print(f"lightning-rl {shlex.join(step.words)}", flush=True)
@@ -208,15 +217,16 @@ def config_hash(runs: Sequence[Path], job: Job) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12] if runs else ""
 
 
-def machine() -> str:
-    """The processor, and which of its instructions torch uses: other ones round differently."""
+def machine(claim: Claim) -> str:
+    """The processor, which of its instructions torch uses, as other ones round differently, and the GPU of claims on one."""
     import torch
 
+    processor = f"{platform.machine()} {platform.system()}"
     with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return f"{line.partition(':')[2].strip()}, {torch.backends.cpu.get_cpu_capability()}"
-    return f"{platform.machine()} {platform.system()}, {torch.backends.cpu.get_cpu_capability()}"
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        processor = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), processor)
+    gpu = torch.cuda.is_available() and any("--accelerator gpu" in command for command in claim.commands)
+    return f"{processor}, {torch.backends.cpu.get_cpu_capability()}{f', {torch.cuda.get_device_name()}' if gpu else ''}"
 
 
 def versions() -> str:

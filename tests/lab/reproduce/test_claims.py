@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import itertools
 import json
 import shlex
 import subprocess
@@ -26,7 +27,7 @@ from lightning_rl.lab.reproduce import store
 from lightning_rl.lab.reproduce.checkout import PAGE
 from lightning_rl.lab.reproduce.ledger import built_at, ledger
 from lightning_rl.lab.reproduce.manifest import load_claims
-from lightning_rl.lab.reproduce.runs import Job, budget_of, config_hash, steps_of
+from lightning_rl.lab.reproduce.runs import Job, budget_of, config_hash, shown_command, steps_of
 from lightning_rl.lab.reproduce.seeds import seed_list
 from lightning_rl.run.options import run_config
 
@@ -60,7 +61,7 @@ def test_every_training_of_the_manifest_has_a_config_that_holds(name, tmp_path, 
     """Also with the tiny budgets of --smoke and the few epochs of --verify."""
     claim = CLAIMS[name]
     for smoke in (False, True):
-        job = Job(name, claim, 100, "c", tmp_path, lambda words, program: 0, None, smoke)
+        job = Job(name, claim, seed_list(claim.seeds)[0], "c", tmp_path, lambda words, program: 0, None, smoke)
         for budget in (budget_of(claim, smoke), {**budget_of(claim, smoke), "max_epochs": claim.verify_epochs}):
             for step in steps_of(job, budget):
                 if step.run is not None:
@@ -72,7 +73,7 @@ def test_every_training_of_the_manifest_has_a_config_that_holds(name, tmp_path, 
 
 ADDED_SINCE = {
     "noise_hold": 0.0, "agent_noise": 1.0, "one_step": False, "clone_generations": 0, "saturation_penalty": 0.0,
-    "scale_states": False,
+    "scale_states": False, "cuda_graphs": False,
 }  # fmt: skip
 """Keys that were added after some seeds were run, in their order, with the value at which a run is as it was without them."""
 
@@ -259,3 +260,16 @@ assert used.ru_utime + used.ru_stime < 2, used
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert all(f" {name} " in done.stdout for name in CLAIMS)
+
+
+def test_seeds_that_are_trained_at_once_are_one_training(tmp_path):
+    """On a GPU, but for a smoke; each seed is read from its own folder of the run that begins with the first."""
+    claim = CLAIMS["mb-buttongrid-er-thirty"]
+    jobs = [Job("x", claim, seed, "c", tmp_path, lambda words, program: 0, None) for seed in (200, 229)]
+    (first,), (last,) = (steps_of(job, claim.budget) for job in jobs)
+    assert first.words == last.words
+    assert (first.place, first.first) == (last.place, last.first) == (first.run.parent, 200)
+    assert [step.run.name for step in (first, last)] == ["seed_200", "seed_229"]
+    assert "--accelerator gpu --set cuda_graphs=true --seed 200 " in shown_command(claim, 229)
+    (smoke,) = steps_of(dataclasses.replace(jobs[0], smoke=True), budget_of(claim, smoke=True))
+    assert [word for flag, word in itertools.pairwise(smoke.words) if flag == "--accelerator"] == ["gpu", "cpu"]
