@@ -74,7 +74,7 @@ def tables(quick: bool) -> Iterator[Table]:
     memory = torch.cuda.max_memory_allocated() / 2**30
     about = (
         f"Wall ms of an environment step of all seeds with their updates on a {torch.cuda.get_device_name()}, single precision. "
-        "With graphs: `cuda_graphs=true`, updates are recorded once and replayed. The matrix products of the model-based agents' updates, in TFLOP/s, say how busy it is. "
-        f"Memory: {memory:.1f} GiB."
+        "With graphs: `cuda_graphs=true`, updates are recorded once and replayed. The matrix products of the "
+        f"model-based agents' updates, in TFLOP/s, say how busy it is. Memory of all agents together: {memory:.1f} GiB."
     )
     yield Table("Stacked agents on a GPU", about, ["", "task", "seeds", "ms a step", "seed-steps a second", "TFLOP/s"], rows)

@@ -128,7 +128,7 @@ def test_what_no_part_takes_of_an_update_is_lightnings(harness):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["simple-model", "DDQN", "DuelingDDQN", "TD3", "PPO"])
+@pytest.mark.parametrize("name", ["simple-model", "ER with graphs", "DDQN", "DuelingDDQN", "TD3", "PPO"])
 def test_a_step_on_a_gpu_is_measured_from_idle_to_idle(name, monkeypatch):
     """On a CPU, which is told as a GPU would be."""
     torch, bench = importlib.import_module("torch"), importlib.import_module("bench_gpu")
@@ -136,7 +136,7 @@ def test_a_step_on_a_gpu_is_measured_from_idle_to_idle(name, monkeypatch):
     order, measure = [], bench.wall(name, 2, torch.device("cpu"), 64 if name == "PPO" else 1)
     assert 0 < measure() < 60
     assert order == ["waits", "waits"]
-    assert set(bench.CASES) == {*bench.MFLOP, "DDQN", "DuelingDDQN", "TD3", "PPO"}
+    assert set(bench.CASES) == {*bench.MFLOP, *(name + bench.GRAPHS for name in bench.MFLOP), "DDQN", "DuelingDDQN", "TD3", "PPO"}
     assert list(bench.tables(True)) == [] or torch.cuda.is_available()
 
 
