@@ -56,7 +56,7 @@ class Graphed:
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy records for itself."""
-        return {**vars(self), "_key": None, "_replay": None, "_result": None}
+        return {**vars(self), "_replay": None, "_result": None}
 
     def __call__(self, number: int, *inputs: Tensor | tuple[Tensor, ...]) -> Any:
         places = places_of(self.members)

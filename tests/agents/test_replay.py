@@ -4,7 +4,7 @@ from helpers import resident_bytes
 from member_helpers import ddqn_of
 
 from lightning_rl.agents.base import Transition
-from lightning_rl.agents.replay import MemberReplay
+from lightning_rl.agents.replay import Column, MemberReplay, MemberRing
 from lightning_rl.agents.training import MemberTraining
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.classic import CartPole
@@ -68,3 +68,19 @@ def test_48_agents_with_full_memories_take_less_than_a_gibibyte():
     training.run(2)
     assert agent.replay.data["rows"].nbytes == 48 * 100_000 * 11 * 4
     assert resident_bytes() - before < 2**30
+
+
+def test_draws_are_from_all_that_is_there_and_nothing_else():
+    """Of a memory that fills, that is restored, and that turns over."""
+    ring, other = (MemberRing(2, 4, {"x": Column(1, torch.float32)}) for _ in range(2))
+    for step in range(6):
+        ring.add({"x": torch.tensor([[step], [10 + step]])})
+        if step == 1:
+            other.restore(ring.snapshot())
+        there = [0, 1, 2, 3][: step + 1]
+        noise = ((torch.tensor(there, dtype=torch.float64) + 0.5) / len(there)).expand(2, -1)
+        drawn = ring.sample(noise)["x"].squeeze(-1)
+        newest = list(range(max(0, step - 3), step + 1))
+        assert [sorted(row) for row in drawn.tolist()] == [newest, [10 + each for each in newest]]
+    halves = torch.tensor([[0.25, 0.75]] * 2, dtype=torch.float64)
+    assert other.sample(halves)["x"].squeeze(-1).tolist() == [[0, 1], [10, 11]]

@@ -28,7 +28,10 @@ MUTATIONS = [
     *area(
         "agents/replay.py", "agents/test_replay.py",
         ("self.first + self._written % self.capacity", "self.first"),
-        ("(noise * len(self)).long()", "(noise * self.capacity).long()"),
+        ("(noise * self.count).long()", "(noise * self.capacity).long()"),
+        ("self.count.fill_(len(self))", "pass"),
+        ("if self._written <= self.capacity:", "if self._written < 2:"),
+        ("if self._written <= self.capacity:", "if True:"),
         ("+ self.first.unsqueeze(1)\n        return", "+ self.first[:1].unsqueeze(1)\n        return"),
     ),
     *area(
@@ -184,7 +187,7 @@ MUTATIONS = [
     ),
     *area(
         "agents/model_based.py", "agents/test_reference_model_based.py agents/test_chain.py::test_model_based_agents_find_the_values",
-        ("        optimizers[0].step()\n", ""),
+        ("            other.step()\n", "            pass\n"),
         ("(~terminated).float(), obs))", "torch.ones_like(reward), obs))"),
         ("if step % cfg.target_interval == 0:", "if step < 0:"),
     ),
@@ -199,6 +202,18 @@ MUTATIONS = [
         "agents/training.py", "agents/test_end_of_training.py",
         ("(before.abs() + 1e-9)", "(now.abs() + 1e-9)"),
         ("window_mean(returns, (middle - window).clamp(min=0), middle)", "window_mean(returns, 0 * middle, middle)"),
+    ),
+    *area(
+        "agents/graphs.py", "agents/test_graphs.py",
+        ("if key != self._key:", "if self._key is None:"),
+        ("*(() if memory is None else memory.tensors)", ""),
+        ("for stream in self.streams), *places", "for stream in self.streams[1:]), *places"),
+        ("        self._replay()\n", ""),
+        ("\"_replay\": None, ", ""),
+    ),
+    *area(
+        "agents/optim.py", "agents/test_optim.py::test_a_loaded_state_is_where_the_block_is",
+        ("super().load_state_dict(state_dict)\n        self.to(self.params.device)", "super().load_state_dict(state_dict)"),
     ),
     *area("agents/dqn.py", "agents/test_agents.py::test_members_adopt_a_plain_module", ("self.target.copy_(self.params)", "pass")),
     *area("agents/td3.py", "agents/test_agents.py::test_members_adopt_a_plain_module", ("self.actor_target.copy_(self.actor_params)", "pass")),

@@ -16,6 +16,10 @@ MUTATIONS = [
         ("self.seeds = [self.seeds[n] for n in rows.tolist()]", "pass"),
         ("self._block = self._block[:, rows] if self._number >= 0", "self._block = self._block if self._number >= 0"),
         ("return self.whole(number)[place]", "return self.whole(number)[0]"),
+        ("self._held[0] == step:", "self._held[0] <= step:"),
+        ("self._held = step, self._held[1].copy_(noise)", "self._held = step, noise"),
+        ("self._ahead and self._ahead[0] == number", "self._ahead"),
+        ("self._held = self._ahead = None", "self._held = None"),
     ),
     *area(
         "core/gamenames.py", "envs/test_any_environment.py",
