@@ -369,8 +369,9 @@ class ModelBasedDQN(SeededMembers):
         self._explore = self.noise("explore", (env.action_size,), "gumbel")
         self.register_buffer("losses", torch.zeros(len(self.seeds)), persistent=False)  # sums since they were last taken
         self._summed = 0
-        parts = (self._sample, self._learn_values)  # of an update, between the steps of the optimizers
-        self._parts = tuple(Graphed(part, source.update_noise(), self) for part in parts) if cfg.cuda_graphs else parts
+        parts: list[Callable[..., Any]] = [self._draw, self._value_gradient]
+        graphs = [Graphed(part, source.update_noise(), self) for part in parts]
+        self.draw, self.value_gradient = graphs if cfg.cuda_graphs else parts
 
     @property
     def num_updates(self) -> int:
@@ -405,20 +406,20 @@ class ModelBasedDQN(SeededMembers):
     def update(self, number: int, optimizers: Sequence[Any]) -> None:
         """Update ``number`` of all members: the source's own weights first, then the values."""
         optimizer, *others = optimizers
-        draw, learn_values = self._parts
-        sample = draw(number)
+        sample = self.draw(number)
         for other in others:
             other.step()
-        learn_values(number, sample)
+        self.value_gradient(number, sample)
         optimizer.step()
         self._summed += 1
 
-    def _sample(self, number: int) -> Any:
+    def _draw(self, number: int) -> Any:
+        """What update ``number`` learns from; also writes the gradients of what the source itself learns from it."""
         sample = self.source.sample(number)
         self.source.fit(sample, number)
         return sample
 
-    def _learn_values(self, number: int, sample: Any) -> None:
+    def _value_gradient(self, number: int, sample: Any) -> None:
         values = RecordedPass(self.net, self.online.layers)
         self._write_gradient(values, self.source.batch(values, number, sample))
 

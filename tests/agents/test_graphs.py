@@ -99,7 +99,7 @@ def test_what_has_moved_is_recorded_anew(replays):
 def test_a_copy_records_for_itself(replays):
     agent = trained("simple", 30, cuda_graphs=True)
     twin = copy.deepcopy(agent)
-    assert [part._replay for part in twin._parts] == [None, None]  # a graph cannot be copied
+    assert [part._replay for part in (twin.draw, twin.value_gradient)] == [None, None]  # a graph cannot be copied
     assert len(replays) == 2
     for number in range(10, 15):
         for each in (agent, twin):
