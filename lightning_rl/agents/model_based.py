@@ -29,7 +29,7 @@ from lightning_rl.core.seeding import MemberNoise
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.functional.compat import bits_sample_of_logits
 from lightning_rl.functional.value_learning import boltzmann, double_q_target, q_learning_target
-from lightning_rl.functional.world_model import bits_sample, imagined_weights
+from lightning_rl.functional.world_model import bits_sample, imagined_weights, in_order
 from lightning_rl.nets.members import MemberMLP, RecordedPass
 from lightning_rl.nets.simple_model import SimpleModel
 from lightning_rl.nets.world_models import (
@@ -78,6 +78,9 @@ class ModelBasedConfig(LossWeights, MethodConfig):
 
     def stored_steps(self, spec: Any) -> dict[str, int]:
         return {"replay_size": self.replay_size}
+
+    def gpu_only(self) -> str | None:
+        return "cuda_graphs=true records what a GPU does; leave it out" if self.cuda_graphs else None
 
     def unread(self) -> dict[str, str]:
         every = {**_READERS, **({"faithful": ("simple",)} if "logit-bits" in self.faithful else {})}
@@ -316,11 +319,6 @@ class ModelRollouts(Replay):
             steps.append((q, action, joined, features))
         q, action, joined, features = in_order(steps)
         return self.imagined(q, action, *self.model.outcome(layers, joined), features)
-
-
-def in_order(steps: Sequence[Sequence[Tensor]]) -> list[Tensor]:
-    """One batch ``[N, L B, ..]`` of each kind of number ``[N, B, ..]`` that the L steps of a roll-out have."""
-    return [torch.cat(rows, dim=1) for rows in zip(*steps, strict=True)]
 
 
 def simple_model(cfg: ModelBasedConfig, env: FuncEnv) -> WorldModel:

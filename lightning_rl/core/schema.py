@@ -51,6 +51,10 @@ class MethodConfig:
         """What of it runs on the CPU alone, with the remedy; None where all of it runs on a GPU, too."""
         return None
 
+    def gpu_only(self) -> str | None:
+        """What of it has an effect on a GPU alone, with the remedy; None where nothing has."""
+        return None
+
     def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
         """How many environment steps a seed keeps in memory, by the key that says so."""
         return {}

@@ -8,7 +8,7 @@ autograd would take longer than the networks.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -91,6 +91,11 @@ def imagined_weights(continues: Tensor) -> Tensor:
     """Probability ``[..., L]`` of being alive at each step of a roll-out: ``1, c0, c0 c1, ..`` for continues ``[..., L]``."""
     alive = continues.cumprod(-1)
     return torch.cat([torch.ones_like(alive[..., :1]), alive[..., :-1]], dim=-1)
+
+
+def in_order(steps: Sequence[Sequence[Tensor]]) -> list[Tensor]:
+    """One batch ``[N, L B, ..]`` of each kind of number ``[N, B, ..]`` that the L steps of a roll-out have."""
+    return [torch.cat(rows, dim=1) for rows in zip(*steps, strict=True)]
 
 
 def _sigmoid2(x: Tensor) -> tuple[Tensor, Tensor]:

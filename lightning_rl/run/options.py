@@ -127,4 +127,8 @@ def accelerator_of(options: RunOptions, config: MethodConfig) -> str:
     there, auto = torch.cuda.is_available(), implementation(options.implementation).auto_gpu
     if options.accelerator == "gpu" and not there:
         raise UserError("--accelerator gpu: no GPU that torch can use was found; use --accelerator cpu")
-    return "gpu" if options.accelerator == "gpu" or (options.accelerator == "auto" and auto and there) else "cpu"
+    if options.accelerator == "gpu" or (options.accelerator == "auto" and auto and there):
+        return "gpu"
+    if (reason := config.gpu_only()) is not None and not options.resume:  # a run may go on elsewhere
+        raise UserError(f"--accelerator {options.accelerator}: {reason}, or --accelerator gpu")
+    return "cpu"

@@ -8,13 +8,14 @@ from chain_helpers import Chain
 from helpers import resident_bytes
 from model_based_helpers import KINDS, config
 
-from lightning_rl.agents.model_based import ModelBasedDQN, UpdateBatch, in_order
+from lightning_rl.agents.model_based import ModelBasedDQN, UpdateBatch
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.envs.buttongrid import ButtonGrid
 from lightning_rl.envs.func_env import Step
 from lightning_rl.envs.panflute import PanFlute
 from lightning_rl.envs.procmaze import ProcMaze
+from lightning_rl.functional.world_model import in_order
 from lightning_rl.methods.model_based import StepTraining, WorldPolicy, _rollout_scalars, play
 from lightning_rl.methods.registry import implementation
 from lightning_rl.nets.members import RecordedPass

@@ -1,5 +1,7 @@
 """What ``--accelerator`` means for each method, and where it is refused."""
 
+import dataclasses
+
 import pytest
 import torch
 from helpers import refused, run_cli
@@ -47,3 +49,15 @@ def test_accelerator_that_is_not_there(capsys, tmp_path):
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
     assert "--accelerator gpu" in refused(capsys, run_cli(tmp_path, "--accelerator", "gpu"))
+
+
+@pytest.mark.parametrize("accelerator", ["cpu", "auto"])
+def test_what_only_a_gpu_does_is_refused_elsewhere_but_to_a_run_that_goes_on_there(accelerator, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    options = RunOptions("ER", "procmaze", settings={"cuda_graphs": True}, accelerator=accelerator)
+    config = run_config(options)
+    says = f"--accelerator {accelerator}: cuda_graphs=true records what a GPU does; leave it out, or --accelerator gpu"
+    with pytest.raises(UserError, match=says):
+        accelerator_of(options, config)
+    assert accelerator_of(dataclasses.replace(options, resume=True), config) == "cpu"
+    assert accelerator_of(dataclasses.replace(options, accelerator="gpu"), config) == "gpu"

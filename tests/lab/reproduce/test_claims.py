@@ -270,6 +270,6 @@ def test_seeds_that_are_trained_at_once_are_one_training(tmp_path):
     assert first.words == last.words
     assert (first.place, first.first) == (last.place, last.first) == (first.run.parent, 200)
     assert [step.run.name for step in (first, last)] == ["seed_200", "seed_229"]
-    assert "--accelerator gpu --set cuda_graphs=true --seed 200 " in shown_command(claim, 229)
+    assert "--accelerator gpu --seed 200 " in shown_command(claim, 229)
     (smoke,) = steps_of(dataclasses.replace(jobs[0], smoke=True), budget_of(claim, smoke=True))
     assert [word for flag, word in itertools.pairwise(smoke.words) if flag == "--accelerator"] == ["gpu", "cpu"]
