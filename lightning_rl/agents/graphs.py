@@ -1,4 +1,4 @@
-"""Updates recorded as CUDA graphs: what a GPU was once told to do is asked for in one call, and it no longer waits for Python."""
+"""Updates recorded as CUDA graphs: Python asks a GPU for a whole one in one call, in place of hundreds of small ones."""
 
 from __future__ import annotations
 
