@@ -182,8 +182,8 @@ class Claim:
         unit: of the number.
         published: what others report.
         goal: what is to be reached; null: the number is reported, whatever it is.
-        commands: of ``lightning-rl``, in their order, for one seed: training first. ``{seed}``; ``{run}``: the run directory of
-            the training before; ``{folder}``: for files of other commands.
+        commands: of ``lightning-rl``, in their order, for one seed (a training with ``--num_seeds``: for all), training first.
+            ``{seed}``; ``{run}``: the run directory of the training before; ``{folder}``: for files of other commands.
         budget: keys of the config that say how long the trainings are.
         seeds: first-last.
         read: what counts of a run.
