@@ -3,6 +3,7 @@
 import functools
 import http.server
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import threading
 
 import pytest
+from filelock import FileLock
 from helpers import ROOT
 
 from lightning_rl.tools import TOOLS
@@ -40,10 +42,15 @@ def site(tmp_path_factory):
     """The built site; a dead link, a missing anchor or a name that is gone from the code fails the build."""
     pytest.importorskip("material", reason="the extra docs is not installed")
     pytest.importorskip("mkdocstrings")
-    folder = tmp_path_factory.mktemp("site") / "site"
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert result.returncode == 0, result.stdout + result.stderr
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # built once for all test processes
+    folder, built = shared / "site", shared / "site.built"
+    with FileLock(shared / "site.lock"):
+        if not built.exists():
+            command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+            result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+            assert result.returncode == 0, result.stdout + result.stderr
+            built.touch()
     return folder
 
 
