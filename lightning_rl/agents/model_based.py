@@ -368,8 +368,9 @@ class ModelBasedDQN(SeededMembers):
         self.register_buffer("losses", torch.zeros(len(self.seeds)), persistent=False)  # sums since they were last taken
         self._summed = 0
         parts: list[Callable[..., Any]] = [self._draw, self._value_gradient]
-        graphs: list[Callable[..., Any]] = [Graphed(part, source.update_noise(), self) for part in parts]
-        self.draw, self.value_gradient = graphs if cfg.cuda_graphs else parts
+        if cfg.cuda_graphs:
+            parts = [Graphed(part, source.update_noise(), self) for part in parts]
+        self.draw, self.value_gradient = parts
 
     @property
     def num_updates(self) -> int:
