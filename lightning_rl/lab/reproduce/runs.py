@@ -79,14 +79,15 @@ class Outcome:
 class Step:
     """A command of a job: the words after ``lightning-rl``.
 
-    place: where one command of a first seed at a time is at work; run: the run directory, where it is a training; done: a file
-    that says that it is done, of evaluations, which other claims may have in common. Other commands find out what is left.
+    place: where one command at a time is at work for the seeds that begin with first; run: the run directory, where it is a
+    training; done: a file that says that it is done, of evaluations, which other claims may have in common. Other commands find
+    out what is left.
     """
 
     words: list[str]
     place: Path
+    first: int | str
     run: Path | None = None
-    first: int | str = ""
     done: Path | None = None
 
 
@@ -125,15 +126,15 @@ def steps_of(job: Job, budget: Mapping[str, Value]) -> list[Step]:
             place = hashlib.sha256(shlex.join(words).replace(str(job.logdir), "").encode()).hexdigest()[:12]
             words += ["--logdir", str(job.logdir), "--exp_name", place]
             run = _run_dir(words, job.seed)
-            found.append(Step(words, run.parent, run, first))
+            found.append(Step(words, run.parent, first, run))
             continue
         words += shlex.split(job.claim.smoke_flags) if job.smoke else []
         if words[0] == "eval":
             words += ["--num_workers", "0"]
             name = hashlib.sha256(shlex.join(words[2:]).encode()).hexdigest()[:12]
-            found.append(Step(words, run.parent, first=job.seed, done=run / f".{name}.done"))
+            found.append(Step(words, run.parent, job.seed, done=run / f".{name}.done"))
         else:
-            found.append(Step(words, job.folder, first=job.seed))
+            found.append(Step(words, job.folder, job.seed))
     return found
 
 
