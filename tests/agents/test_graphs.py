@@ -96,6 +96,15 @@ def test_what_has_moved_is_recorded_anew(replays):
     check_same(agent, other)
 
 
+def test_inputs_are_read_where_they_are(replays):
+    total = graphs.Graphed(lambda number, x: x.sum(), [], trained("simple", 1))
+    inputs = [torch.full((3,), float(value)) for value in range(4)]
+    assert [float(total(0, each)) for each in inputs for _ in range(2)] == [0, 0, 3, 3, 6, 6, 9, 9]
+    inputs[3].fill_(5)
+    assert float(total(0, inputs[3])) == 15
+    assert replays == [1, 1, 1, 2]
+
+
 def test_a_copy_records_for_itself(replays):
     agent = trained("simple", 30, cuda_graphs=True)
     twin = copy.deepcopy(agent)

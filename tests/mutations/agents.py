@@ -209,6 +209,7 @@ MUTATIONS = [
         ("*(() if memory is None else memory.tensors)", ""),
         ("for stream in self.streams), *places", "for stream in self.streams[1:]), *places"),
         ("        self._replay()\n", ""),
+        ("*places, *given)]", "*places)]"),
         ("\"_replay\": None, ", ""),
     ),
     *area(
