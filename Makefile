@@ -14,7 +14,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BOHB := $(VENV)/.bohb
-BASELINES := $(VENV)/.baselines
 NOTEBOOKS := $(VENV)/.notebooks
 # One more than CI has cores: many tests wait, for Ray, workers and processes that were killed.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal
@@ -42,7 +41,7 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-slow: $(BASELINES) $(BOHB) $(NOTEBOOKS)
+slow: $(BOHB) $(NOTEBOOKS)
 	$(BIN)/python -m pytest -m slow $(ARGS)
 
 docs: $(STAMP)
@@ -51,7 +50,7 @@ docs: $(STAMP)
 notebooks: $(NOTEBOOKS)
 	$(BIN)/python notebooks/execute.py $(ARGS)
 
-bench: $(BASELINES)
+bench: $(STAMP)
 	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python benchmarks/bench.py $(ARGS)
 
 speedrun: $(STAMP)
@@ -75,11 +74,6 @@ $(STAMP): setup.cfg constraints.txt
 # Only the searches with BOHB need it, and one of its packages is built with a C compiler.
 $(BOHB): $(STAMP)
 	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[bohb]' 2>/dev/null || echo "BOHB cannot be installed here; its tests are skipped"
-	@touch $@
-
-# Stable-Baselines3, which the benchmarks compare with.
-$(BASELINES): $(STAMP)
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[baselines]'
 	@touch $@
 
 $(NOTEBOOKS): $(STAMP)

@@ -114,7 +114,7 @@ def ours(case: Case, members: int) -> Measure:
 
 def theirs(case: Case) -> Measure:
     """Of a step of Stable-Baselines3's."""
-    import baselines  # an extra, which the other families do without
+    from lightning_rl.lab import baselines  # an extra, which the other families do without
 
     model = baselines.MODELS[case.name](case.config, env_spec(case.gamename), 0)
     model.learn(max(case.first, 1))

@@ -8,9 +8,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from lightning_rl.core.arguments import Group, Tool, argument, checked_path
+from lightning_rl.core.arguments import Group, Tool, argument, checked_path, whole
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import unknown
+from lightning_rl.core.limits import SEED, unknown
 from lightning_rl.flags import SUMMARIES
 from lightning_rl.lab.figures.registry import FIGURES
 from lightning_rl.lab.protocols.registry import PROTOCOLS
@@ -27,6 +27,22 @@ TOOLS: dict[str, Tool | Group] = {
     "proxies": Group("list trained proxies, or judge them into a results CSV", PROTOCOLS),
     "figures": Group("draw a figure from run directories or results CSVs", FIGURES),
     **REPORTS,
+    "baseline": Tool(
+        "train Stable-Baselines3's agent with the settings of ours, as a run to compare with", "lightning_rl.lab.baselines:run",
+        (
+            argument("--implementation", "ours with these settings: DDQN (for its DQN), PPO, TD3", required=True, metavar="NAME"),
+            argument("--gamename", "environment", required=True, metavar="NAME"),
+            argument("--preset", "as of lightning-rl train", metavar="NAME"),
+            argument("--exp_name", "folder of the experiment (default: default)", default="default", metavar="NAME"),
+            argument("--seed", "of the run (default 25)", type=whole(0, SEED), default=25, metavar="N"),
+            argument("--logdir", "folder of all results (default: exp_dir)", type=checked_path, default="exp_dir", metavar="DIR"),
+            argument(
+                "--set", "override a key of our config; repeatable", dest="settings", action="append", default=[],
+                metavar="KEY=VALUE",
+            ),
+            argument("--resume", "leave a finished run as it is; one that was stopped begins again", action="store_true"),
+        ),
+    ),
     "docs": Tool(
         "refresh the tables and numbers in Markdown files that commands have made", _refresh,
         (argument("files", "Markdown file", type=checked_path, nargs="+", metavar="FILE"),),

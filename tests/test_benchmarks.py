@@ -1,7 +1,5 @@
 """What the benchmarks compute from what they measure; the measuring itself is ``make bench``."""
 
-import csv
-import dataclasses
 import importlib
 import subprocess
 import sys
@@ -32,37 +30,6 @@ def test_measures_take_turns_and_the_first_round_does_not_count(harness):
     found = harness.in_turns({name: lambda name=name: measure(name) for name in values}, 4)
     assert order == ["a", "b"] * 5
     assert found == {"a": harness.Spread(2.5, 1.75, 4.75), "b": harness.Spread(5.0, 5.0, 5.0)}
-
-
-def test_the_comparison_of_learning_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
-    """Seeds that ended are kept as they are; what a stop has left of the others is trained anew, and gives the same numbers."""
-    compare, report = (importlib.import_module(name) for name in ("compare_learning", "report_learning"))
-    name, out = "cartpole-DDQN", tmp_path / "l.csv"
-    monkeypatch.setattr(compare, "SEEDS", range(100, 102))
-    monkeypatch.setitem(compare.TASKS, name, dataclasses.replace(compare.TASKS[name], decisions=60, points=2, tests=1))
-    compare.run(compare.TASKS[name], "ours", out)
-    whole = rows(out)
-    assert [(row["seed"], row["decisions"]) for row in whole] == [("100", "30"), ("101", "30"), ("100", "60"), ("101", "60")]
-    out.write_text("".join(out.read_text().splitlines(keepends=True)[:-1]))  # killed before the last point of seed 101
-    compare.run(compare.TASKS[name], "ours", out)
-    again = rows(out)
-    assert [row["seed"] for row in again] == ["100", "100", "101", "101"]
-    assert {tuple(row[key] for key in compare.COLUMNS[:-1]) for row in again} == {
-        tuple(row[key] for key in compare.COLUMNS[:-1]) for row in whole
-    }
-    before = out.read_bytes()
-    compare.run(compare.TASKS[name], "ours", out)
-    assert out.read_bytes() == before
-    theirs = [f"cartpole,DDQN,sb3,{seed},{n},{n + seed},2.0\n" for seed in (1, 3) for n in (30, 60)]
-    out.write_text(out.read_text() + "".join(theirs))
-    table = report.table(report.read(out)).splitlines()
-    assert len(table) == 3
-    assert table[2].startswith("| cartpole, DDQN | 60 | 2 / 2 | 62.0 [49.3, 74.7] | ")
-
-
-def rows(path):
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_a_spread_as_a_rate(harness):

@@ -27,6 +27,8 @@ MODULES = "LIGHTNING_RL_MODULES"
 
 FAMILIES = ("upside_down", "policy_gradient", "agents", "proxy_search", "supervised_model", "model_based")
 SHARED = "shared"
+BASELINE = "SB3-"
+"""Before the name of an implementation: Stable-Baselines3's agent with the same settings."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,6 +80,12 @@ def make_env(game: str | EnvSpec, render: bool = False) -> Env:
     return SparseReturn(env) if spec.sparse else env
 
 
+def with_bounds(env: Env, spec: EnvSpec) -> Env:
+    """An environment of ``make_env`` with the bounds of its continuous actions: its own space has none, as it clips."""
+    env.action_space = gymnasium.spaces.Box(-1, 1, (spec.action_size,), np.float32)
+    return env
+
+
 def can_film(spec: EnvSpec) -> bool:
     """Whether the environment gives RGB pictures."""
     env = make_env(spec)

@@ -20,7 +20,7 @@ from lightning_rl.core.limits import shorten, unknown
 from lightning_rl.core.schema import STRICT
 from lightning_rl.lab.reproduce.seeds import seed_list
 
-COMMANDS = ("train", "eval", "proxies")
+TRAININGS, COMMANDS = ("train", "baseline"), ("train", "baseline", "eval", "proxies")
 CSV = r"^results/[\w./-]+\.csv$"
 Value = bool | int | float | str | list[int] | None
 
@@ -248,7 +248,7 @@ class Claim:
             raise ValueError(f"curves lacks read.tag, '{self.read.tag}'; add it")
         if self.curves and self.read.rows:
             raise ValueError("csv has room for curves or for rows of the report; leave one out")
-        if (self.curves or self.read.rows or self.read.tag) and self.commands[0].split()[0] != "train":
+        if (self.curves or self.read.rows or self.read.tag) and self.commands[0].split()[0] not in TRAININGS:
             raise ValueError("curves and rows are of a training, and no command is one")
         return self
 
@@ -304,7 +304,7 @@ class Manifest:
         first: dict[tuple[str, ...], str] = {}
         found = {}
         for name, claim in self.claims.items():
-            trainings = [command for command in claim.commands if command.startswith("train ")]
+            trainings = [command for command in claim.commands if command.split()[0] in TRAININGS]
             owner = first.setdefault((*trainings, repr(claim.budget)), name)
             if trainings and owner != name:
                 found[name] = owner

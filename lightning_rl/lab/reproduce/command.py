@@ -25,6 +25,7 @@ from lightning_rl.lab.reproduce.claims import Claim, Manifest
 from lightning_rl.lab.reproduce.entries import NONE, goal_text, measured_text, read_entries, verdict
 from lightning_rl.lab.reproduce.ledger import ledger
 from lightning_rl.lab.reproduce.manifest import load_claims
+from lightning_rl.lab.reproduce.needs import lacking
 from lightning_rl.lab.reproduce.runs import Job, Main, Outcome, run_job, steps_of
 from lightning_rl.lab.reproduce.seeds import seed_list
 from lightning_rl.lab.reproduce.verify import verify
@@ -46,19 +47,30 @@ def reproduce(arguments: Namespace, main: Main, root: Path = ROOT) -> int:
     elif arguments.verify is not None:
         verify(arguments.verify, manifest, root, main)
     elif arguments.smoke:
-        smoke(arguments, manifest, chosen, root, main)
+        smoke(arguments, manifest, possible(chosen, arguments), root, main)
     elif arguments.ledger:
         build(manifest, root)
     elif arguments.figures:
         draw(manifest, root, main)
     else:
-        jobs = missing(chosen, root, main)
+        jobs = missing(possible(chosen, arguments), root, main)
         if jobs:
             require_clean(root)
             announce(jobs, manifest)
         _run_all(jobs, arguments, root)
         build(manifest, root)
     return 0
+
+
+def possible(chosen: dict[str, Claim], arguments: Namespace) -> dict[str, Claim]:
+    """Those that this machine can run; names the others, and is a UserError where they were asked for by name."""
+    lacks = {name: what for name, claim in chosen.items() if (what := lacking(claim, arguments.smoke))}
+    for what in dict.fromkeys(lacks.values()):
+        names = ", ".join(name for name in lacks if lacks[name] == what)
+        if arguments.ids:
+            raise UserError(f"{names}: this machine lacks {what}; leave it out")
+        print(f"left out, as this machine lacks {what}: {names}")
+    return {name: claim for name, claim in chosen.items() if name not in lacks}
 
 
 def missing(chosen: dict[str, Claim], root: Path, main: Main) -> list[Job]:

@@ -18,14 +18,15 @@ from typing import Any
 
 from filelock import FileLock
 
-from lightning_rl.core.catalogue import entry
+from lightning_rl.core.catalogue import BASELINE, entry
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import make_folder
 from lightning_rl.core.gamenames import folder_name
 from lightning_rl.core.limits import shorten
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.reproduce.checkout import require_commit
-from lightning_rl.lab.reproduce.claims import Claim, Value
+from lightning_rl.lab.reproduce.claims import TRAININGS, Claim, Value
+from lightning_rl.lab.reproduce.needs import of_baseline, on_gpu
 from lightning_rl.lab.reproduce.reading import identity, read_curve, read_kept, read_rows, read_value
 from lightning_rl.lab.reproduce.seeds import seed_list
 
@@ -102,7 +103,7 @@ def shown_command(claim: Claim, seed: int | str = "N") -> str:
     lines = []
     for command in claim.commands:
         words = command.replace("{seed}", str(seed))
-        training = [f"--seed {_first_seed(claim, command, seed)}", *budget] if words.split()[0] == "train" else []
+        training = [f"--seed {_first_seed(claim, command, seed)}", *budget] if words.split()[0] in TRAININGS else []
         lines.append(" ".join(["lightning-rl", words, *training]))
     return " && ".join(lines)
 
@@ -118,9 +119,9 @@ def steps_of(job: Job, budget: Mapping[str, Value]) -> list[Step]:
     run = job.folder
     for command in job.claim.commands:
         words = [_filled(word, job, run) for word in shlex.split(command)]
-        if words[0] == "train":
+        if words[0] in TRAININGS:
             first = _first_seed(job.claim, command, job.seed)
-            words += ["--seed", str(first), "--num_workers", "0", "--resume"]
+            words += ["--seed", str(first), *(["--num_workers", "0"] if words[0] == "train" else []), "--resume"]
             words += ["--accelerator", "cpu"] if job.smoke and "--accelerator" in words else []
             words += [word for key, value in budget.items() for word in ("--set", f"{key}={_yaml(value)}")]
             place = hashlib.sha256(shlex.join(words).replace(str(job.logdir), "").encode()).hexdigest()[:12]
@@ -150,7 +151,8 @@ def _run_dir(words: Sequence[str], seed: int) -> Path:
     """Where a training with these words writes what is of a seed."""
     flags = dict(itertools.pairwise(words))
     game, method = folder_name(flags["--gamename"]), entry(flags["--implementation"]).name
-    return Path(flags["--logdir"], game, flags["--exp_name"], method, f"seed_{seed}")
+    prefix = BASELINE if words[0] == "baseline" else ""
+    return Path(flags["--logdir"], game, flags["--exp_name"], f"{prefix}{method}", f"seed_{seed}")
 
 
 def run_job(job: Job) -> Outcome:
@@ -176,7 +178,7 @@ def run_job(job: Job) -> Outcome:
     hours = (time.process_time() - started) / 3600 if fresh else float("nan")
     about = {
         "seed": job.seed, "value": value, "best": best, "commit": job.commit, "config_hash": config_hash(runs, job),
-        "machine": machine(job.claim), "versions": versions(), "cpu_hours": hours, "read": job.claim.read.text,
+        "machine": machine(job.claim), "versions": versions(job.claim), "cpu_hours": hours, "read": job.claim.read.text,
         "command": shown_command(job.claim, job.seed), **identity(runs),
     }  # fmt: skip
     return Outcome(job, about, curve, kept=kept)
@@ -226,15 +228,16 @@ def machine(claim: Claim) -> str:
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         processor = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), processor)
-    gpu = torch.cuda.is_available() and any("--accelerator gpu" in command for command in claim.commands)
+    gpu = on_gpu(claim) and torch.cuda.is_available()
     return f"{processor}, {torch.backends.cpu.get_cpu_capability()}{f', {torch.cuda.get_device_name()}' if gpu else ''}"
 
 
-def versions() -> str:
-    """Of what a number may depend on."""
+def versions(claim: Claim) -> str:
+    """Of what its number may depend on."""
     from importlib import metadata
 
-    packages = ("torch", "numpy", "pytorch-lightning", "gymnasium", "mujoco", "scipy")
+    packages = ["torch", "numpy", "pytorch-lightning", "gymnasium", "mujoco", "scipy"]
+    packages += ["stable-baselines3"] if of_baseline(claim) else []
     return " ".join([f"python {platform.python_version()}", *(f"{name} {metadata.version(name)}" for name in packages)])
 
 

@@ -41,7 +41,7 @@ def verify(name: str, manifest: Manifest, root: Path, main: Main) -> None:
     points, columns = range(min(len(again), len(stored))), ("env_steps", *claim.curves)
     if not points:
         raise UserError(f"{job.about}: its first {claim.verify_epochs} epochs hold no stored point; raise verify_epochs")
-    same_place = (row["machine"], row["versions"]) == (machine(job.claim), versions())
+    same_place = (row["machine"], row["versions"]) == (machine(job.claim), versions(job.claim))
     elsewhere = f"within {manifest.tolerance:.0%}, or as another seed may be, on another machine or with other versions"
     how, digits, near = "digit for digit" if same_place else elsewhere, 0, 0
     for k, column in itertools.product(points, columns):

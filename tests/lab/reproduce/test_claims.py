@@ -16,6 +16,7 @@ import yaml
 from helpers import ROOT
 
 from lightning_rl.cli import run_options
+from lightning_rl.core.catalogue import BASELINE
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import write_text
 from lightning_rl.envs.proxies import proxy_path, read_proxy, shipped
@@ -67,7 +68,8 @@ def test_every_training_of_the_manifest_has_a_config_that_holds(name, tmp_path, 
                 if step.run is not None:
                     _, arguments = parse(step.words[1:], "lightning-rl", "train")
                     options = run_options(arguments)
-                    assert options.run_dir == step.run
+                    prefix = BASELINE if step.words[0] == "baseline" else ""
+                    assert dataclasses.replace(options, implementation=prefix + options.implementation).run_dir == step.run
                     assert run_config(options).max_env_steps == budget.get("max_env_steps", None)
 
 

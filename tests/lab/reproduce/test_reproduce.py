@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from argparse import Namespace
 from pathlib import Path
@@ -28,6 +29,7 @@ from lightning_rl.lab.reproduce.command import ROOT, reproduce
 from lightning_rl.lab.reproduce.entries import MET, NOT_MET, difference_of_claims, value_of_claim
 from lightning_rl.lab.reproduce.ledger import counts, ledger
 from lightning_rl.lab.reproduce.manifest import load_claims
+from lightning_rl.lab.reproduce.needs import lacking
 from lightning_rl.lab.reproduce.reading import read_kept, read_rows
 from lightning_rl.lab.reproduce.runs import Job, Outcome, shown_command
 from lightning_rl.methods.agents import AgentMethod
@@ -354,6 +356,29 @@ def test_smoke_measures_all_claims_and_touches_no_result(checkout, capsys, monke
     assert "| **all** | 2 | 0 | 0 | 0 | 0 | 2 | 0 |" in Path(page).read_text()  # one seed of two
     assert not (checkout / "results" / "claims").exists()
     assert not (checkout / PAGE).exists()
+
+
+def test_claims_that_this_machine_cannot_run_are_left_out_unless_they_are_asked_for(checkout, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "stable_baselines3", None)
+    there = CLAIMS.replace("train --implementation QL --gamename cliff", "baseline --implementation DDQN --gamename cartpole")
+    (checkout / MANIFEST).write_text(there)
+    commit(checkout)
+    calls = []
+    assert again(checkout, run=counting(calls)) == 0
+    lacks = "this machine lacks Stable-Baselines3 (pip install 'lightning_rl[baselines]')"
+    assert f"left out, as {lacks}: table" in capsys.readouterr().out
+    assert {name for name, _ in calls} == {"train", "eval"}
+    with pytest.raises(UserError, match=re.escape(f"table: {lacks}; leave it out")):
+        again(checkout, "table")
+    assert again(checkout, smoke=True) == 0
+    assert "left out" in capsys.readouterr().out
+
+
+def test_a_claim_on_a_gpu_needs_one_but_for_a_smoke(monkeypatch):
+    claim = load_claims(ROOT / MANIFEST).claims["mb-buttongrid-er-thirty"]
+    for there, lacks in ((False, "a GPU"), (True, "")):
+        monkeypatch.setattr("torch.cuda.is_available", lambda there=there: there)
+        assert (lacking(claim), lacking(claim, smoke=True)) == (lacks, "")
 
 
 def test_a_failed_run_is_named_and_the_others_go_on(checkout, capsys):

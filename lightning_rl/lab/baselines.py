@@ -1,0 +1,252 @@
+"""``lightning-rl baseline``: Stable-Baselines3's agents with the hyper-parameters of our configs, as runs like ours.
+
+    pip install 'lightning_rl[baselines]'
+    lightning-rl baseline --implementation DDQN --gamename cartpole --seed 100
+    lightning-rl compare exp_dir/cartpole/default/DDQN exp_dir/cartpole/default/SB3-DDQN --tag eval_greedy/return_mean
+
+Budgets, hyper-parameters and the environments of the evaluations are those of ``lightning-rl train`` with the same settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import yaml
+from torch import nn
+
+from lightning_rl.agents.registry import AGENTS
+from lightning_rl.core.catalogue import BASELINE, entry
+from lightning_rl.core.config import parse_settings
+from lightning_rl.core.console import counting
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.limits import unknown
+from lightning_rl.core.schema import MethodConfig
+from lightning_rl.core.seeding import derive_seed
+from lightning_rl.core.yaml_files import read_yaml
+from lightning_rl.envs.gym import STEPS, Env, RepeatAction, make_env, with_bounds
+from lightning_rl.envs.spec import EnvSpec, env_spec
+from lightning_rl.functional.value_learning import epsilon_after
+from lightning_rl.methods.base import return_scalars
+from lightning_rl.run.options import RunOptions, run_config
+from lightning_rl.run.runtime import prepare_process
+from lightning_rl.run.state import check_folder_names, owned, read_state, refuse_second, write_config, write_state
+from lightning_rl.run.train import RunLogger
+
+try:
+    from stable_baselines3 import DQN, PPO, TD3
+    from stable_baselines3.common.base_class import BaseAlgorithm
+    from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.noise import NormalActionNoise
+except ImportError as error:
+    raise UserError(f"Stable-Baselines3 is not installed ({error}); pip install 'lightning_rl[baselines]'") from error
+
+RANDOM_EPISODES = 20
+ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "leakyrelu": nn.LeakyReLU}
+
+
+class Given:
+    """A config that remembers which of its keys were read: the others mean nothing to a baseline."""
+
+    def __init__(self, config: Any):
+        self.config, self.read = config, set[str]()
+
+    def __getattr__(self, key: str) -> Any:
+        self.read.add(key)
+        return getattr(self.config, key)
+
+
+def environment(cfg: Any, spec: EnvSpec) -> Env:
+    """The task as our agents meet it."""
+    env = make_env(spec)
+    return RepeatAction(with_bounds(env, spec) if spec.continuous else env, cfg.action_repeat)
+
+
+def _first_updates(cfg: Any, spec: EnvSpec) -> int:
+    """Decisions before learning starts: of so many episodes of random actions, and at least a batch."""
+    env, lengths = environment(cfg, spec), []
+    env.action_space.seed(0)
+    for seed in range(RANDOM_EPISODES):
+        env.reset(seed=seed)
+        lengths.append(1)
+        while not any(env.step(env.action_space.sample())[2:4]):
+            lengths[-1] += 1
+    return max(cfg.learning_starts * sum(lengths) // RANDOM_EPISODES, cfg.batch_size)
+
+
+def _net(cfg: Any) -> dict[str, Any]:
+    if cfg.activation not in ACTIVATIONS:
+        raise UserError(f"activation {cfg.activation}: a baseline has {', '.join(ACTIVATIONS)}; --set activation=relu")
+    return {"net_arch": list(cfg.hidden), "activation_fn": ACTIVATIONS[cfg.activation]}
+
+
+def td3(cfg: Any, spec: EnvSpec, seed: int) -> BaseAlgorithm:
+    """Its noise is in units of the box [-1, 1], like ours."""
+    size = spec.action_size
+    return TD3(
+        "MlpPolicy", environment(cfg, spec), learning_rate=cfg.learning_rate, buffer_size=cfg.replay_size,
+        learning_starts=_first_updates(cfg, spec), batch_size=cfg.batch_size, tau=cfg.tau, gamma=cfg.gamma, train_freq=1,
+        gradient_steps=1, action_noise=NormalActionNoise(np.zeros(size), cfg.action_std * np.ones(size)),
+        policy_delay=cfg.policy_delay, target_policy_noise=cfg.target_std, target_noise_clip=cfg.target_clip,
+        policy_kwargs=_net(cfg), seed=seed, device="cpu",
+    )  # fmt: skip
+
+
+def ppo(cfg: Any, spec: EnvSpec, seed: int) -> BaseAlgorithm:
+    """Its orthogonal initialisation, which ours lacks, stays on."""
+    return PPO(
+        "MlpPolicy", environment(cfg, spec), learning_rate=cfg.learning_rate, n_steps=cfg.rollout_steps,
+        batch_size=cfg.batch_size or cfg.rollout_steps, n_epochs=cfg.epochs, gamma=cfg.gamma, gae_lambda=cfg.gae_lambda,
+        clip_range=cfg.clip, ent_coef=cfg.entropy_coef, vf_coef=cfg.value_coef, max_grad_norm=cfg.max_grad_norm,
+        policy_kwargs=_net(cfg), seed=seed, device="cpu",
+    )  # fmt: skip
+
+
+def dqn(cfg: Any, spec: EnvSpec, seed: int) -> BaseAlgorithm:
+    """Not double, with its Huber loss and its clipping of gradients at a norm of 10.
+
+    One update and one soft target update per step, and exploration, like ours.
+    """
+    model = DQN(
+        "MlpPolicy", environment(cfg, spec), learning_rate=cfg.learning_rate, buffer_size=cfg.replay_size,
+        learning_starts=_first_updates(cfg, spec), batch_size=cfg.batch_size, tau=cfg.tau, gamma=cfg.gamma, train_freq=1,
+        gradient_steps=1, target_update_interval=1, policy_kwargs=_net(cfg), seed=seed, device="cpu",
+    )  # fmt: skip
+    first, least, decay = cfg.epsilon_init, cfg.epsilon_min, cfg.epsilon_decay
+
+    def epsilon(progress_remaining: float) -> float:
+        return float(epsilon_after(torch.tensor(model._episode_num), first, least, decay))
+
+    model.exploration_schedule = epsilon
+    return model
+
+
+MODELS: dict[str, Callable[[Any, EnvSpec, int], BaseAlgorithm]] = {"TD3": td3, "PPO": ppo, "DDQN": dqn}
+"""By the name of our implementation."""
+
+GREEDY = "eval_greedy"
+Log = Callable[[int, dict[str, float]], None]
+"""Takes the environment steps and scalars."""
+
+
+class Epochs(BaseCallback):
+    """Scalars of a run of ours: each epoch's training episodes, and greedy ones in the environments that evaluate ours.
+
+    An evaluation comes after the updates that follow its last decision: Stable-Baselines3 calls back before them.
+    """
+
+    def __init__(self, cfg: Any, spec: EnvSpec, seed: int, log: Log):
+        super().__init__()
+        self.epoch_steps, self.interval, self.eval_episodes = cfg.steps_per_epoch, cfg.eval_interval, cfg.eval_episodes
+        self.last = self.epoch_steps * cfg.max_epochs
+        self.spec, self.seed, self.log, self.env = spec, seed, log, environment(cfg, spec)
+        self.env_steps = 0
+        self._ended: list[tuple[float, int]] = []  # training episodes of this epoch: returns, lengths
+        self._return, self._length = 0.0, 0  # of the one that is played
+        self._due: int | None = None  # the epoch after which an evaluation is due
+
+    def _on_step(self) -> bool:
+        self._evaluate()
+        if self.num_timesteps > self.last:
+            return False
+        steps = self.locals["infos"][0].get(STEPS, 1)
+        self.env_steps += steps
+        self._return, self._length = self._return + float(self.locals["rewards"][0]), self._length + steps
+        if self.locals["dones"][0]:
+            self._ended.append((self._return, self._length))
+            self._return, self._length = 0.0, 0
+        epochs, left = divmod(self.num_timesteps, self.epoch_steps)
+        if left == 0:
+            self._log("rollout", self._ended)
+            self._ended = []
+            self._due = epochs - 1 if epochs % self.interval == 0 else None
+        return True
+
+    def _log(self, prefix: str, episodes: Sequence[tuple[float, int]]) -> None:
+        if episodes:
+            returns, lengths = zip(*episodes, strict=True)
+            self.log(self.env_steps, return_scalars(prefix, returns, lengths))
+
+    def _on_rollout_start(self) -> None:
+        self._evaluate()
+
+    def _on_training_end(self) -> None:
+        self._evaluate()
+
+    def _evaluate(self) -> None:
+        if self._due is not None:
+            self._log(GREEDY, [self._play(derive_seed(self.seed, "evaluation", self._due, k)) for k in range(self.eval_episodes)])
+            self._due = None
+
+    def _play(self, env_seed: int) -> tuple[float, int]:
+        """(return, environment steps) of an episode."""
+        obs, _ = self.env.reset(seed=env_seed % 2**31)
+        total, steps, over = 0.0, 0, False
+        while not over:
+            action, _ = self.model.predict(obs, deterministic=True)
+            obs, reward, terminated, truncated, info = self.env.step(action if self.spec.continuous else int(action))
+            total, steps, over = total + float(reward), steps + info.get(STEPS, 1), terminated or truncated
+        return total, steps
+
+
+def run(given: argparse.Namespace) -> None:
+    """Trains what is asked for. With ``--resume`` a run that was stopped begins again, and a finished one is left as it is."""
+    name = entry(given.implementation).name
+    if name not in MODELS:
+        raise UserError(unknown("baseline", name, MODELS))
+    check_folder_names(given.exp_name, given.gamename)
+    options = RunOptions(
+        name, given.gamename, given.exp_name, given.seed, preset=given.preset, logdir=given.logdir,
+        settings=parse_settings(given.settings),
+    )  # fmt: skip
+    config, spec = run_config(options), env_spec(given.gamename)
+    if (reason := AGENTS[name].misfit(spec)) is not None:
+        raise UserError(f"gamename '{given.gamename}' does not fit {name}: {reason}")
+    options = dataclasses.replace(options, implementation=f"{BASELINE}{name}")
+    if given.resume and _finished(options, config):
+        print(f"finished: {options.run_dir}")
+        return
+    if not given.resume:
+        refuse_second(options.run_dir)
+    with owned(options.run_dir) as begin:
+        _train(MODELS[name], config, spec, options, begin)
+    write_state(options.run_dir, "finished")
+    print(f"run directory: {options.run_dir}")
+
+
+def _finished(options: RunOptions, config: MethodConfig) -> bool:
+    """Whether the run directory holds this run, whole; UserError where it is one with other settings."""
+    if not (options.run_dir / "config.yaml").exists():
+        return False
+    if read_yaml(options.run_dir / "config.yaml")["config"] != yaml.safe_load(yaml.safe_dump(dataclasses.asdict(config))):
+        raise UserError(f"'{options.run_dir}' holds a run with other settings; choose another --exp_name or --seed")
+    return read_state(options.run_dir)[0] == "finished"
+
+
+def _train(
+    build: Callable[[Any, EnvSpec, int], BaseAlgorithm], config: MethodConfig, spec: EnvSpec, options: RunOptions,
+    begin: Callable[[], None],
+) -> None:  # fmt: skip
+    prepare_process()
+    cfg, logger = Given(config), RunLogger(options)
+    with counting(cfg.max_epochs, "epochs") as advance:
+
+        def log(env_steps: int, scalars: dict[str, float]) -> None:
+            logger.log_metrics(scalars, env_steps)
+            if (greedy := scalars.get(f"{GREEDY}/return_mean")) is not None:
+                advance(cfg.eval_interval, f"{env_steps:,} steps, greedy {greedy:.1f}")
+
+        epochs = Epochs(cfg, spec, options.seed, log)
+        model = build(cfg, spec, options.seed)
+        for key in options.settings:
+            if key not in cfg.read:
+                raise UserError(f"--set {key}: {options.implementation} does not read it; leave it out")
+        begin()
+        write_config(options, config)
+        logger.log_hyperparams({"config": dataclasses.asdict(config)})
+        model.learn(epochs.last, callback=epochs)
+    logger.finalize("success")
