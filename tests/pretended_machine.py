@@ -52,6 +52,8 @@ if words[0].endswith("trainer.py") or words[:3] == ["-m", "lightning_rl", "train
             budget += tiny["tune"]
             words = ["trials=2" if word.startswith("trials=") else word for word in words]
     words += budget
+elif words[:3] == ["-m", "lightning_rl", "baseline"]:
+    words += ["--set=" + each for each in ("max_epochs=2", "steps_per_epoch=40", "eval_interval=2", "eval_episodes=2")]
 elif words[:3] == ["-m", "lightning_rl", "eval"]:
     words += ["--episodes", "2"]
 os.execv("{shell}", ["{shell}", *words])

@@ -4,12 +4,14 @@
     lightning-rl baseline --implementation DDQN --gamename cartpole --seed 100
     lightning-rl compare exp_dir/cartpole/default/DDQN exp_dir/cartpole/default/SB3-DDQN --tag eval_greedy/return_mean
 
-Budgets, hyper-parameters and the environments of the evaluations are those of ``lightning-rl train`` with the same settings.
+Budgets, hyper-parameters and the environments of the evaluations are those of ``lightning-rl train`` with the same settings;
+no stop rule ends a run sooner.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,7 +24,7 @@ from torch import nn
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.core.catalogue import BASELINE, entry
 from lightning_rl.core.config import parse_settings
-from lightning_rl.core.console import counting
+from lightning_rl.core.console import ProgressBar
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import unknown
 from lightning_rl.core.schema import MethodConfig
@@ -32,6 +34,7 @@ from lightning_rl.envs.gym import STEPS, Env, RepeatAction, make_env, with_bound
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.functional.value_learning import epsilon_after
 from lightning_rl.methods.base import return_scalars
+from lightning_rl.run.callbacks import last_returns
 from lightning_rl.run.options import RunOptions, run_config
 from lightning_rl.run.runtime import prepare_process
 from lightning_rl.run.state import check_folder_names, owned, read_state, refuse_second, write_config, write_state
@@ -142,28 +145,37 @@ class Epochs(BaseCallback):
     def __init__(self, cfg: Any, spec: EnvSpec, seed: int, log: Log):
         super().__init__()
         self.epoch_steps, self.interval, self.eval_episodes = cfg.steps_per_epoch, cfg.eval_interval, cfg.eval_episodes
-        self.last = self.epoch_steps * cfg.max_epochs
+        self.max_steps, self.max_episodes = self.epoch_steps * cfg.max_epochs, cfg.train_episodes
+        self.max_env_steps = cfg.max_env_steps or float("inf")
         self.spec, self.seed, self.log, self.env = spec, seed, log, environment(cfg, spec)
-        self.env_steps = 0
+        self.env_steps = self.episodes = 0
         self._ended: list[tuple[float, int]] = []  # training episodes of this epoch: returns, lengths
         self._return, self._length = 0.0, 0  # of the one that is played
         self._due: int | None = None  # the epoch after which an evaluation is due
+        self._over = False
+
+    @property
+    def share(self) -> float:
+        """Of the budget that is spent."""
+        counts = (self.num_timesteps, self.episodes, self.env_steps)
+        return max(n / most for n, most in zip(counts, (self.max_steps, self.max_episodes, self.max_env_steps), strict=True))
 
     def _on_step(self) -> bool:
         self._evaluate()
-        if self.num_timesteps > self.last:
+        if self._over:
             return False
         steps = self.locals["infos"][0].get(STEPS, 1)
         self.env_steps += steps
         self._return, self._length = self._return + float(self.locals["rewards"][0]), self._length + steps
         if self.locals["dones"][0]:
             self._ended.append((self._return, self._length))
-            self._return, self._length = 0.0, 0
-        epochs, left = divmod(self.num_timesteps, self.epoch_steps)
-        if left == 0:
+            self._return, self._length, self.episodes = 0.0, 0, self.episodes + 1
+        self._over = self.share >= 1
+        epoch, step = divmod(self.num_timesteps - 1, self.epoch_steps)
+        if self._over or step + 1 == self.epoch_steps:
             self._log("rollout", self._ended)
             self._ended = []
-            self._due = epochs - 1 if epochs % self.interval == 0 else None
+            self._due = epoch if self._over or (epoch + 1) % self.interval == 0 else None
         return True
 
     def _log(self, prefix: str, episodes: Sequence[tuple[float, int]]) -> None:
@@ -233,12 +245,11 @@ def _train(
 ) -> None:  # fmt: skip
     prepare_process()
     cfg, logger = Given(config), RunLogger(options)
-    with counting(cfg.max_epochs, "epochs") as advance:
+    with contextlib.closing(ProgressBar(f"{options.implementation} {options.gamename} seed {options.seed}")) as bar:
 
         def log(env_steps: int, scalars: dict[str, float]) -> None:
             logger.log_metrics(scalars, env_steps)
-            if (greedy := scalars.get(f"{GREEDY}/return_mean")) is not None:
-                advance(cfg.eval_interval, f"{env_steps:,} steps, greedy {greedy:.1f}")
+            bar.show(min(1.0, epochs.share), [*last_returns(scalars), f"{env_steps:,} steps"])
 
         epochs = Epochs(cfg, spec, options.seed, log)
         model = build(cfg, spec, options.seed)
@@ -248,5 +259,5 @@ def _train(
         begin()
         write_config(options, config)
         logger.log_hyperparams({"config": dataclasses.asdict(config)})
-        model.learn(epochs.last, callback=epochs)
+        model.learn(epochs.max_steps, callback=epochs)
     logger.finalize("success")

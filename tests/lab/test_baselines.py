@@ -31,9 +31,7 @@ def run(tmp_path, *words, command="baseline", name="DDQN", game="cartpole"):
         ("TD3", "pendulum", ["learning_starts=1", "batch_size=8", "action_repeat=2"]),
     ],
 )  # fmt: skip
-def test_a_baseline_logs_where_ours_does_and_is_evaluated_in_the_same_environments(
-    name, game, more, tmp_path, monkeypatch
-):
+def test_a_baseline_logs_where_ours_does_and_is_evaluated_in_the_same_environments(name, game, more, tmp_path, monkeypatch):
     from lightning_rl.rollouts import data_module
 
     seeds = {"ours": [], "theirs": []}
@@ -84,6 +82,21 @@ def test_a_run_that_was_stopped_begins_again_and_is_the_same(tmp_path, capsys, m
     assert sorted(path.rglob("*")) == before
     assert main([*words, "--resume", "--set", "gamma=0.5"], "lightning-rl") == 2
     assert "holds a run with other settings; choose another --exp_name or --seed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("budget", "episodes", "steps"), [("train_episodes=3", 3, None), ("max_env_steps=100", None, 100)])
+def test_a_budget_that_is_spent_before_the_epochs_ends_a_run_with_an_evaluation(budget, episodes, steps, tmp_path, monkeypatch):
+    log, played = baselines.Epochs._log, []
+
+    def noted(self, prefix, ended):
+        played.extend(ended if prefix == "rollout" else [])
+        log(self, prefix, ended)
+
+    monkeypatch.setattr(baselines.Epochs, "_log", noted)
+    last = read_scalar(run(tmp_path, "--set", budget), "eval_greedy/return_mean").env_steps[-1]
+    assert last < 180
+    assert last == (steps or sum(length for _, length in played))
+    assert episodes in (None, len(played))
 
 
 def test_an_evaluation_comes_after_the_updates_that_follow_its_last_decision(tmp_path, monkeypatch):
