@@ -92,6 +92,14 @@ def test_seeds_were_run_with_the_settings_that_ship(name, tmp_path, capsys):
         assert stored in [hash_of(job, trainings, each) for each in in_time(configs)]
 
 
+@pytest.mark.parametrize("name", [name for name, claim in CLAIMS.items() if "max_env_steps" in claim.budget and claim.curves])
+def test_seeds_were_trained_for_the_whole_budget(name):
+    """No other limit of the config ended them; curves are thinned, and some scalars have no value at the end."""
+    claim = CLAIMS[name]
+    last = {row["seed"]: int(row["env_steps"]) for row in store.read_curves(ROOT, claim)}
+    assert all(steps >= 0.97 * claim.budget["max_env_steps"] for steps in last.values()), last
+
+
 def in_time(value):
     """Settings as they were before each key that was added since, and as they are."""
     added = list(ADDED_SINCE.items())
