@@ -374,6 +374,14 @@ def test_claims_that_this_machine_cannot_run_are_left_out_unless_they_are_asked_
     assert "left out" in capsys.readouterr().out
 
 
+def test_a_claim_of_compiled_updates_needs_their_compiler(monkeypatch):
+    claim = load_claims(ROOT / MANIFEST).claims["se-cartpole-published"]
+    monkeypatch.setitem(sys.modules, "numba", None)
+    assert lacking(claim, smoke=True) == "numba (pip install 'lightning_rl[fast]')"
+    monkeypatch.setitem(sys.modules, "numba", sys)  # any module that is there
+    assert lacking(claim) == ""
+
+
 def test_a_claim_on_a_gpu_needs_one_but_for_a_smoke(monkeypatch):
     claim = load_claims(ROOT / MANIFEST).claims["mb-buttongrid-er-thirty"]
     for there, lacks in ((False, "a GPU"), (True, "")):
