@@ -24,6 +24,21 @@ MUTATIONS = [
         ("high if goal.lower else low, goal.mean", "low if goal.lower else high, goal.mean"),
     ),
     *area(
+        "lab/baselines.py", "lab/test_baselines.py",
+        ("divmod(self.num_timesteps - 1, self.epoch_steps)", "divmod(self.num_timesteps, self.epoch_steps)"),
+        ("        self._evaluate()\n        if self._over", "        if self._over"),
+        ("_log(\"rollout\", self._ended)\n            self._ended = []", "_log(\"rollout\", self._ended)"),
+        ("steps + info.get(STEPS, 1), terminated", "steps + 1, terminated"),
+        ("self.env_steps += steps", "self.env_steps += 1"),
+        ("counts = (self.num_timesteps, self.episodes, self.env_steps)", "counts = (self.num_timesteps, 0, self.env_steps)"),
+        ("if key not in cfg.read:", "if False:"),
+        ("!= yaml.safe_load(", "is yaml.safe_load("),
+    ),
+    *area(
+        "lab/reproduce/needs.py", "lab/reproduce/test_reproduce.py",
+        ("if on_gpu(claim) and not smoke:", "if on_gpu(claim):"), ("of_baseline(claim) and", "of_baseline(claim) or"),
+    ),
+    *area(
         "lab/reproduce/ledger.py", "lab/reproduce/test_reproduce.py",
         ("if each == commit else", "if True else"),
         ("sum(bool(entry.claim.earlier_seeds) for entry in met)", "len(met)"),
