@@ -1,6 +1,5 @@
 """What comes with the package: each agent loads, reaches its score and obtains what it is asked for; a dataset is made again."""
 
-import csv
 import json
 import shlex
 
@@ -18,6 +17,8 @@ from lightning_rl.envs import proxies
 from lightning_rl.lab.evaluate import play
 from lightning_rl.lab.protocols.models import content_hash, find_models
 from lightning_rl.lab.reports.agents import commands, score
+from lightning_rl.lab.reproduce import store
+from lightning_rl.lab.reproduce.checkout import MANIFEST
 from lightning_rl.lab.reproduce.claims import seed_list
 from lightning_rl.lab.reproduce.manifest import load_claims
 from lightning_rl.lab.reproduce.runs import machine, shown_command, versions
@@ -167,8 +168,9 @@ def test_every_proxy_is_of_a_claim():
 def test_a_shipped_dataset_is_made_again_bit_for_bit(tmp_path, monkeypatch):
     """By the command of its claim, where the processor and the versions are those that it was made with."""
     monkeypatch.chdir(tmp_path)
-    (row,) = (row for row in csv.DictReader((ROOT / "results/claims/sd-cartpole.runs.csv").open()) if row["seed"] == "120")
-    if (row["machine"], row["versions"]) != (machine(), versions()):
+    claim = load_claims(ROOT / MANIFEST).claims["sd-cartpole"]
+    (row,) = (row for row in store.read_runs(ROOT, claim) if row["seed"] == "120")
+    if (row["machine"], row["versions"]) != (machine(claim), versions(claim)):
         pytest.skip(f"made on {row['machine']}; {row['versions']}")
     assert main(shlex.split(row["command"].split(" && ")[0])[1:], "lightning-rl") == 0
     made, shipped_one = find_models(["exp_dir/cartpole/default/SD/seed_120", "SD-CartPole-v1"])
