@@ -47,13 +47,13 @@ def reproduce(arguments: Namespace, main: Main, root: Path = ROOT) -> int:
     elif arguments.verify is not None:
         verify(arguments.verify, manifest, root, main)
     elif arguments.smoke:
-        smoke(arguments, manifest, possible(chosen, arguments), root, main)
+        smoke(arguments, manifest, chosen, root, main)
     elif arguments.ledger:
         build(manifest, root)
     elif arguments.figures:
         draw(manifest, root, main)
     else:
-        jobs = missing(possible(chosen, arguments), root, main)
+        jobs = possible(missing(chosen, root, main), arguments)
         if jobs:
             require_clean(root)
             announce(jobs, manifest)
@@ -62,15 +62,15 @@ def reproduce(arguments: Namespace, main: Main, root: Path = ROOT) -> int:
     return 0
 
 
-def possible(chosen: dict[str, Claim], arguments: Namespace) -> dict[str, Claim]:
-    """Those that this machine can run; names the others, and is a UserError where they were asked for by name."""
-    lacks = {name: what for name, claim in chosen.items() if (what := lacking(claim, arguments.smoke))}
+def possible(jobs: Sequence[Job], arguments: Namespace) -> list[Job]:
+    """Those that this machine can run; names the claims of the others, a UserError where they were asked for by name."""
+    lacks = {job.name: what for job in jobs if (what := lacking(job.claim, job.smoke))}
     for what in dict.fromkeys(lacks.values()):
         names = ", ".join(name for name in lacks if lacks[name] == what)
         if arguments.ids:
             raise UserError(f"{names}: this machine lacks {what}; leave it out")
         print(f"left out, as this machine lacks {what}: {names}")
-    return {name: claim for name, claim in chosen.items() if name not in lacks}
+    return [job for job in jobs if job.name not in lacks]
 
 
 def missing(chosen: dict[str, Claim], root: Path, main: Main) -> list[Job]:
@@ -109,7 +109,7 @@ def smoke(arguments: Namespace, manifest: Manifest, chosen: dict[str, Claim], ro
     place = Path(tempfile.mkdtemp(prefix="lightning-rl-smoke-"))
     first = {name: seed_list(claim.seeds)[0] for name, claim in chosen.items()}
     jobs = [Job(name, claim, first[name], "smoke", place / "exp_dir", main, None, smoke=True) for name, claim in chosen.items()]
-    _run_all(jobs, arguments, place)
+    _run_all(possible(jobs, arguments), arguments, place)
     write_text(place / PAGE, ledger(manifest, place, "smoke", root))
     shutil.rmtree(place / "exp_dir")
     print(f"tiny budgets, no evidence: {place / PAGE}")

@@ -374,6 +374,14 @@ def test_claims_that_this_machine_cannot_run_are_left_out_unless_they_are_asked_
     assert "left out" in capsys.readouterr().out
 
 
+def test_a_claim_that_is_measured_lacks_nothing(checkout, monkeypatch):
+    assert again(checkout, "table") == 0
+    monkeypatch.setattr("lightning_rl.lab.reproduce.command.lacking", lambda claim, smoke: "a GPU")
+    assert again(checkout, "table") == 0
+    with pytest.raises(UserError, match="report: this machine lacks a GPU; leave it out"):
+        again(checkout, "report")
+
+
 def test_a_claim_of_compiled_updates_needs_their_compiler(monkeypatch):
     claim = load_claims(ROOT / MANIFEST).claims["se-cartpole-published"]
     monkeypatch.setitem(sys.modules, "numba", None)
