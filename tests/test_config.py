@@ -3,6 +3,7 @@ import os
 import re
 from pathlib import Path
 
+import gymnasium
 import pytest
 import yaml
 from helpers import ROOT, fitting
@@ -54,7 +55,7 @@ GROUP_KEYS = {"about", "aliases", "extends", "module", "default", "presets", "tu
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)
 def test_blocks_are_of_known_environments_and_default_is_complete(name):
     found = catalogue.entry(name)
-    assert {key for block in found.blocks for key in block.values} - GROUP_KEYS <= set(GAMES)
+    assert {key for block in found.blocks for key in block.values} - GROUP_KEYS <= {*GAMES, *gymnasium.registry}
     assert {key for block in found.blocks for key in block.values.get("tune", {})} <= {"default", *GAMES}
     fields = {field.name for field in dataclasses.fields(IMPLEMENTATIONS[name].Config)}
     assert {key for _, values in block_layers(found, "default") for key in values} == fields
