@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ from lightning_rl.core.catalogue import BASELINE, entry
 from lightning_rl.core.config import parse_settings
 from lightning_rl.core.console import ProgressBar
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import unknown
+from lightning_rl.core.limits import shorten, unknown
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.yaml_files import read_yaml
@@ -49,6 +50,8 @@ except ImportError as error:
     raise UserError(f"Stable-Baselines3 is not installed ({error}); pip install 'lightning_rl[baselines]'") from error
 
 RANDOM_EPISODES = 20
+ALONE = {"curiosity": "none", "faithful": False, "standardise": "advantages", "saturation_penalty": 0.0}
+"""Keys of our configs with the one value that the other library has; it may be said."""
 ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "leakyrelu": nn.LeakyReLU}
 
 
@@ -100,25 +103,41 @@ def td3(cfg: Any, spec: EnvSpec, seed: int) -> BaseAlgorithm:
 
 
 def ppo(cfg: Any, spec: EnvSpec, seed: int) -> BaseAlgorithm:
-    """Its orthogonal initialisation, which ours lacks, stays on."""
+    """Its orthogonal initialisation, which ours lacks, stays on, as does Adam's epsilon of 1e-5 (ours: 1e-8)."""
+    most = math.inf if cfg.max_grad_norm is None else cfg.max_grad_norm
     return PPO(
         "MlpPolicy", environment(cfg, spec), learning_rate=cfg.learning_rate, n_steps=cfg.rollout_steps,
         batch_size=cfg.batch_size or cfg.rollout_steps, n_epochs=cfg.epochs, gamma=cfg.gamma, gae_lambda=cfg.gae_lambda,
-        clip_range=cfg.clip, ent_coef=cfg.entropy_coef, vf_coef=cfg.value_coef, max_grad_norm=cfg.max_grad_norm,
-        policy_kwargs=_net(cfg), seed=seed, device="cpu",
+        clip_range=cfg.clip, ent_coef=cfg.entropy_coef, vf_coef=cfg.value_coef, max_grad_norm=most,
+        policy_kwargs={**_net(cfg), "log_std_init": math.log(cfg.std_init)}, seed=seed, device="cpu",
     )  # fmt: skip
+
+
+class EpsilonGreedyDQN(DQN):
+    """Explores as ours does from the first episode on, and learns once ``learning_episodes`` have ended: its own counts steps."""
+
+    learning_episodes = 0
+
+    def _sample_action(self, *given: Any, **named: Any) -> Any:
+        self.exploration_rate = self.exploration_schedule(self._current_progress_remaining)  # its own is a step late
+        return super()._sample_action(*given, **named)
+
+    def train(self, gradient_steps: int, batch_size: int = 100) -> None:
+        if self._episode_num >= self.learning_episodes:
+            super().train(gradient_steps, batch_size)
 
 
 def dqn(cfg: Any, spec: EnvSpec, seed: int) -> BaseAlgorithm:
     """Not double, with its Huber loss and its clipping of gradients at a norm of 10.
 
-    One update and one soft target update per step, and exploration, like ours.
+    One update and one soft target update per step, exploration and the first update like ours.
     """
-    model = DQN(
-        "MlpPolicy", environment(cfg, spec), learning_rate=cfg.learning_rate, buffer_size=cfg.replay_size,
-        learning_starts=_first_updates(cfg, spec), batch_size=cfg.batch_size, tau=cfg.tau, gamma=cfg.gamma, train_freq=1,
-        gradient_steps=1, target_update_interval=1, policy_kwargs=_net(cfg), seed=seed, device="cpu",
+    model = EpsilonGreedyDQN(
+        "MlpPolicy", environment(cfg, spec), learning_rate=cfg.learning_rate, buffer_size=cfg.replay_size, learning_starts=0,
+        batch_size=cfg.batch_size, tau=cfg.tau, gamma=cfg.gamma, train_freq=1, gradient_steps=1, target_update_interval=1,
+        policy_kwargs=_net(cfg), seed=seed, device="cpu",
     )  # fmt: skip
+    model.learning_episodes = cfg.learning_starts
     first, least, decay = cfg.epsilon_init, cfg.epsilon_min, cfg.epsilon_decay
 
     def epsilon(progress_remaining: float) -> float:
@@ -175,7 +194,8 @@ class Epochs(BaseCallback):
         if self._over or step + 1 == self.epoch_steps:
             self._log("rollout", self._ended)
             self._ended = []
-            self._due = epoch if self._over or (epoch + 1) % self.interval == 0 else None
+            early = self._over and self.num_timesteps < self.max_steps  # as in ours, the last epoch has none of its own
+            self._due = epoch if early or (epoch + 1) % self.interval == 0 else None
         return True
 
     def _log(self, prefix: str, episodes: Sequence[tuple[float, int]]) -> None:
@@ -252,12 +272,31 @@ def _train(
             bar.show(min(1.0, epochs.share), [*last_returns(scalars), f"{env_steps:,} steps"])
 
         epochs = Epochs(cfg, spec, options.seed, log)
-        model = build(cfg, spec, options.seed)
-        for key in options.settings:
-            if key not in cfg.read:
-                raise UserError(f"--set {key}: {options.implementation} does not read it; leave it out")
+        try:
+            model = build(cfg, spec, options.seed)
+        except AssertionError as error:
+            raise UserError(
+                f"{options.implementation} refuses these settings: {shorten(' '.join(str(error).split()), 200)}"
+            ) from error
+        _refuse_unread(cfg, options)
         begin()
         write_config(options, config)
         logger.log_hyperparams({"config": dataclasses.asdict(config)})
-        model.learn(epochs.max_steps, callback=epochs)
+        try:
+            model.learn(epochs.max_steps, callback=epochs)
+        except ValueError as error:
+            if "nan" not in str(error):
+                raise
+            lower = "start anew under another --exp_name with a lower --set learning_rate"
+            raise UserError(f"{options.implementation} diverged after {epochs.env_steps:,} steps; {lower}") from error
     logger.finalize("success")
+
+
+def _refuse_unread(cfg: Given, options: RunOptions) -> None:
+    """UserError for a setting that means nothing to the other library, or another thing."""
+    for key, only in ALONE.items():
+        if (value := getattr(cfg.config, key, only)) != only:
+            raise UserError(f"{key} {value}: {options.implementation} has {only} alone; --set {key}={str(only).lower()}")
+    for key in options.settings:
+        if key not in (*cfg.read, *ALONE):
+            raise UserError(f"--set {key}: {options.implementation} does not read it; leave it out")

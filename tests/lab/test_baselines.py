@@ -101,6 +101,40 @@ def test_a_budget_that_is_spent_before_the_epochs_ends_a_run_with_an_evaluation(
     assert episodes in (None, len(played))
 
 
+@pytest.mark.parametrize("budget", ["max_epochs", "max_env_steps=150"])
+def test_the_last_epoch_is_evaluated_where_ours_is(budget, tmp_path):
+    flags = ["--implementation", "DDQN", "--gamename", "cartpole", "--seed", "3", "--logdir", str(tmp_path)]
+    settings = ["max_epochs=3", "steps_per_epoch=60", "eval_interval=2", "eval_episodes=2", *([budget] if "=" in budget else [])]
+    flags += [word for setting in settings for word in ("--set", setting)]
+    assert main(["baseline", *flags], "lightning-rl") == 0
+    assert main(["train", "--num_workers", "0", "--set", "stop_rule=none", *flags], "lightning-rl") == 0
+    runs = [tmp_path / "cartpole" / "default" / name / "seed_3" for name in ("SB3-DDQN", "DDQN")]
+    theirs, ours = (read_scalar(path, "eval_greedy/return_mean").env_steps.tolist() for path in runs)
+    assert theirs == ours == ([120, 150] if "=" in budget else [120])
+
+
+def test_the_other_dqn_explores_and_begins_to_learn_as_ours(tmp_path, monkeypatch):
+    """From the first step with the share of random actions that our schedule says, and after so many episodes."""
+    rates, learned = [], []
+    train, log = baselines.DQN.train, baselines.Epochs._on_step
+
+    def noted(self, *given, **named):
+        learned.append(self._episode_num)
+        train(self, *given, **named)
+
+    def step(self):
+        rates.append((self.model._episode_num, self.model.exploration_rate))
+        return log(self)
+
+    monkeypatch.setattr(baselines.DQN, "train", noted)
+    monkeypatch.setattr(baselines.Epochs, "_on_step", step)
+    schedule = ["epsilon_init=0.8", "epsilon_decay=0.5", "epsilon_min=0.1", "learning_starts=2"]
+    run(tmp_path, *(word for setting in schedule for word in ("--set", setting)))
+    assert all(rate == pytest.approx(max(0.1, 0.8 * 0.5**episode)) for episode, rate in rates)
+    assert len({episode for episode, _ in rates}) > 3
+    assert min(learned) == 2
+
+
 def test_an_evaluation_comes_after_the_updates_that_follow_its_last_decision(tmp_path, monkeypatch):
     """PPO learns at the end of each roll-out: of 40 steps once before step 60, of 60 steps at step 60 as well."""
     updates = []
@@ -122,7 +156,9 @@ def test_an_evaluation_comes_after_the_updates_that_follow_its_last_decision(tmp
     [
         (["--implementation", "SARSA"], "baseline 'SARSA' is unknown; choose one of: TD3, PPO, DDQN"),
         (["--gamename", "pendulum"], "gamename 'pendulum' does not fit DDQN: it is for discrete actions; use TD3 or PPO"),
-        (["--set", "curiosity=icm"], "--set curiosity: SB3-DDQN does not read it; leave it out"),
+        (["--set", "curiosity=icm"], "curiosity icm: SB3-DDQN has none alone; --set curiosity=none"),
+        (["--set", "stop_rule=none"], "--set stop_rule: SB3-DDQN does not read it; leave it out"),
+        (["--implementation", "PPO", "--set", "rollout_steps=1"], "SB3-PPO refuses these settings: "),
         (["--set", "activation=prelu"], "activation prelu: a baseline has relu, tanh, leakyrelu; --set activation=relu"),
         (["--set", "gamm=0.5"], "did you mean 'gamma'?"),
         (["--exp_name", "a/b"], "--exp_name 'a/b' is not a folder name"),
@@ -133,6 +169,14 @@ def test_what_a_baseline_refuses(words, message, tmp_path, capsys):
     assert main(["baseline", *given], "lightning-rl") == 2
     assert message in capsys.readouterr().err
     assert list(tmp_path.rglob("*.yaml")) == []
+
+
+def test_a_run_that_diverges_is_one_line(tmp_path, capsys):
+    given = ["--implementation", "PPO", "--gamename", "cartpole", "--logdir", str(tmp_path), *SHORT]
+    settings = ["learning_rate=1e30", "rollout_steps=40", "batch_size=20", "max_grad_norm=null"]
+    assert main(["baseline", *given, *(word for setting in settings for word in ("--set", setting))], "lightning-rl") == 2
+    assert "SB3-PPO diverged after" in capsys.readouterr().err
+    assert read_state(tmp_path / "cartpole" / "default" / "SB3-PPO" / "seed_25")[0] == "failed"
 
 
 def test_without_the_library_the_error_says_what_to_install(monkeypatch, capsys, tmp_path):

@@ -122,9 +122,8 @@ class Read:
     @property
     def text(self) -> str:
         """What says which number is read: without what is kept beside it, and without defaults."""
-        beside = ("keep", "rows", "where")
-        default = {field.name: field.default for field in dataclasses.fields(self)}
-        values = {name: value for name, value in vars(self).items() if name not in beside and value != default[name]}
+        default = {field.name: field.default for field in dataclasses.fields(self) if field.name not in ("keep", "rows", "where")}
+        values = {name: getattr(self, name) for name in default if getattr(self, name) != default[name]}
         return "; ".join(f"{name}: {value}" for name, value in {**values, **self.where}.items())
 
 
@@ -191,8 +190,7 @@ class Claim:
         csv: where they land, or the rows of the report.
         curves_csv: where they are already: the CSV of a claim with the same first training; null: in ``csv``.
         verify_epochs: how many epochs ``--verify`` runs again.
-        smoke: of ``--smoke``: other keys of the config of trainings.
-        smoke_flags: of ``--smoke``: flags for the other commands.
+        smoke, smoke_flags: of ``--smoke``: other keys of the config of trainings; flags for the other commands.
         cpu_hours: expected, all seeds together; without a training that a claim above has as well.
         tried: how many settings were tried before these, on tuning seeds.
         tuning: what these settings reached before.
@@ -300,14 +298,16 @@ class Manifest:
 
     @functools.cached_property
     def shared_trainings(self) -> dict[str, str]:
-        """Of each claim whose trainings are those of one above it: that one's name."""
-        first: dict[tuple[str, ...], str] = {}
-        found = {}
+        """Of each claim whose trainings, seeds among them, are those of one above it: that one's name."""
+        owners: dict[str, list[str]] = {}
+        found: dict[str, str] = {}
         for name, claim in self.claims.items():
             trainings = [command for command in claim.commands if command.split()[0] in TRAININGS]
-            owner = first.setdefault((*trainings, repr(claim.budget)), name)
-            if trainings and owner != name:
-                found[name] = owner
+            same = owners.setdefault(repr((trainings, claim.budget)), [])
+            seeds = set(seed_list(claim.seeds))
+            owner = next((other for other in same if seeds <= set(seed_list(self.claims[other].seeds))), None)
+            same.append(name)
+            found |= {name: owner} if trainings and owner else {}
         return found
 
     def chosen(self, names: list[str]) -> dict[str, Claim]:

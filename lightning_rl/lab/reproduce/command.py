@@ -63,7 +63,9 @@ def reproduce(arguments: Namespace, main: Main, root: Path = ROOT) -> int:
 
 
 def possible(jobs: Sequence[Job], arguments: Namespace) -> list[Job]:
-    """Those that this machine can run; names the claims of the others, a UserError where they were asked for by name."""
+    """Those that this machine, or a cluster, can run; names the others' claims, a UserError where they were asked for by name."""
+    if arguments.executor == "ray":
+        return list(jobs)  # other machines may have what this one lacks
     lacks = {job.name: what for job in jobs if (what := lacking(job.claim, job.smoke))}
     for what in dict.fromkeys(lacks.values()):
         names = ", ".join(name for name in lacks if lacks[name] == what)

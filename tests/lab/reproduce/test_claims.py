@@ -92,12 +92,25 @@ def test_seeds_were_run_with_the_settings_that_ship(name, tmp_path, capsys):
         assert stored in [hash_of(job, trainings, each) for each in in_time(configs)]
 
 
-@pytest.mark.parametrize("name", [name for name, claim in CLAIMS.items() if "max_env_steps" in claim.budget and claim.curves])
+def whole_budget(claim):
+    """Environment steps, where the budget says them; decisions of agents, each a step or more."""
+    budget = claim.budget
+    return budget.get("max_env_steps") or budget.get("max_epochs", 0) * budget.get("steps_per_epoch", 0)
+
+
+@pytest.mark.parametrize("name", [name for name, claim in CLAIMS.items() if whole_budget(claim) and claim.curves])
 def test_seeds_were_trained_for_the_whole_budget(name):
     """No other limit of the config ended them; curves are thinned, and some scalars have no value at the end."""
     claim = CLAIMS[name]
     last = {row["seed"]: int(row["env_steps"]) for row in store.read_curves(ROOT, claim)}
-    assert all(steps >= 0.97 * claim.budget["max_env_steps"] for steps in last.values()), last
+    assert all(steps >= 0.97 * whole_budget(claim) for steps in last.values()), last
+
+
+def test_a_training_is_another_claims_where_that_one_has_its_seeds():
+    owners = load_claims(MANIFEST).shared_trainings
+    assert owners["se-suite-cartpole-ppo"] == "se-suite-cartpole-ddqn"
+    assert owners["replication-cartpole-ppo"] == "replication-cartpole-ddqn"
+    assert "replication-cartpole-ddqn" not in owners
 
 
 def in_time(value):

@@ -25,7 +25,7 @@ from lightning_rl.functional.intervals import difference_interval
 from lightning_rl.lab.reproduce import store, verify
 from lightning_rl.lab.reproduce.checkout import MANIFEST, PAGE
 from lightning_rl.lab.reproduce.claims import EarlierSeeds, Goal, Read
-from lightning_rl.lab.reproduce.command import ROOT, reproduce
+from lightning_rl.lab.reproduce.command import ROOT, missing, possible, reproduce
 from lightning_rl.lab.reproduce.entries import MET, NOT_MET, difference_of_claims, value_of_claim
 from lightning_rl.lab.reproduce.ledger import counts, ledger
 from lightning_rl.lab.reproduce.manifest import load_claims
@@ -380,6 +380,9 @@ def test_a_claim_that_is_measured_lacks_nothing(checkout, monkeypatch):
     assert again(checkout, "table") == 0
     with pytest.raises(UserError, match="report: this machine lacks a GPU; leave it out"):
         again(checkout, "report")
+    asked = Namespace(ids=["report"], executor="ray")
+    jobs = missing(load_claims(checkout / MANIFEST).chosen(["report"]), checkout, main)
+    assert possible(jobs, asked) == jobs != []  # other machines may have one
 
 
 def test_a_claim_of_compiled_updates_needs_their_compiler(monkeypatch):
