@@ -86,7 +86,7 @@ def test_a_run_that_was_stopped_begins_again_and_is_the_same(tmp_path, capsys, m
     assert "holds a run with other settings; choose another --exp_name or --seed" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("budget", "episodes", "steps"), [("train_episodes=3", 3, None), ("max_env_steps=100", None, 100)])
+@pytest.mark.parametrize(("budget", "episodes", "steps"), [("train_episodes=5", 5, None), ("max_env_steps=100", None, 100)])
 def test_a_budget_that_is_spent_before_the_epochs_ends_a_run_with_an_evaluation(budget, episodes, steps, tmp_path, monkeypatch):
     log, played = baselines.Epochs._log, []
 
