@@ -40,7 +40,7 @@ MUTATIONS = [
     ),
     *area("lab/reproduce/claims.py", "lab/reproduce/test_claims.py", ("seeds <= set(seed_list(", "not seeds & set(seed_list(")),
     *area(
-        "lab/reproduce/needs.py", "lab/reproduce/test_reproduce.py",
+        "lab/reproduce/needs.py", "lab/reproduce/test_needs.py",
         ("if on_gpu(claim) and not smoke:", "if on_gpu(claim):"), ("of_baseline(claim) and", "of_baseline(claim) or"),
     ),
     *area(
@@ -67,7 +67,8 @@ MUTATIONS = [
         ("abs(now - before) <= tolerance", "abs(now - before) >= tolerance"),
     ),
     *area("lab/reproduce/store.py", "lab/reproduce/test_reproduce.py", ('(row["command"], row["read"]) ==', '(row["command"], row["read"]) !='),
-          ("claim.read.text)]", 'row["read"])]'), ("by_seed = _only(by_seed, _read(beside", "_only(by_seed, _read(beside")),
+          ("claim.read.text)]", 'row["read"])]')),
+    *area("lab/reproduce/store.py", "lab/reproduce/test_store.py", ("by_seed = _only(by_seed, _read(beside", "_only(by_seed, _read(beside")),
     *area("lab/reproduce/seeds.py", "lab/reproduce/test_claims.py", ("if first < FIRST_SEED:", "if last < FIRST_SEED:")),
     *area(
         "lab/figures/curves.py", "lab/figures/test_marks.py",

@@ -15,7 +15,7 @@ from pathlib import Path
 import crash
 import numpy as np
 import pytest
-from claim_helpers import claim_of, entry
+from claim_helpers import entry
 from helpers import die
 from PIL import Image
 
@@ -24,13 +24,12 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.functional.intervals import difference_interval
 from lightning_rl.lab.reproduce import store, verify
 from lightning_rl.lab.reproduce.checkout import MANIFEST, PAGE
-from lightning_rl.lab.reproduce.claims import EarlierSeeds, Goal, Read
+from lightning_rl.lab.reproduce.claims import EarlierSeeds, Goal
 from lightning_rl.lab.reproduce.command import ROOT, missing, possible, reproduce
 from lightning_rl.lab.reproduce.entries import MET, NOT_MET, difference_of_claims, value_of_claim
 from lightning_rl.lab.reproduce.ledger import counts, ledger
 from lightning_rl.lab.reproduce.manifest import load_claims
-from lightning_rl.lab.reproduce.needs import lacking
-from lightning_rl.lab.reproduce.reading import read_kept, read_rows
+from lightning_rl.lab.reproduce.reading import read_rows
 from lightning_rl.lab.reproduce.runs import Job, Outcome, shown_command
 from lightning_rl.methods.agents import AgentMethod
 from lightning_rl.tools import use
@@ -385,21 +384,6 @@ def test_a_claim_that_is_measured_lacks_nothing(checkout, monkeypatch):
     assert possible(jobs, asked) == jobs != []  # other machines may have one
 
 
-def test_a_claim_of_compiled_updates_needs_their_compiler(monkeypatch):
-    claim = load_claims(ROOT / MANIFEST).claims["se-cartpole-published"]
-    monkeypatch.setitem(sys.modules, "numba", None)
-    assert lacking(claim, smoke=True) == "numba (pip install 'lightning_rl[fast]')"
-    monkeypatch.setitem(sys.modules, "numba", sys)  # any module that is there
-    assert lacking(claim) == ""
-
-
-def test_a_claim_on_a_gpu_needs_one_but_for_a_smoke(monkeypatch):
-    claim = load_claims(ROOT / MANIFEST).claims["mb-buttongrid-er-thirty"]
-    for there, lacks in ((False, "a GPU"), (True, "")):
-        monkeypatch.setattr("torch.cuda.is_available", lambda there=there: there)
-        assert (lacking(claim), lacking(claim, smoke=True)) == (lacks, "")
-
-
 def test_a_failed_run_is_named_and_the_others_go_on(checkout, capsys):
     def run(words, program):
         if "--seed" in words and words[words.index("--seed") + 1] == "100":
@@ -460,44 +444,6 @@ def test_claims_that_were_met_after_earlier_seeds_are_counted_apart():
     missed = dataclasses.replace(again, name="c")
     (_, *_), (_, *family), (_, *everything) = counts({"f": [once, again, missed]}, {"a": MET, "b": MET, "c": NOT_MET})
     assert family == everything == ["3", "2", "1", "1", "0", "0", "0"]
-
-
-def test_curves_of_one_training_are_kept_once(tmp_path):
-    owner = claim_of(None)
-    sharer = dataclasses.replace(owner, csv="results/b.csv", curves_csv="results/a.csv")
-
-    def add(claim, seed, value):
-        about = {**dict.fromkeys(store.RUN_COLUMNS, "1"), "seed": seed, "command": shown_command(claim, seed)}
-        about["read"] = claim.read.text
-        curve = [{"env_steps": 1, "a": value}]
-        store.add(tmp_path, Outcome(Job("x", claim, seed, "c", tmp_path, main, None), about, curve))
-
-    add(owner, 100, 1.0)
-    add(sharer, 100, 2.0)  # of a training made again elsewhere
-    add(sharer, 101, 3.0)
-    assert [row["a"] for row in store.read_curves(tmp_path, owner)] == ["1.0", "3.0"]
-    assert store.read_curves(tmp_path, sharer) == store.read_curves(tmp_path, owner)
-    assert [row["seed"] for row in store.read_runs(tmp_path, sharer)] == ["100", "101"]
-    assert [row["seed"] for row in store.read_runs(tmp_path, owner)] == ["100"]
-    assert sorted(path.name for path in (tmp_path / "results").glob("*.csv")) == ["a.csv", "a.runs.csv", "b.runs.csv"]
-
-
-def test_what_is_kept_of_tables_is_replaced_seed_by_seed_and_made_again_where_it_is_gone(tmp_path):
-    read = Read(table="t.csv", key="returns", keep="means", where={})
-    claim = dataclasses.replace(claim_of(None), read=read, curves=[])
-    for seed, value in ((101, 1), (100, 2), (101, 3)):  # the third in place of the first
-        job = Job("table", claim, seed, "c", tmp_path, main, None)
-        job.folder.mkdir(parents=True, exist_ok=True)
-        (job.folder / "t.csv").write_text(f"gamename,trained_on,agent,protocol,every,returns\ncliff,additive,QL,p,5,{value}\n")
-        about = {**dict.fromkeys(store.RUN_COLUMNS, "1"), "seed": seed, "command": shown_command(claim, seed), "read": read.text}
-        store.add(tmp_path, Outcome(job, about, [], kept=read_kept(read, job.folder, seed)))
-    path = tmp_path / "results" / "a.means.csv"
-    first, *rows = path.read_text().splitlines()
-    assert first == "gamename,trained_on,proxy,agent,protocol,seed,number,agents,every,returns"
-    assert rows == [f"cliff,additive,seed {seed},QL,p,{seed},{seed},1,5,{value}" for seed, value in ((100, 2), (101, 3))]
-    assert len(store.read_runs(tmp_path, claim)) == 2
-    path.unlink()
-    assert store.read_runs(tmp_path, claim) == []
 
 
 @pytest.mark.slow

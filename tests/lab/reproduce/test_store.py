@@ -1,0 +1,49 @@
+"""The CSVs of a claim."""
+
+import dataclasses
+
+from claim_helpers import claim_of
+
+from lightning_rl.cli import main
+from lightning_rl.lab.reproduce import store
+from lightning_rl.lab.reproduce.claims import Read
+from lightning_rl.lab.reproduce.reading import read_kept
+from lightning_rl.lab.reproduce.runs import Job, Outcome, shown_command
+
+
+def test_curves_of_one_training_are_kept_once(tmp_path):
+    owner = claim_of(None)
+    sharer = dataclasses.replace(owner, csv="results/b.csv", curves_csv="results/a.csv")
+
+    def add(claim, seed, value):
+        about = {**dict.fromkeys(store.RUN_COLUMNS, "1"), "seed": seed, "command": shown_command(claim, seed)}
+        about["read"] = claim.read.text
+        curve = [{"env_steps": 1, "a": value}]
+        store.add(tmp_path, Outcome(Job("x", claim, seed, "c", tmp_path, main, None), about, curve))
+
+    add(owner, 100, 1.0)
+    add(sharer, 100, 2.0)  # of a training made again elsewhere
+    add(sharer, 101, 3.0)
+    assert [row["a"] for row in store.read_curves(tmp_path, owner)] == ["1.0", "3.0"]
+    assert store.read_curves(tmp_path, sharer) == store.read_curves(tmp_path, owner)
+    assert [row["seed"] for row in store.read_runs(tmp_path, sharer)] == ["100", "101"]
+    assert [row["seed"] for row in store.read_runs(tmp_path, owner)] == ["100"]
+    assert sorted(path.name for path in (tmp_path / "results").glob("*.csv")) == ["a.csv", "a.runs.csv", "b.runs.csv"]
+
+
+def test_what_is_kept_of_tables_is_replaced_seed_by_seed_and_made_again_where_it_is_gone(tmp_path):
+    read = Read(table="t.csv", key="returns", keep="means", where={})
+    claim = dataclasses.replace(claim_of(None), read=read, curves=[])
+    for seed, value in ((101, 1), (100, 2), (101, 3)):  # the third in place of the first
+        job = Job("table", claim, seed, "c", tmp_path, main, None)
+        job.folder.mkdir(parents=True, exist_ok=True)
+        (job.folder / "t.csv").write_text(f"gamename,trained_on,agent,protocol,every,returns\ncliff,additive,QL,p,5,{value}\n")
+        about = {**dict.fromkeys(store.RUN_COLUMNS, "1"), "seed": seed, "command": shown_command(claim, seed), "read": read.text}
+        store.add(tmp_path, Outcome(job, about, [], kept=read_kept(read, job.folder, seed)))
+    path = tmp_path / "results" / "a.means.csv"
+    first, *rows = path.read_text().splitlines()
+    assert first == "gamename,trained_on,proxy,agent,protocol,seed,number,agents,every,returns"
+    assert rows == [f"cliff,additive,seed {seed},QL,p,{seed},{seed},1,5,{value}" for seed, value in ((100, 2), (101, 3))]
+    assert len(store.read_runs(tmp_path, claim)) == 2
+    path.unlink()
+    assert store.read_runs(tmp_path, claim) == []
