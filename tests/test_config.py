@@ -78,9 +78,6 @@ def test_the_legend_has_the_letters_of_all_sources_and_no_other(family):
     assert letters == set(yaml.safe_load(text)["legend"])
 
 
-STEPS_OF_AN_ABLATION = ("august", "original-")  # each says what changes from the one before
-
-
 def test_no_value_repeats_what_lies_below():
     seen, needed = set(), set()
     for name, found in catalogue.entries().items():
@@ -90,8 +87,6 @@ def test_no_value_repeats_what_lies_below():
             for stack in stacks:
                 below = {}
                 for where, values in stack:
-                    if any(f".presets.{step}" in where for step in STEPS_OF_AN_ABLATION):
-                        continue
                     seen |= {(where, key) for key in values}
                     needed |= {(where, key) for key, value in values.items() if repr(below.get(key, ...)) != repr(value)}
                     below |= values

@@ -36,7 +36,7 @@ GAMES = {
     "categorical-latent": ("panflute-2",), "gaussian-latent": ("procmaze-3",),
 }  # fmt: skip
 PRESETS = {
-    ("RCP-A", "cartpole"): ("original", "august", "unweighted"), ("RCP-R", "cartpole"): ("original",),
+    ("RCP-A", "cartpole"): ("original", "unweighted"), ("RCP-R", "cartpole"): ("original",),
     ("AAC", "beresheet"): ("exact", "tuned"),
     ("SE", "cartpole-v0"): ("bandit",), ("ER", "panflute-2"): ("low-data",), ("DDQN", "cartpole-v0"): ("transfer",),
 }  # fmt: skip

@@ -281,4 +281,18 @@ def _summary(run: Run) -> str:
     line = f"{state} at {int(run.method.env_steps):,} training steps, {int(run.method.eval_env_steps):,} evaluation steps"
     returns = last_returns(run.method.scalars)
     line += f"; last returns: {', '.join(returns)}" if returns else ""
+    line += _ended_early(run)
     return line + (f"\ncontinue with --resume; run directory: {run.path}" if run.received else f"\nrun directory: {run.path}")
+
+
+def _ended_early(run: Run) -> str:
+    """What ended a run before the steps that were asked for, e.g. train_episodes; nothing if they were played."""
+    method, asked = run.method, run.method.cfg.max_env_steps
+    if asked is None or run.received or int(method.env_steps) >= asked:
+        return ""
+    done = {"train_episodes": int(method.episodes), "max_episodes": int(method.episodes), "max_epochs": run.trainer.current_epoch}
+    limits = {key: getattr(method.cfg, key, None) for key in done}
+    reached = [f"{key}={limit:,}" for key, limit in limits.items() if limit is not None and done[key] >= limit]
+    if not reached:
+        return f"\nended before max_env_steps={asked:,}: the return that it stops at was reached"
+    return f"\nended before max_env_steps={asked:,}: {' and '.join(reached)} came first; raise it to play all steps"

@@ -23,6 +23,24 @@ def test_judges_steps_are_counted_as_evaluation(tmp_path):
     assert state["eval_env_steps"] >= 8 * scored  # a pole takes as many steps to fall
 
 
+@pytest.mark.parametrize(
+    ("name", "settings", "end"),
+    [
+        ("DDQN", {"train_episodes": 2, "max_env_steps": 5000}, "train_episodes=2 came first"),
+        ("AAC", {"max_episodes": 20, "max_env_steps": 50_000}, "max_episodes=20 came first"),
+        ("UDRL", {"max_epochs": 2, "max_env_steps": 50_000}, "max_epochs=2 came first"),
+        ("DDQN", {"max_env_steps": 5000, "solved_return": 1.0, "early_out_num": 1}, "the return that it stops at was reached"),
+        ("DDQN", {"train_episodes": 1000, "max_env_steps": 50}, None),
+        ("DDQN", {"train_episodes": 2, "max_env_steps": "null"}, None),
+    ],
+)  # fmt: skip
+def test_a_run_says_what_ended_it_before_the_steps_that_were_asked_for(tmp_path, capsys, name, settings, end):
+    settings = {"stop_rule": "solved" if "solved_return" in settings else "none", **settings} if name == "DDQN" else settings
+    assert run_cli(tmp_path, implementation=name, **settings) == 0
+    asked = f"ended before max_env_steps={settings['max_env_steps']:,}: {end}" if end else "ended before"
+    assert (asked in capsys.readouterr().out) == (end is not None)
+
+
 @pytest.mark.parametrize(("implementation", "gamename", "settings"), CASES)
 def test_training_episodes_are_counted_and_logged(tmp_path, implementation, gamename, settings):
     assert run_cli(tmp_path, "--max_epochs", "3", implementation=implementation, gamename=gamename, **settings) == 0

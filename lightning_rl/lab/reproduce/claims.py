@@ -128,27 +128,6 @@ class Read:
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
-class Tuning:
-    """What settings reached on the seeds that they were tuned on; no evidence.
-
-    Attributes:
-        text: of what, on which seeds.
-        csv: where it is read from; a row for each seed and point of its curve.
-        key: column of the values; null: they are in no column, the text says them.
-        where: columns with the value of the rows that count.
-        by: column that tells the runs apart.
-        last: window at the end, in rows of a run, whose mean counts.
-    """
-
-    text: str
-    csv: Annotated[str, Field(pattern=CSV)]
-    key: str | None = None
-    where: Annotated[Mapping[str, str], Field(default_factory=dict)]
-    by: str = "run"
-    last: PositiveInt = 1
-
-
-@dataclass(frozen=True, config=STRICT, kw_only=True)
 class EarlierSeeds:
     """Fresh seeds that were measured or looked at before settings or judges were what they are; no longer evidence.
 
@@ -193,7 +172,6 @@ class Claim:
         smoke, smoke_flags: of ``--smoke``: other keys of the config of trainings; flags for the other commands.
         cpu_hours: expected, all seeds together; without a training that a claim above has as well.
         tried: how many settings were tried before these, on tuning seeds.
-        tuning: what these settings reached before.
         earlier_seeds: fresh ones that these replace, in their order.
     """
 
@@ -214,7 +192,6 @@ class Claim:
     smoke_flags: str = ""
     cpu_hours: PositiveFloat
     tried: int | None
-    tuning: Tuning | None = None
     earlier_seeds: Annotated[list[EarlierSeeds], Field(default_factory=list)]
 
     @property

@@ -112,14 +112,14 @@ def smoke(arguments: Namespace, manifest: Manifest, chosen: dict[str, Claim], ro
     first = {name: seed_list(claim.seeds)[0] for name, claim in chosen.items()}
     jobs = [Job(name, claim, first[name], "smoke", place / "exp_dir", main, None, smoke=True) for name, claim in chosen.items()]
     _run_all(possible(jobs, arguments), arguments, place)
-    write_text(place / PAGE, ledger(manifest, place, "smoke", root))
+    write_text(place / PAGE, ledger(manifest, place, "smoke"))
     shutil.rmtree(place / "exp_dir")
     print(f"tiny budgets, no evidence: {place / PAGE}")
 
 
 def build(manifest: Manifest, root: Path) -> None:
     """Writes the ledger."""
-    write_text(root / PAGE, ledger(manifest, root, commit_of(root), root))
+    write_text(root / PAGE, ledger(manifest, root, commit_of(root)))
     print(f"wrote {root / PAGE}")
 
 

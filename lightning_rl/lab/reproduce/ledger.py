@@ -8,11 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import shorten
-from lightning_rl.lab.reports.numbers import matching_rows
 from lightning_rl.lab.reproduce.checkout import MANIFEST
-from lightning_rl.lab.reproduce.claims import Claim, Earlier, EarlierSeeds, Manifest, Tuning
+from lightning_rl.lab.reproduce.claims import Claim, Earlier, EarlierSeeds, Manifest
 from lightning_rl.lab.reproduce.entries import (
     MET,
     NONE,
@@ -35,8 +33,8 @@ from lightning_rl.lab.tables import markdown
 _HOW = """\
 A claim is one number together with all that makes it again: commands, seeds, budget, and what is read from the runs.
 
-* **Seeds** are from 100 on, each is run once, and none is left out. Settings are tuned on seeds 0 to 9 ([older
-  ones](#on-tuning-seeds) on 1 to 3 and 25 to 29), none on the seeds shown, but for one setting of `pg-tuned-aac`.
+* **Seeds** are from 100 on, each is run once, and none is left out. Settings are tuned on seeds 0 to 9 (older
+  ones on 1 to 3 and 25 to 29), none on the seeds shown, but for one setting of `pg-tuned-aac`.
 * **Earlier seeds**: fresh ones that were looked at before the settings, or the agents that judge, were what they are; mean (least
   to greatest). Such a claim had more than one chance to be met, so trust it less than one that has none; the table above counts
   them apart. What was changed stands below.
@@ -64,7 +62,7 @@ _COLUMNS = (
 _BUILT = re.compile(r"^Built at commit (\w+)\.$", re.MULTILINE)
 
 
-def ledger(manifest: Manifest, root: Path, commit: str, checkout: Path) -> str:
+def ledger(manifest: Manifest, root: Path, commit: str) -> str:
     """The page of what is measured in ``root``. commit: of the checkout; seeds of another one say so."""
     entries = read_entries(manifest, root)
     verdicts = {name: verdict(entry, entries) for name, entry in entries.items()}
@@ -73,11 +71,6 @@ def ledger(manifest: Manifest, root: Path, commit: str, checkout: Path) -> str:
         families.setdefault(entry.claim.family, []).append(entry)
     elsewhere = [("claim", "what", "goal", "where")]
     elsewhere += [(name, each.task, each.goal, each.see) for name, each in manifest.elsewhere.items()]
-    tuned = [("claim", "on tuning seeds", "read from")]
-    tuned += [
-        (f"`{name}`", tuning_text(claim.tuning, checkout), _link(claim.tuning.csv, ".."))
-        for name, claim in manifest.claims.items() if claim.tuning
-    ]  # fmt: skip
     parts = [
         "# Results",
         "Made by `lightning-rl reproduce --ledger` from `results/claims.yaml` and the CSVs that it names; not to be edited.",
@@ -87,9 +80,6 @@ def ledger(manifest: Manifest, root: Path, commit: str, checkout: Path) -> str:
         *(_family(name, its, verdicts, manifest, commit) for name, its in families.items()),
         "## Not measured by this command",
         markdown(elsewhere),
-        "## On tuning seeds",
-        "What the settings reached on the seeds that they were chosen on. This flatters and is no evidence.",
-        markdown(tuned),
         "## Files of before this page",
         "How each was made. `{run}` is the run directory of the training before, `{out}` the file.",
         "\n".join(_earlier(path, each) for path, each in manifest.earlier.items()),
@@ -120,35 +110,18 @@ def _family(name: str, entries: Sequence[Entry], verdicts: Mapping[str, str], ma
 
 
 def show(given: argparse.Namespace) -> None:
-    """Prints what is published and measured of some claims; of one that is not run yet, what was measured before, and where."""
+    """Prints what is published and measured of some claims."""
     manifest = load_claims(MANIFEST)
     entries = read_entries(manifest, Path())
     rows: list[Sequence[str]] = [("task", "published", "here otherwise", "here, 95 % interval", "goal", "verdict", "claim")]
     for name, claim in manifest.chosen(given.ids).items():
-        entry, tuning = entries[name], claim.tuning
-        word = verdict(entry, entries)
-        here = f"{measured_text(entry)}, seeds {_seeds(entry)}"
-        if word == NONE:
-            here = NONE + (f"; before {tuning_text(tuning, Path())}, {_link(tuning.csv, '.')}" if tuning else "")
+        entry, word = entries[name], verdict(entries[name], entries)
+        here = NONE if word == NONE else f"{measured_text(entry)}, seeds {_seeds(entry)}"
         what = re.split("[:,(]", claim.task)[0].strip()
         published = claim.published.text if claim.published and claim.published.value is None else _published(claim)
         otherwise = claim.published.here if claim.published else ""
         rows.append((what, published, otherwise, here, goal_text(claim.goal), verdict_text(entry, word), f"`{name}`"))
     print(markdown(rows))
-
-
-def tuning_text(tuning: Tuning, root: Path) -> str:
-    """What was reached on tuning seeds: the mean and each seed, read from its CSV, or as the manifest says it."""
-    if tuning.key is None:
-        return tuning.text
-    curves: dict[str, list[float]] = {}
-    for row in matching_rows(root / tuning.csv, tuning.where):
-        if row[tuning.by] not in ("mean", "iqm", "low", "high", "sd", "min", "reference"):  # of all runs, or of others
-            curves.setdefault(row[tuning.by], []).append(float(row[tuning.key]))
-    values = [sum(curve[-tuning.last :]) / len(curve[-tuning.last :]) for curve in curves.values()]
-    if not values:
-        raise UserError(f"'{tuning.csv}' has no seeds where {dict(tuning.where)}; mend tuning of the claim")
-    return f"{sum(values) / len(values):.1f} ({', '.join(f'{value:.0f}' for value in values)}), {tuning.text}"
 
 
 def built_at(page: str) -> str:

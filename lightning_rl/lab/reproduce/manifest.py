@@ -13,7 +13,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_text
 from lightning_rl.core.limits import did_you_mean, shorten, shown
 from lightning_rl.core.yaml_files import parse_yaml
-from lightning_rl.lab.reproduce.claims import Claim, Earlier, EarlierSeeds, Elsewhere, Goal, Manifest, Published, Read, Tuning
+from lightning_rl.lab.reproduce.claims import Claim, Earlier, EarlierSeeds, Elsewhere, Goal, Manifest, Published, Read
 
 
 def load_claims(path: Path) -> Manifest:
@@ -33,7 +33,7 @@ def _manifest(text: str, path: Path) -> Manifest:
         raise UserError(f"'{path}'{_complaint(error)}") from error
 
 
-_PARTS: dict[str, type] = {"published": Published, "goal": Goal, "read": Read, "tuning": Tuning, "earlier_seeds": EarlierSeeds}
+_PARTS: dict[str, type] = {"published": Published, "goal": Goal, "read": Read, "earlier_seeds": EarlierSeeds}
 _SECTIONS: dict[str, type] = {"claims": Claim, "elsewhere": Elsewhere, "earlier": Earlier}
 
 

@@ -97,9 +97,9 @@ def test_environments_are_never_mixed_and_a_seed_counts_once(tmp_path):
 def test_published_results_are_sources(tmp_path):
     from helpers import ROOT
 
-    table = read_table([f"{ROOT}/results/udrl_lunarlander/dense.csv:ours"], "rollout/return_mean")
+    table = read_table([f"{ROOT}/results/claims/udrl-dense.csv:ours"], "rollout/return_mean")
     assert set(table["implementation"]) == {"ours"}
-    assert set(table["seed"]) == {"25", "26", "27"}
+    assert set(table["seed"]) == {"100", "101", "102", "103", "104"}
 
 
 def test_the_curves_of_a_claim_are_told_by_the_csv_of_its_runs(tmp_path, capsys):

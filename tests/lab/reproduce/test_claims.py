@@ -167,7 +167,7 @@ def test_who_searches_otherwise_than_the_source_has_tried_more_than_its_settings
 def test_the_ledger_is_that_of_the_manifest_and_the_csvs():
     """After a change: lightning-rl reproduce --ledger."""
     page = (ROOT / PAGE).read_text()
-    assert page == ledger(load_claims(MANIFEST), ROOT, built_at(page), ROOT)
+    assert page == ledger(load_claims(MANIFEST), ROOT, built_at(page))
 
 
 def test_every_file_of_results_is_accounted_for():
@@ -246,7 +246,7 @@ def test_claims_are_on_fresh_seeds():
         ("  first:", "  First One:", "claim 'First One': a name has lower-case letters"),
         ("csv: results/claims", "csv: /etc", "key 'csv': String should match pattern"),
         ("elsewhere: {}", "elswhere: {}", "key 'elswhere': unknown; did you mean 'elsewhere'?"),
-        ("tried: 3", "tried: 3\n    tuning: {text: t, csv: results/a.csv, kee: b}", "'tuning.kee': unknown; did you mean 'key'?"),
+        ("tried: 3", "tried: 3\n    published: {value: 1, sauce: b}", "'published.sauce': unknown; did you mean 'source'?"),
         ("read: {tag: eval/return_mean}", "read: {tag: a, keep: means}", "key 'read': what is kept is of a table"),
         ("tried: 3", "tried: 3\n    curves_csv: results/b.csv", "'results/b.csv' is of no claim with the same first training"),
         ("tolerance: 0.01", "tolerance: [", "not valid YAML"),
