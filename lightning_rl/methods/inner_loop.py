@@ -46,8 +46,7 @@ class Outcome(NamedTuple):
         train_steps: environment steps on the proxy.
         test_steps: environment steps on the real task, those of ``judge_episodes`` included.
         stopped: whether the stop rule ended the training.
-        failed: whether something was not finite; nobody then tests the agent, and its fitness is that of the worst possible
-            return. Where that is not known, fitness and test_return are nan: see ``worst_for_failed``.
+        failed: whether something was not finite. It is as good as the worst return, or nan: see ``worst_for_failed``.
     """
 
     fitness: float
@@ -63,8 +62,7 @@ class Outcome(NamedTuple):
 class Trained(NamedTuple):
     """An agent of ``N`` members after training, the record of its training, and its tests on the real task.
 
-    test_returns ``[N, K]``, nan of members that failed; test_steps ``[N]``: environment steps, those of ``judge_episodes``
-    included.
+    test_returns ``[N, K]``, nan of members that failed; test_steps ``[N]``: environment steps, with ``judge_episodes``.
     """
 
     agent: Actors
@@ -169,12 +167,12 @@ class InnerLoop:
         stop_rule: what ends a training: ``plateau``: returns no longer change; ``solved``: on average the real test episodes
             after each training episode reach solved_return; ``none``. A plateau is of the returns on the proxy, but of those
             tests where the reward alone is learned: what a network pays says nothing.
-        objective: a name of ``OBJECTIVES``.
-        unsolved_penalty: see ``steps_to_threshold``.
+        objective, unsolved_penalty: a name of ``OBJECTIVES``, and what ``steps_to_threshold`` takes for an unsolved task.
         test_episodes: real ones after the training.
         judge_episodes: real ones after each training episode, where the stop rule is ``solved`` or the reward alone is learned;
             0: none, and the stop rule judges the returns on the proxy.
         max_train_steps: environment steps; an agent that takes longer is tested as it is then.
+        test_horizon: steps after which the real episodes of ``test_episodes`` are cut; None: the task's time limit.
     """
 
     proxy: Proxy
@@ -187,6 +185,7 @@ class InnerLoop:
     solved_return: float | None = None
     unsolved_penalty: float = 0.0
     judge_episodes: int = 0
+    test_horizon: int | None = None
 
     def __post_init__(self) -> None:
         for _, cfg in self.agents if self.vary else ():
@@ -215,8 +214,7 @@ class InnerLoop:
             return [rows] if rows else []
         one_width = getattr(cfg, "layer_norm", False)  # a layer that is averaged over has no room for padding
         ends = self.proxy.spec.obs_size + self.proxy.spec.action_size
-        passes = getattr(cfg, "epochs", None)  # over a roll-out
-        groups = variation.stacks(ends, passes, one_width, device)
+        groups = variation.stacks(ends, getattr(cfg, "epochs", None), one_width, device)
         return [[rows[place] for place in group] for group in groups]
 
     def train(self, number: int, params: Tensor, seeds: Sequence[int]) -> Trained:
@@ -225,6 +223,7 @@ class InnerLoop:
 
     def tested(self, agent: Actors, results: Results, spec: EnvSpec, seeds: Sequence[int]) -> Trained:
         """With ``test_episodes`` real episodes of each member that has not failed."""
+        spec = spec if self.test_horizon is None else dataclasses.replace(spec, horizon=self.test_horizon)
         failed = _not_finite(agent, results)
         if not failed.any():
             return Trained(agent, results, *self._tests(agent, results.judge_steps, spec, seeds))

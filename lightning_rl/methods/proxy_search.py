@@ -55,6 +55,7 @@ class ProxySearchConfig(StrategyConfig, MethodConfig):
     vary: bool
     solved_return: float | None
     test_episodes: Episodes
+    test_horizon: Annotated[list[PositiveInt], Field(min_length=2, max_length=2)] | None
     hidden: HiddenSizes
     activation: ActivationName
     start: str | None
@@ -175,9 +176,12 @@ class Generation:
 
 
 class ProxyRollouts(Rollouts):
-    """Data of a method whose result is a proxy."""
+    """Data of a method whose result is a proxy: of a search, a generation each epoch, still to be evaluated by ``Evolution``."""
 
     method: ProxyMethod
+
+    def next_batch(self) -> Any:
+        return Generation(self.method.current_epoch)
 
     def evaluate(self) -> dict[str, list[Outcome]]:
         """Fresh agents, other ones than those of a search, on the proxy; no generation sees their returns."""
@@ -186,13 +190,6 @@ class ProxyRollouts(Rollouts):
         loop = dataclasses.replace(method.inner_loop, test_episodes=method.cfg.eval_episodes)
         with torch.inference_mode(False), torch.enable_grad():
             return {"eval": worst_for_failed(loop.evaluate(method.proxy_params().expand(count, -1), seeds, range(count)))}
-
-
-class Generations(ProxyRollouts):
-    """Each epoch is a generation, still to be evaluated: ``Evolution`` does it before the training step."""
-
-    def next_batch(self) -> Generation:
-        return Generation(self.method.current_epoch)
 
 
 # What is learned
@@ -329,8 +326,11 @@ class ProxySearch(ProxyMethod):
         super().__init__(gamename, **options)
         cfg: ProxySearchConfig = self.cfg
         self.inner_loop = cfg.loop(self.spec)
-        evolved = self.inner_loop.proxy.net.evolved()
-        self.strategy = STRATEGIES[cfg.strategy](self._start(), evolved, cfg, self.seed)
+        self.evaluate: Evaluate = self.inner_loop
+        if cfg.test_horizon is not None:
+            from lightning_rl.methods.curriculum import growing_horizon  # which other searches do not need
+            self.evaluate = growing_horizon(self.inner_loop, cfg)
+        self.strategy = STRATEGIES[cfg.strategy](self._start(), self.inner_loop.proxy.net.evolved(), cfg, self.seed)
         self.executor: Executor | None = None  # of a command line's --executor
         self.num_workers = 0
 
@@ -351,10 +351,10 @@ class ProxySearch(ProxyMethod):
         """Says where a generation is evaluated."""
         self.executor = EXECUTORS[executor].make(num_workers, ray_address)
 
-    def rollouts(self, num_workers: int = 0) -> Generations:
+    def rollouts(self, num_workers: int = 0) -> ProxyRollouts:
         """The generations, and the evaluation by fresh agents; num_workers: processes that evaluate a generation."""
         self.num_workers = num_workers
-        return Generations(self)
+        return ProxyRollouts(self)
 
     def configure_callbacks(self) -> list[Callback]:
         """``Evolution``, which drives the outer loop, and ``SaveProxy``; Lightning adds them to the Trainer's own callbacks."""
@@ -362,7 +362,7 @@ class ProxySearch(ProxyMethod):
 
     def outer_loop(self) -> Evolution:
         """What evaluates generations, as this method's config says."""
-        return Evolution(self.strategy, self.inner_loop, self.executor or SerialExecutor(self.num_workers))
+        return Evolution(self.strategy, self.evaluate, self.executor or SerialExecutor(self.num_workers))
 
     def make_optimizers(self) -> list[torch.optim.Optimizer]:
         return [self.strategy.optimizer()]
@@ -414,8 +414,9 @@ class SE(ProxySearch):
     Config = SEConfig
 
     def solves(self, generation: Generation) -> bool:
-        """Agents solve a task, not the perfect learners and clones who judge the generations before theirs."""
-        return generation.number >= self.cfg.perfect_generations + self.cfg.clone_generations and super().solves(generation)
+        """Agents solve a task, in whole episodes, not the perfect learners and clones who judge the generations before theirs."""
+        first = max((self.cfg.test_horizon or [0, 0])[1], self.cfg.perfect_generations + self.cfg.clone_generations)
+        return generation.number >= first and super().solves(generation)
 
     def after_generation(self, number: int) -> None:
         if number + 1 == self.cfg.perfect_generations:

@@ -75,7 +75,7 @@ def test_every_training_of_the_manifest_has_a_config_that_holds(name, tmp_path, 
 
 ADDED_SINCE = {
     "noise_hold": 0.0, "agent_noise": 1.0, "one_step": False, "clone_generations": 0, "saturation_penalty": 0.0,
-    "scale_states": False, "cuda_graphs": False,
+    "scale_states": False, "cuda_graphs": False, "test_horizon": None,
 }  # fmt: skip
 """Keys that were added after some seeds were run, in their order, with the value at which a run is as it was without them."""
 
