@@ -16,7 +16,24 @@ MUTATIONS = [
     ),
     *area(
         "methods/inner_loop.py", "methods/test_inner_loop.py",
-        ("passes, one_width, device)", "passes, False, device)"),
+        ("None), one_width, device)", "None), False, device)"),
+    ),
+    *area(
+        "methods/curriculum.py", "methods/test_curriculum.py",
+        ("generation >= self.generations else", "generation >= 2 * self.generations else"),
+        ("self.first + (limit - self.first) * generation", "(limit - self.first) * generation"),
+        ("self.horizon(proposal.generation)", "self.horizon(0)"),
+        ("if first >= limit:", "if first > limit:"),
+        ('if cfg.keep == "best":', 'if cfg.keep == "last":'),
+    ),
+    *area(
+        "methods/inner_loop.py", "methods/test_curriculum.py",
+        ("horizon=self.test_horizon)", "horizon=spec.horizon)"),
+    ),
+    *area(
+        "methods/proxy_search.py", "methods/test_curriculum.py",
+        ("(self.cfg.test_horizon or [0, 0])[1]", "0"),
+        ("self.evaluate = growing_horizon(self.inner_loop, cfg)", "self.inner_loop = growing_horizon(self.inner_loop, cfg).loop"),
     ),
     *area(
         "methods/perfect_learners.py", "methods/test_inner_loop.py",

@@ -4,6 +4,12 @@ from mutations.mutation import area
 
 MUTATIONS = [
     *area(
+        "run/train.py", "methods/test_counters.py",
+        ("run.received or int(method.env_steps) >= asked", "run.received"),
+        ("done[key] >= limit]", "done[key] > limit]"),
+        ("if not reached:", "if reached:"),
+    ),
+    *area(
         "run/checkpoints.py", "test_lightning.py",
         ("if not _is_plain(state):", "if False:"),
     ),
