@@ -16,6 +16,7 @@ from lightning_rl import __version__
 from lightning_rl.core.arguments import Parser, checked_path, count, non_negative, number, whole
 from lightning_rl.core.catalogue import MODULES, aliases, entries
 from lightning_rl.core.checks import ACCELERATORS, EXECUTORS, check_apart
+from lightning_rl.core.config import as_setting
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES
 from lightning_rl.core.limits import EPISODES, SEED, SEEDS, WHOLE
@@ -267,6 +268,8 @@ def build_parser(program: str = "trainer.py", command: str | None = None) -> Par
             group = parser.add_argument_group(title)
             for flag in own:
                 flag.add_to(group, command)
+    if FLAGS["--set"].word(command):
+        parser.instead = as_setting
     if command is not None:
         others = [name for name, flag in FLAGS.items() if not flag.word(command)]
         parser.elsewhere = {name: f"it goes with {_where(name, command)}" for name in others}

@@ -23,6 +23,8 @@ class Parser(argparse.ArgumentParser):
         self._negative_number_matcher = re.compile(r"-\.?\d")  # values, not flags: -13.3:optimum and -1e3, too
         self.elsewhere: dict[str, str] = {}
         """Flags that this parser does not know, but another one does: what to say of them."""
+        self.instead: Callable[[str], str | None] = lambda flag: None
+        """How else to write a flag that this parser does not know."""
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message} See --help" if message.endswith("?") else f"{message}; see --help")
@@ -42,8 +44,10 @@ class Parser(argparse.ArgumentParser):
         found, left = self.parse_known_args(args, namespace)
         if left:
             flag = left[0].partition("=")[0]
-            near = nearest(flag, self._option_string_actions) if flag.startswith("-") else None
-            hint = self.elsewhere.get(flag) or (f"did you mean {near}?" if near else "")
+            other = self.instead(flag) if flag.startswith("-") else None
+            near = nearest(flag, self._option_string_actions, 0.75 if other else 0.6) if flag.startswith("-") else None
+            meant = ", or ".join(way for way in (other, near) if way)
+            hint = self.elsewhere.get(flag) or (f"did you mean {meant}?" if meant else "")
             self.error(f"unrecognized arguments: {' '.join(left)}{'; ' if hint else ''}{hint}")
         return found
 

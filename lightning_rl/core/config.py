@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lightning_rl.core.catalogue import Entry, entry
+from lightning_rl.core.catalogue import Entry, entries, entry
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import base_name
 from lightning_rl.core.limits import WHOLE, did_you_mean, nearest, shorten, shown
@@ -156,6 +156,13 @@ def has_key(schema: type[Any], key: str) -> bool:
 def keys(found: Entry) -> list[str]:
     """The keys of an implementation's config."""
     return list(dict.fromkeys(key for _, values in block_layers(found, "default") for key in values))
+
+
+def as_setting(flag: str) -> str | None:
+    """How to write a key of a config that was given as a flag, also one in another library's words; None where there is none."""
+    word = flag.lstrip("-").replace("-", "_")
+    known = {key for found in entries().values() for key in keys(found)}
+    return next((f"--set {key}=VALUE" for key in (word, *OTHER_WORDS.get(word, ())) if key in known), None)
 
 
 def check_key(where: str, key: str, known: Sequence[str]) -> None:
