@@ -1,8 +1,8 @@
 """A search whose first generations are judged by shorter episodes of the real task.
 
-Long episodes tell early candidates apart no better than short ones, and cost more: a policy that falls at step 20 falls in both,
-and one that goes nowhere does so for the whole time limit. Where a task pays at its very end, short episodes say nothing; leave
-the curriculum out there.
+Long episodes cost more, and often tell early candidates apart no better than short ones: a policy that falls at step 20 falls in
+both, and one that goes nowhere does so for the whole time limit. Where a task pays at its very end, short episodes say nothing;
+leave the curriculum out there.
 """
 
 from __future__ import annotations
