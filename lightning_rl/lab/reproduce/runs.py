@@ -158,7 +158,7 @@ def _run_dir(words: Sequence[str], seed: int) -> Path:
 def run_job(job: Job) -> Outcome:
     """Runs what is left of a job and reads it; what its commands print goes to ``log.txt`` in its folder.
 
-    An error of ours there, with its traceback, is a failed run as well: the other runs go on.
+    An error of ours, there or while its results are read, is a failed run as well, with its traceback in the log: the others go on.
     """
     started, fresh = time.process_time(), not job.folder.exists()
     make_folder(job.folder)
@@ -167,12 +167,13 @@ def run_job(job: Job) -> Outcome:
         with _logged(job.folder):
             for step in steps:
                 _run_step(job, step)
-        if job.root is not None and (job.root / ".git").exists():  # another machine has the package alone
-            require_commit(job.root, job.commit)
-        runs = [step.run for step in steps if step.run is not None]
-        value, best = read_value(job.claim.read, runs, job.folder)
-        curve = read_curve(job.claim.curves, runs[0]) if job.claim.curves else read_rows(job.claim.read, runs)
-        kept = read_kept(job.claim.read, job.folder, job.seed)
+            if job.root is not None and (job.root / ".git").exists():  # another machine has the package alone
+                require_commit(job.root, job.commit)
+            runs = [step.run for step in steps if step.run is not None]
+            with _explained(job.folder):
+                value, best = read_value(job.claim.read, runs, job.folder)
+                curve = read_curve(job.claim.curves, runs[0]) if job.claim.curves else read_rows(job.claim.read, runs)
+                kept = read_kept(job.claim.read, job.folder, job.seed)
     except UserError as error:
         return Outcome(job, {}, [], f"{job.about}: {error}")
     hours = (time.process_time() - started) / 3600 if fresh else float("nan")
@@ -191,6 +192,19 @@ def _logged(folder: Path) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def _explained(folder: Path) -> Iterator[None]:
+    """An error of ours is a UserError that says where its traceback is."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        traceback.print_exc()
+        reason = shorten(f"{type(error).__name__}: {error}", 300)
+        raise UserError(f"{reason}; its traceback is in {folder / 'log.txt'}") from error
+
+
 def _run_step(job: Job, step: Step) -> None:
     """Runs a command, unless it is done; one that another claim has in common waits until it is done."""
     make_folder(step.place)
@@ -198,12 +212,8 @@ def _run_step(job: Job, step: Step) -> None:
         if step.done is not None and step.done.exists():
             return
         print(f"lightning-rl {shlex.join(step.words)}", flush=True)
-        try:
+        with _explained(job.folder):
             code = job.main(step.words, "lightning-rl")
-        except Exception as error:
-            traceback.print_exc()
-            reason = shorten(f"{type(error).__name__}: {error}", 300)
-            raise UserError(f"{reason}; its traceback is in {job.folder / 'log.txt'}") from error
         if step.done is not None and not code:
             step.done.touch()
     if code:
@@ -216,7 +226,10 @@ def _run_step(job: Job, step: Step) -> None:
 def config_hash(runs: Sequence[Path], job: Job) -> str:
     """Of all values of the configs of the trainings, without the place of their files."""
     configs = [read_yaml(run / "config.yaml")["config"] for run in runs]
-    text = json.dumps(configs, sort_keys=True).replace(str(job.logdir), "")
+    text = json.dumps(configs, sort_keys=True)
+    for run in runs:  # a later training may start from a file of an earlier one, whose folder has the seed in its name
+        text = text.replace(str(run), "")
+    text = text.replace(str(job.logdir), "")
     return hashlib.sha256(text.encode()).hexdigest()[:12] if runs else ""
 
 

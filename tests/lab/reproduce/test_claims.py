@@ -92,6 +92,17 @@ def test_seeds_were_run_with_the_settings_that_ship(name, tmp_path, capsys):
         assert stored in [hash_of(job, trainings, each) for each in in_time(configs)]
 
 
+def test_a_hash_of_settings_holds_no_name_of_a_seed(tmp_path, capsys):
+    """The second training of these starts from the file that the first has left in the folder of its seed."""
+    found = set()
+    for seed in (100, 101):
+        job = Job("se-cartpole-ddqn", CLAIMS["se-cartpole-ddqn"], seed, "c", tmp_path, lambda words, program: 0, None)
+        trainings = [step for step in steps_of(job, job.claim.budget) if step.run is not None]
+        assert any(f"seed_{seed}" in word for word in trainings[1].words)
+        found.add(hash_of(job, trainings, [training_config(step.words) for step in trainings]))
+    assert len(found) == 1
+
+
 def whole_budget(claim):
     """Environment steps, where the budget says them; decisions of agents, each a step or more."""
     budget = claim.budget

@@ -403,6 +403,21 @@ def test_a_run_that_ends_with_a_traceback_is_named_and_the_others_go_on(checkout
     assert [row["seed"] for row in store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["table"])] == ["101"]
 
 
+def test_results_that_cannot_be_read_are_a_failed_run_and_the_others_go_on(checkout):
+    def run(words, program):
+        code = main(words, program)
+        if words[0] == "eval":
+            for path in Path(words[1]).rglob("evaluation.json"):
+                if "seed_100" in str(path):
+                    path.write_text('{"sampled": ')
+        return code
+
+    with pytest.raises(UserError, match=r"1 of 2 runs failed; .* report, seed 100: JSONDecodeError") as refused:
+        again(checkout, "report", run=run)
+    assert "Traceback (most recent call last)" in Path(str(refused.value).rpartition("; its traceback is in ")[2]).read_text()
+    assert [row["seed"] for row in store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["report"])] == ["101"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
