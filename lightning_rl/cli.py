@@ -22,7 +22,7 @@ from lightning_rl.core.checks import check_workers, seeds_from
 from lightning_rl.core.config import check_key, keys, merged_values, parse_settings, read_settings
 from lightning_rl.core.errors import UserError, disk_full, user_message
 from lightning_rl.core.gamenames import GAMES, folder_name, named_game, unknown_gamename
-from lightning_rl.core.limits import nearest, shown
+from lightning_rl.core.limits import nearest, shown, within
 from lightning_rl.flags import EVAL, FIGURE, IMAGINE, REPRODUCE, SUMMARIES, TRAIN, TUNE, parse
 from lightning_rl.run.runtime import import_lightning, prepare_process
 from lightning_rl.run.state import check_folder_names, checkpoint_at
@@ -92,7 +92,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     episodes, force, swept = arguments.eval_episodes, arguments.force, parse_sweep(command) is not None
     if arguments.calibrate:
         low, high = calibrate_checkpoint(path, num_workers)
-        print(f"returns of {low:.0f} .. {high:.0f} can be asked for; that is kept in '{path}'")
+        print(f"returns of {within(low, high)} can be asked for; that is kept in '{path}'")
     if swept:
         print_sweep(sweep(path, episodes or flags.SWEEP_EPISODES, num_workers, command, force))
     else:

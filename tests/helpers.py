@@ -54,7 +54,7 @@ TINY: dict[str, dict[str, Any]] = {
     "SE": {**_BILEVEL, "stop_rule": "plateau", "proxy_horizon": 20},
     "MBRL": {"data_agents": 2, "data_steps": 30, "max_train_steps": 40, "eval_agents": 2, "vary": False, "hidden": [8]},
     "SD": {**{key: value for key, value in _BILEVEL.items() if key not in ("agent", "max_train_steps")}, "num_updates": 4},
-    "RN": {**_BILEVEL, "stop_rule": "none", "reward": "additive"},
+    "RN": {**_BILEVEL, "stop_rule": "solved", "reward": "additive"},
     "ER": _MODEL_BASED,
     **dict.fromkeys(("perfect-model", "simple-model", "gaussian-latent"), _IMAGINATION),
     "categorical-latent": {**_IMAGINATION, "variables": 4, "classes": 4},

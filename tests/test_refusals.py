@@ -13,6 +13,7 @@ from helpers import run_cli, run_dir, tiny_flags
 from lightning_rl.cli import main
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.limits import within
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.evaluate import parse_command, parse_sweep
 from lightning_rl.methods.registry import IMPLEMENTATIONS
@@ -156,6 +157,20 @@ def test_sizes_of_environments(gamename, words):
 def test_commands_that_cannot_be_read(text):
     with pytest.raises(UserError, match=r"^command '"):
         parse_command(text, ("return", "horizon"))
+
+
+def test_a_policy_that_is_not_calibrated_says_how_it_can_be_asked_for_returns():
+    with pytest.raises(UserError, match=r"unknown name 'return'; .*; it can be asked for returns after eval CKPT --calibrate"):
+        parse_command("return=150", ("advantage",))
+
+
+def test_a_range_is_said_from_within():
+    assert within(-256.95, 277.94) == "-256 .. 277"
+    assert within(-5.0, 5.0) == "-5 .. 5"
+    assert within(0.0123, 0.4567) == "0.013 .. 0.456"
+    assert within(-1234.5, 12.0) == "-1230 .. 10"
+    assert within(0.0, 0.0) == "0 .. 0"
+    assert within(277.1, 277.9) == "277.1 .. 277.9"  # no whole number is
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e400", "1e39"])

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Iterable
 
@@ -52,6 +53,14 @@ def shown(value: object) -> str:
         return f"'{shorten(value)}'" if isinstance(value, str) else shorten(repr(value))
     except ValueError:  # Python writes out no whole number of more than 4300 digits
         return f"({type(value).__name__} with a number of thousands of digits)"
+
+
+def within(low: float, high: float) -> str:
+    """A range in three digits, rounded inwards, so that whatever is read there is within it."""
+    largest = max(abs(low), abs(high))
+    unit = 10.0 ** (math.floor(math.log10(largest)) - 2) if largest else 1.0
+    inner = [unit * math.ceil(low / unit - 1e-9), unit * math.floor(high / unit + 1e-9)]
+    return " .. ".join(f"{value:.6g}" for value in (inner if inner[0] <= inner[1] else (low, high)))
 
 
 def nearest(word: str, known: Iterable[str], alike: float = 0.6) -> str | None:

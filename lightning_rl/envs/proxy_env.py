@@ -78,7 +78,9 @@ def _(proxy: RewardProxy, params: Tensor) -> Env:
 
 
 def load_proxy(path: str | Path, gamename: str | None = None) -> Env:
-    """Makes a learned proxy into a Gymnasium environment with the spaces of its task.
+    """Makes a learned proxy into a Gymnasium environment with the actions of its task, and observations of the same size.
+
+    Those of a reward network are the task's own; what a synthetic environment predicts keeps to no bounds.
 
     Args:
         path: a ``proxy.pt`` file, or the name of a shipped proxy, e.g. ``SE-CartPole-v0``.

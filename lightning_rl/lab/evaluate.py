@@ -20,7 +20,7 @@ from lightning_rl.core.checks import check_workers, whole_number
 from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_text, write_plain
-from lightning_rl.core.limits import EPISODES, WHOLE, did_you_mean, shorten
+from lightning_rl.core.limits import EPISODES, WHOLE, shorten
 from lightning_rl.core.outputs import File, Out, owned_picture
 from lightning_rl.core.types import ActionMode, Episode, Request
 from lightning_rl.envs.gym import can_film
@@ -31,7 +31,7 @@ from lightning_rl.methods.base import Method
 from lightning_rl.rollouts.data_module import evaluation_requests
 from lightning_rl.run.callbacks import record_episode
 from lightning_rl.run.checkpoints import read_checkpoint
-from lightning_rl.run.loading import Command, asked_names, full_command, load
+from lightning_rl.run.loading import Command, LoadedAgent, asked_names, full_command, load, unknown_name
 from lightning_rl.run.shipped import is_shipped, results_folder
 from lightning_rl.run.state import LAST, read_state
 
@@ -44,7 +44,7 @@ def evaluate(
     """Plays a trained policy, with sampled and with greedy actions on the same environment seeds. Writes nothing.
 
     Args:
-        checkpoint: path of a checkpoint or a run directory, a method, or an agent that has one as ``method``.
+        checkpoint: path of a checkpoint or a run directory, a method, or an agent or a run that has one as ``method``.
         episodes: how many of each mode.
         command: its values by name, e.g. ``{"return": 150}``; those left out keep the checkpoint's.
         num_workers: processes that play episodes; 0: this one. Results do not depend on it.
@@ -59,6 +59,8 @@ def evaluate(
     episodes, num_workers = whole_number("episodes", episodes, 1, EPISODES), check_workers(num_workers)
     agent: Any = load(checkpoint) if isinstance(checkpoint, str | Path) else checkpoint
     method: Method = getattr(agent, "method", agent)
+    if not isinstance(agent, LoadedAgent):  # which is prepared
+        method.prepare_evaluation()
     values = full_command(method, command or {})
     sampled, greedy = play(method, [(values, "sampled"), (values, "greedy")], episodes, num_workers)
     return {
@@ -103,8 +105,7 @@ def parse_command(text: str | None, names: Sequence[str]) -> dict[str, float]:
         if name.strip() in given:
             raise UserError(f"command '{shorten(str(text))}': {shorten(name)} is given twice; leave one out")
         if name.strip() not in names:
-            remedy = did_you_mean(name.strip(), names, "this checkpoint knows") if names else "its policy takes no command"
-            raise UserError(f"command '{shorten(part)}': unknown name '{shorten(name.strip())}'; {remedy}")
+            raise UserError(f"command '{shorten(part)}': {unknown_name(name.strip(), names)}")
         given[name.strip()] = _number(value, part, f"write {name.strip()}=250")
     return given
 

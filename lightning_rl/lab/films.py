@@ -38,9 +38,9 @@ def show(arguments: argparse.Namespace) -> None:
     """Films an agent under each command, or shows it in a window."""
     path = checkpoint_at(Path(arguments.agent))
     method = load_method(path)
-    method.prepare_evaluation()
     if not can_film(method.spec):
         raise UserError(f"film: '{method.gamename}' gives no pictures; choose an agent of another environment")
+    method.prepare_evaluation()
     given = [parse_command(text, asked_names(method)) for text in arguments.commands or [None]]
     if arguments.window:
         with contextlib.suppress(WindowClosedError), Window() as window:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import re
 import tempfile
 from pathlib import Path
@@ -49,14 +50,14 @@ def ship(name: str, path: Path, claim: str | None) -> ShippedAgent:
     return ShippedAgent(
         method.implementation, method.gamename, method.seed, round(played["return"]["mean"], 2),
         round(float(np.std(played["returns"], ddof=1)), 2), EPISODES, made, claim, method.plays,
-        {key: (round(low, 2), round(high, 2)) for key, (low, high) in ranges.items()},
+        {key: (math.ceil(100 * low) / 100, math.floor(100 * high) / 100) for key, (low, high) in ranges.items()},  # within them
     )  # fmt: skip
 
 
 def command_of(run_dir: Path) -> str:
     """The command that a run was started with, whatever program and folder it was started in."""
     words = str(read_yaml(run_dir / "config.yaml")["command"]).split()[1:]
-    flags = re.sub(r" ?--(exp_name|logdir|num_workers|resume)( [^-]\S*)?", "", " ".join(words).removeprefix("train "))
+    flags = re.sub(r" ?--(exp_name|logdir|num_workers|resume)(=\S*| [^-]\S*)?", "", " ".join(words).removeprefix("train "))
     return f"lightning-rl train {flags.strip()}"
 
 

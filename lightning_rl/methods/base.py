@@ -71,6 +71,7 @@ class Method(LightningModule):
     precisions: ClassVar[tuple[str, ...]] = ("32-true", "bf16-mixed")  # that a Trainer may have
     auto_gpu = True  # whether --accelerator auto takes a GPU
     plays: ActionMode = "sampled"  # the actions that its policy is meant to be used with: films and ``Agent`` take these
+    monitor = "eval/return_mean"  # what chooses the best checkpoint, and what --stop_return is about
     reloadable = True  # whether --reload can start from its policy's weights
     policy: Actor
     env_steps: Tensor
@@ -236,11 +237,6 @@ class Method(LightningModule):
                 f"{name} is {value} in epoch {self.current_epoch}: training diverged. Start anew under another --exp_name with a "
                 f"lower --set {rate}=...{kept}"
             )
-
-    @property
-    def monitor(self) -> str:
-        """The metric of evaluations that chooses the best checkpoint and that ``--stop_return`` is about."""
-        return "eval_greedy/return_mean" if self.plays == "greedy" else "eval/return_mean"
 
     # What Lightning calls
 

@@ -281,7 +281,7 @@ class InnerLoop:
             tested = tested.masked_fill(failed, worst)
             steps = steps.masked_fill(failed, longest)
             scores = torch.where(failed[:, None], tested[:, None], scores)
-            lengths = torch.where(failed[:, None], longest / lengths.shape[1], lengths)
+            lengths = torch.where(failed[:, None], longest / lengths.shape[1] if worst < 0 else 1.0, lengths)  # of least area
         facts = Facts(tested, steps, scores, lengths, self.solved_return, self.unsolved_penalty)
         fitness = OBJECTIVES[self.objective](facts)
         columns = (fitness, tested, r.env_steps, trained.test_steps, r.episodes, trained.agent.num_updates, r.stopped, failed)

@@ -224,7 +224,7 @@ class ModelBased(StackedMethod):
     """A stack of one of the five agents and its training."""
 
     Config = ModelBasedConfig
-    plays = "greedy"  # its softmax is there to explore; the paper evaluates the best actions
+    plays, monitor = "greedy", "eval_greedy/return_mean"  # its softmax is there to explore; the paper evaluates the best actions
     agent: ModelBasedDQN
 
     @classmethod

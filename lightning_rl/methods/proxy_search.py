@@ -198,10 +198,11 @@ class ProxyRollouts(Rollouts):
 class ProxyMethod(Method):
     """A method whose result is a proxy. It is evaluated by fresh agents on the proxy.
 
-    ``policy`` is that of an agent trained on the proxy, once ``prepare_evaluation`` was called.
+    ``policy`` is that of an agent trained on the proxy as it is, once ``prepare_evaluation`` was called; no checkpoint holds it.
     """
 
     reloadable, auto_gpu = False, False
+    plays = "greedy"  # as agents are tested during the search
     precisions = ("32-true",)
     inner_loop: InnerLoop
     score: float  # of the newest proxy, higher is better
@@ -232,14 +233,15 @@ class ProxyMethod(Method):
             self.log_scalars({f"{prefix}/return_{key}": float(value) for key, value in values.items()})
 
     def prepare_evaluation(self) -> None:
-        """Trains an agent with the config's own values on the proxy and takes its policy."""
+        """Trains an agent with the config's own values on the proxy and takes its policy, and the task as it plays it."""
         from lightning_rl.methods.agents import member_policy  # not needed to search
 
         loop = dataclasses.replace(self.inner_loop, vary=False)
         trained = loop.train(0, self.proxy_params().unsqueeze(0), [derive_seed(self.seed, "final agent")])
         if trained.test_returns.isnan().any():
             raise UserError("the agent that was trained on the proxy diverged; lightning-rl proxies transfer trains others")
-        self.policy = member_policy(trained.agent, 0, self.spec)
+        self.spec = loop.task(0)
+        vars(self)["policy"] = member_policy(trained.agent, 0, self.spec)  # not as a part, which checkpoints would hold
 
 
 class Evolution(Callback):
@@ -342,6 +344,8 @@ class ProxySearch(ProxyMethod):
         other, params, _ = read_proxy(proxy_path(self.cfg.start), self.spec.gamename)
         if other.net != proxy.net:
             raise UserError(f"key 'start': proxy '{self.cfg.start}' is {other.net}, not {proxy.net} as this run's")
+        if getattr(other, "done", None) == "classifier":  # log-odds are no signal that is compared with a half
+            raise UserError(f"key 'start': '{self.cfg.start}' is a model of MBRL, which tells ends otherwise; use a proxy of SE")
         return params
 
     def proxy_params(self) -> Tensor:

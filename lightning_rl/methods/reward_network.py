@@ -36,7 +36,11 @@ class RNConfig(AgentSearchConfig):
             if getattr(self, key) not in known:
                 raise ValueError(f"{key} '{getattr(self, key)}' is unknown; choose one of: {', '.join(known)}")
         if self.judge_episodes == 0 and (self.stop_rule != "none" or self.objective == "auc"):
-            raise ValueError("judge_episodes 0: learned returns judge nothing; use 1, or stop_rule=none (and not auc)")
+            raise ValueError("judge_episodes 0: learned returns judge nothing; use 1, or stop_rule=none, objective=final_return")
+        if self.objective == "auc" and self.stop_rule != "none":
+            raise ValueError(f"objective auc: with stop_rule {self.stop_rule} early success has a small area; set stop_rule=none")
+        if self.objective == "steps_to_threshold" and self.stop_rule == "none":
+            raise ValueError("objective steps_to_threshold: with stop_rule none all train to the end; set stop_rule=solved")
         return self
 
     def proxy(self, gamename: str) -> RewardProxy:

@@ -61,7 +61,7 @@ class CommandTarget(nn.Module):
 
     def __init__(self, cfg: UpsideDownConfig, command_size: int, max_return: float):
         super().__init__()
-        self.cfg, self.max_return = cfg, max_return
+        self.cfg, self.max_return = cfg, max_return if cfg.targets_episode_returns else math.inf
         self.register_buffer("numbers", torch.zeros(4))
         self.register_buffer("horizon", torch.zeros(command_size - 1))
         self.register_buffer("probes", torch.zeros(2))
@@ -72,14 +72,13 @@ class CommandTarget(nn.Module):
 
     def fit(self, label: Tensor) -> None:
         """Sets the target from labels ``[M]``, or ``[U, B]`` of minibatches."""
-        cfg = self.cfg
-        weight = exponential_weights(standardise(label, math.inf), cfg.target_temperature, cfg.max_weight)
+        weight = exponential_weights(standardise(label, math.inf), self.cfg.target_temperature, self.cfg.max_weight)
         targets: dict[str, Callable[[Tensor], Target]] = {
             "range": functools.partial(functional.range_target, max_return=self.max_return), "max": functional.max_target,
             "tilted": functools.partial(functional.tilted_target, weight=weight),
-            "quantile": functools.partial(functional.quantile_target, quantile=cfg.target_quantile),
+            "quantile": functools.partial(functional.quantile_target, quantile=self.cfg.target_quantile),
         }  # fmt: skip
-        self.numbers.copy_(torch.tensor(targets[cfg.target](label)))
+        self.numbers.copy_(torch.tensor(targets[self.cfg.target](label)))
         self.probes.copy_(functional.quantiles(label, list(PROBES.values())))
 
     def see(self, buffer: EpisodeBuffer) -> None:
@@ -96,8 +95,8 @@ class CommandTarget(nn.Module):
         """First commands of ``count`` episodes."""
         spread = 0.0 if self.cfg.command_draw == "step" else self.cfg.target_spread
         noise = functional.NOISES[self.cfg.target](rng, count)
-        drawn = functional.draw_targets(self.target, spread, noise, self.cfg.target_limit)
-        return [self.command(value) for value in drawn.tolist()]
+        drawn = functional.draw_targets(self.target, spread, noise, self.cfg.target_limit).tolist()
+        return [self.command(value) for value in drawn]
 
     def command(self, value: float) -> tuple[float, ...]:
         """The command that asks for this return or advantage."""
@@ -154,8 +153,7 @@ class UpsideDownRollouts(CollectedRollouts):
         return episodes[: len(episodes) - held_out], episodes[len(episodes) - held_out :]
 
     def absorb(self, epoch: int, episodes: list[Episode]) -> None:
-        fresh, _ = self._split(epoch, episodes)
-        self.buffer.add(fresh)
+        self.buffer.add(self._split(epoch, episodes)[0])
         self.target.see(self.buffer)
 
     def prepare(self, epoch: int, episodes: list[Episode], waited: float) -> UpsideDownEpoch:
@@ -294,6 +292,8 @@ class UpsideDown(Method):
         weights = {name: self.policy.state_dict()[name] if name in own else value for name, value in weights.items()}
         super().adopt(weights)
         self.learner.load_state_dict(weights)
+        if measured:  # until there are labels, what is usual is asked for
+            self.target.numbers[[0, 2, 3]], self.target.horizon[:] = weights["net.shift"][0], weights["net.shift"][1:]
 
     def train_epoch(self, batch: UpsideDownEpoch) -> None:
         """Fit the critic, advantages, labels and commands, weights, fit the policy, set the target."""
@@ -421,12 +421,12 @@ class UpsideDown(Method):
     def _diagnostics(self, batch: UpsideDownEpoch, command: Tensor, label: Tensor) -> dict[str, float]:
         mean, sd, *_ = self.target.target
         obs, command = batch.episodes.obs[batch.episodes.row[batch.index["policy"][-1]]], command[-1]
-        scalars = {"command/target_mean": mean, "command/target_sd": sd, "train/label_sd": float(label.std(correction=0))}
-        scalars["train/entropy"] = float(self.policy.distribution(obs, command).entropy().mean())
+        scalars = {"command/target_mean": mean, "command/target_sd": sd, "train/label_sd": float(label.std(correction=0)),
+                   "train/entropy": float(self.policy.distribution(obs, command).entropy().mean()),
+                   "time/held_out_env_steps": float(self.held_out_env_steps)}  # fmt: skip
         assert isinstance(self.policy.net, ScaledCommand)
         if (saturation := self.policy.net.saturation(command)) is not None:
             scalars["train/gate_saturation"] = saturation
-        scalars["time/held_out_env_steps"] = float(self.held_out_env_steps)
         if (held := batch.held_out) is not None:
             every = torch.arange(len(held), device=held.row.device)
             asked = self.kind.of(held, LABELS[self.kind.label](held, self.cfg.gamma), every, held.left)

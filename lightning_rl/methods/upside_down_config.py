@@ -84,6 +84,12 @@ class UpsideDownConfig(MethodConfig):
         """Whether a command counts in standard deviations of the labels; otherwise it has their unit."""
         return self.standardise and self.command == "advantage"
 
+    @property
+    def targets_episode_returns(self) -> bool:
+        """Whether targets are of whole episodes, undiscounted: an environment limits these; the rest of one may return more."""
+        undiscounted = self.command == "return_horizon" or (self.command == "return" and self.gamma == 1)
+        return undiscounted and self.target_labels in ("best", "episode")
+
     def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
         best, newest = {"replay_size": self.replay_size * spec.horizon}, {}
         if self.window_steps is not None:
@@ -104,34 +110,32 @@ class UpsideDownConfig(MethodConfig):
             raise ValueError("held-out episodes have no advantages to be asked for; set num_held_out_episodes_per_iter=0")
         if self.has_critic and self.critic_hidden is None:
             raise ValueError("advantages need a critic; set critic_hidden=[128, 64]")
+        if self.anneal_from < 1 and self.max_env_steps is None:
+            raise ValueError(f"anneal_from {self.anneal_from} is of max_env_steps, which is null; set it, or anneal_from=1.0")
         return self
 
     @model_validator(mode="after")
     def _check_commands(self) -> Self:
-        best, discounted = self.target_labels == "best", self.command == "return" and self.gamma < 1
+        best, other = self.target_labels == "best", "episode" if self.command_rule == "decrease" else "buffer"
         if self.command_rule == "decrease" and self.command == "advantage":
             raise ValueError("an advantage is not used up by rewards; set command_rule=hold")
         if self.command_rule == "decrease" and self.command == "return" and self.gamma == 0:
             raise ValueError("command_rule decrease divides what is left by gamma; set gamma above 0, or command_rule=hold")
         if self.command_rule == "decrease" and self.target_labels not in ("best", "episode"):
             raise ValueError("command_rule decrease begins with what an episode is to collect; set target_labels=episode")
+        if not self.standardise and self.command_limit < float("inf"):
+            raise ValueError(f"command_limit {self.command_limit} is of standardised commands; set command_limit=.inf as well")
         if self.command_draw == "step" and (self.command_rule == "decrease" or self.command == "return_horizon"):
             raise ValueError("command_draw step is for commands of one number that are held; set command_draw=episode")
         if self.command_draw == "step" and (self.target == "range" or best):
             raise ValueError("command_draw step has normal noise around labels of steps; set command_draw=episode")
-        if best and (self.command == "advantage" or discounted):
-            raise ValueError(f"target_labels best are undiscounted returns, not command {self.command}; set target_labels=buffer")
+        if best and not self.targets_episode_returns:
+            raise ValueError(f"target_labels best: they are undiscounted, not command {self.command}; set target_labels={other}")
         if self.target_episodes is not None and self.target_labels != "episode":
             raise ValueError(f"target_episodes {self.target_episodes} is for first steps; set target_labels=episode, or null")
         if self.target_episodes is not None and self.buffer != "newest":
             raise ValueError(f"target_episodes {self.target_episodes} counts the newest, which buffer {self.buffer} does not "
                              "keep apart; set buffer=newest, or target_episodes=null")  # fmt: skip
-        return self
-
-    @model_validator(mode="after")
-    def _check_schedules(self) -> Self:
-        if self.anneal_from < 1 and self.max_env_steps is None:
-            raise ValueError(f"anneal_from {self.anneal_from} is of max_env_steps, which is null; set it, or anneal_from=1.0")
         return self
 
     def resolved(self, gamename: str) -> Self:
@@ -153,8 +157,8 @@ class UpsideDownConfig(MethodConfig):
              "nothing is discounted; set command=return or weights=return_to_go as well"),
             (not by_horizon and self.target_labels != "best", "last_few",
              "commands are not those of the best episodes; set target_labels=best as well"),
-            (self.target != "range" and self.command_rule == "hold", "max_return",
-             "commands are not clipped to it; set target=range as well"),
+            (not (self.target == "range" and self.targets_episode_returns) and self.command_rule == "hold", "max_return",
+             "commands are not clipped to it; set target=range, of returns of whole episodes, or command_rule=decrease as well"),
             (by_horizon and self.weights == "none", "label_max", "no label is used; set weights as well"),
             (self.weights == "none", "temperature", "all steps count alike; set weights as well"),
             (self.weights == "none" and self.target != "tilted", "max_weight", "all steps count alike; set weights as well"),

@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
@@ -204,6 +205,11 @@ class Recorder(Callback):
     def on_train_epoch_end(self, trainer: Trainer, pl_module: Any) -> None:
         epoch = trainer.current_epoch
         if (epoch + 1) % self.interval:
+            return
+        try:
+            pl_module.prepare_evaluation()
+        except UserError as error:  # no reason to end a search
+            warnings.warn(f"epoch {epoch} is not recorded: {error}", stacklevel=2)
             return
         modes: tuple[ActionMode, ...] = ("sampled", "greedy")
         for mode in modes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import WHOLE, did_you_mean, shorten
+from lightning_rl.core.limits import WHOLE, did_you_mean, shorten, within
 from lightning_rl.core.types import Array, FloatArray, Request
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.layouts import require_stored, require_weights
@@ -71,6 +71,13 @@ def asked_names(method: Method) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*method.command_names, *calibrated)))
 
 
+def unknown_name(name: str, known: Sequence[str]) -> str:
+    """What is wrong with a value of a command that a policy of the names ``known`` does not know, with the remedy."""
+    remedy = did_you_mean(name, known, "this checkpoint knows") if known else "its policy takes no command"
+    hint = "; it can be asked for returns after eval CKPT --calibrate" if name == "return" and known else ""
+    return f"unknown name '{shorten(name)}'; {remedy}{hint}"
+
+
 def full_command(method: Method, given: Mapping[str, float]) -> Command:
     """The command with the values that are ``given``; the others are the checkpoint's.
 
@@ -80,20 +87,18 @@ def full_command(method: Method, given: Mapping[str, float]) -> Command:
     calibration, known_names = method.calibrated(), asked_names(method)
     for name in given:
         if name not in known_names:
-            remedy = did_you_mean(name, known_names, "this checkpoint knows") if known_names else "its policy takes no command"
-            hint = "; it can be asked for returns after eval CKPT --calibrate" if name == "return" and values else ""
-            raise UserError(f"command: unknown name '{shorten(name)}'; {remedy}{hint}")
+            raise UserError(f"command: {unknown_name(name, known_names)}")
     if calibration is not None and calibration.limits is not None and given.keys() == {"return"}:
         low, high = calibration.limits
         if not low <= given["return"] <= high:
             asked = f"command return={given['return']:g}"
-            raise UserError(f"{asked}: this policy obtains {low:.0f} .. {high:.0f} on average; ask for one of these")
+            raise UserError(f"{asked}: this policy obtains {within(low, high)} on average; ask for one of these")
         first, guidance = calibration.command(given["return"])
         return (first, *list(values.values())[1:], guidance)
     for name, value in given.items():
         if not abs(value) <= WHOLE:
             seen = method.command_limits() if name == method.command_names[0] else None
-            remedy = f"e.g. {name}=100" if seen is None else f"training saw {seen[0]:.3g} .. {seen[1]:.3g}"
+            remedy = f"e.g. {name}=100" if seen is None else f"training saw {within(*seen)}"
             raise UserError(f"command {name}={value:g}: it is not within {-WHOLE:,} .. {WHOLE:,}; {remedy}")
     if unasked := given.keys() - values.keys():
         raise UserError(f"command: {min(unasked)} goes without {', '.join(values)}; leave one out")

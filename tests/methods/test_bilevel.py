@@ -5,8 +5,10 @@ import torch
 from helpers import last, run_cli, run_dir
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+import lightning_rl
 from lightning_rl.cli import main
-from lightning_rl.envs.proxies import read_proxy
+from lightning_rl.core.errors import UserError
+from lightning_rl.envs.proxies import SyntheticProxy, read_proxy, save_proxy
 from lightning_rl.lab.evaluate import evaluate
 from lightning_rl.methods.reward_network import RN
 from lightning_rl.run.options import RunOptions, run_config
@@ -79,6 +81,33 @@ def test_a_search_goes_on_from_a_proxy(tmp_path):
     assert torch.equal(best, read_proxy(start)[1])  # the first generation judges what it starts from
 
 
+def test_a_model_whose_ends_are_log_odds_starts_no_search(tmp_path):
+    proxy = SyntheticProxy(gamename="cartpole", hidden=(8,), activation="tanh", horizon=20, done="classifier")
+    save_proxy(tmp_path / "model.pt", proxy, torch.zeros(proxy.net.size), {"score": 1.0})
+    with pytest.raises(UserError, match="is a model of MBRL, which tells ends otherwise; use a proxy of SE"):
+        lightning_rl.SE("cartpole", start=str(tmp_path / "model.pt"), hidden=[8], activation="tanh")
+
+
+def test_the_agent_of_a_proxy_is_played_as_it_was_tested(tmp_path):
+    """Greedily, and with the action repeat of its config; a run says so too, and its film does not end it."""
+    assert run_cli(tmp_path, "--max_epochs", "1", "--recording_epoch_interval", "1", implementation="SD") == 0
+    folder = run_dir(tmp_path, implementation="SD")
+    assert (folder / "recordings" / "epoch_0" / "greedy.mp4").stat().st_size > 0
+    weights = last(tmp_path, "SD")["state_dict"]
+    assert not any(name.startswith("policy") for name in weights)  # of the agent in the film
+    agent = lightning_rl.load(folder)
+    seen = torch.randn(50, 4, generator=torch.Generator().manual_seed(0)).numpy()
+    chosen = {}
+    for greedy in (None, True, False):
+        agent.reset(seed=0, greedy=greedy)
+        chosen[greedy] = [agent.act(each) for each in seen]
+    assert chosen[None] == chosen[True] != chosen[False]
+    ours = lightning_rl.SE("mountaincar-continuous", agent={"TD3": {"train_episodes": 1, "action_repeat": 2}}, max_train_steps=40)
+    ours.prepare_evaluation()
+    assert ours.spec == ours.inner_loop.task(0)
+    assert ours.spec.repeat == 2
+
+
 def test_empty_room_is_solved_in_seconds(tmp_path, capsys):
     """The outer and the inner loop end to end, with the values of the config."""
     flags = ["--implementation", "SE", "--gamename", "emptyroom22", "--num_workers", "0", "--seed", "1"]
@@ -125,7 +154,10 @@ def last_of(folder):
         ("SE", {"vary": True, "agent": "{DDQN: {hidden: []}}"}, "hidden []: agents that vary draw one width for all"),
         ("SD", {"vary": True, "hidden": [64, 8]}, "hidden [64, 8]: agents that vary draw one width"),
         ("SE", {"unsolved_penalty": 3.0}, "key 'unsolved_penalty': objective final_return does not read it"),
-        ("RN", {"objective": "auc", "unsolved_penalty": 3.0}, "key 'unsolved_penalty': objective auc does not read it"),
+        ("RN", {"objective": "auc"}, "objective auc: with stop_rule solved early success has a small area; set stop_rule=none"),
+        ("RN", {"stop_rule": "none"}, "steps_to_threshold: with stop_rule none all train to the end; set stop_rule=solved"),
+        ("RN", {"objective": "auc", "stop_rule": "none", "unsolved_penalty": 3.0},
+         "key 'unsolved_penalty': objective auc does not read it"),
         ("SE", {"judge_episodes": 3}, "key 'judge_episodes': stop_rule plateau judges no real episode; leave it out, or use"),
         ("SE", {"stop_rule": "solved", "judge_episodes": 0}, "judge_episodes 0: stop_rule solved is of real episodes; use 1"),
         ("SE", {"agent.PPO.stop_rule": "none"}, "key 'agent.PPO.stop_rule': agents read it in runs of their own alone"),

@@ -200,7 +200,12 @@ def test_a_diverged_agent_scores_the_worst_legal_return_and_is_counted():
     params[1] = float("inf")
     assert loop.evaluate(params, [1, 2], [0, 0])[1].fitness == -1000 - 100 * (195 - 1)
     loop = dataclasses.replace(loop, objective="auc")
-    assert loop.evaluate(params, [1, 2], [0, 0])[1].fitness == 1.0 * 1000  # the longest training, at the worst return
+    assert loop.evaluate(params, [1, 2], [0, 0])[1].fitness == 1.0 * 4  # the shortest four episodes, at the worst return
+    reward = RewardProxy(gamename="acrobot", hidden=(8,), activation="tanh", form="exclusive", gamma=0.9)
+    loop = dataclasses.replace(loop, proxy=reward)
+    params = rows(2, reward)
+    params[1] = float("inf")
+    assert loop.evaluate(params, [1, 2], [0, 0])[1].fitness == -500.0 * 1000  # the longest training, as returns cost
 
 
 class Steering(gymnasium.Env):

@@ -122,6 +122,8 @@ def test_a_tilted_target_keeps_the_horizon_of_the_best_by_hand():
         ("UDRL", {"command_draw": "step"}, "command_draw step is for commands of one number that are held"),
         ("RCP-R", {"command_draw": "step", "target": "range"}, "command_draw step has normal noise"),
         ("RCP-R", {"target_labels": "best"}, "not command return; set target_labels=buffer"),
+        ("UDRL", {"command": "return", "gamma": 0.99, "segments": "trailing"}, "not command return; set target_labels=episode"),
+        ("RCP-R", {"standardise": False}, "command_limit 5.0 is of standardised commands; set command_limit=.inf as well"),
         ("RCP-A", {"critic_hidden": None}, r"advantages need a critic; set critic_hidden=\[128, 64\]"),
         ("UDRL", {"gae_lambda": 0.5}, "there is no critic; set command=advantage or weights=fitted_advantage as well"),
         ("RCP-R", {"gae_lambda": 0.5}, "no advantage is sampled; set weights=advantage as well"),
@@ -131,7 +133,8 @@ def test_a_tilted_target_keeps_the_horizon_of_the_best_by_hand():
         ("UDRL", {"gamma": 0.5}, "nothing is discounted; set command=return or weights=return_to_go as well"),
         ("RCP-R", {"last_few": 5}, "commands are not those of the best episodes; set target_labels=best as well"),
         ("RCP-A", {"last_few": 5}, "commands are not those of the best episodes"),
-        ("RCP-R", {"max_return": 5.0}, "commands are not clipped to it; set target=range as well"),
+        ("RCP-R", {"max_return": 5.0}, "commands are not clipped to it; set target=range, of returns of whole episodes, or"),
+        ("RCP-A", {"max_return": 5.0, "target": "range"}, "commands are not clipped to it"),
         ("RCP-A", {"max_return": 5.0}, "commands are not clipped to it"),
         ("UDRL", {"temperature": 2.0}, "all steps count alike; set weights as well"),
         ("UDRL", {"label_max": 5.0}, "no label is used; set weights as well"),
@@ -143,6 +146,39 @@ def test_a_tilted_target_keeps_the_horizon_of_the_best_by_hand():
 def test_what_does_not_go_together_is_refused_with_the_remedy(name, settings, words):
     with pytest.raises(UserError, match=words):
         CLASSES[name]("cartpole", **settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "limited"),
+    [
+        ("UDRL", {}, True), ("UDRL", {"target_labels": "episode"}, True),
+        ("UDRL", {"target_labels": "step", "command_rule": "hold"}, False),
+        ("RCP-R", {"target": "range", "target_labels": "episode", "gamma": 1.0}, True),
+        ("RCP-R", {"target": "range", "target_labels": "episode"}, False), ("RCP-R", {"target": "range"}, False),
+        ("RCP-A", {"target": "range"}, False),
+    ],
+)  # fmt: skip
+def test_the_highest_return_limits_returns_of_whole_episodes_alone(name, settings, limited):
+    """Pendulum returns 0 at most: an advantage is more as often as less, and the rest of an episode may return more than all."""
+    method = CLASSES[name]("pendulum", **settings)
+    method.target.fit(torch.tensor([-3.0, 1.0, 5.0]))
+    mean, sd, *_ = method.target.target
+    assert (mean, sd) == ((0.0, 0.0) if limited else pytest.approx((1.0, 3.266), abs=1e-3))
+
+
+def test_commands_that_are_not_standardised_are_not_cut():
+    net = CLASSES["RCP-R"]("lunarlander", standardise=False, command_limit=float("inf")).policy.net
+    assert net.scaled(torch.tensor([[-20.0], [200.0]])).tolist() == [[-20.0], [200.0]]
+    assert CLASSES["RCP-R"]("lunarlander").policy.net.scaled(torch.tensor([[-20.0], [200.0]])).tolist() == [[-5.0], [5.0]]
+
+
+def test_weights_that_were_taken_over_are_asked_for_what_is_usual_for_them():
+    """Until there are labels: 0 would be 2 deviations below what they were trained on."""
+    method, other = (CLASSES["RCP-R"]("lunarlander", seed=seed) for seed in (0, 1))
+    other.policy.net.shift.fill_(100.0)
+    method.adopt(other.policy.state_dict())
+    assert method.first_command() == (100.0,)
+    assert method.target.draw(np.random.default_rng(0), 2) == [(100.0,)] * 2
 
 
 @pytest.mark.parametrize(

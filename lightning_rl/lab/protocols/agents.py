@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from lightning_rl.core.seeding import derive_seed, generator
 from lightning_rl.envs.proxies import Proxy
 from lightning_rl.lab.protocols.models import PROXY_KEY, Model, best_of_each, find_models
 from lightning_rl.lab.protocols.results import open_results, print_summary
-from lightning_rl.methods.inner_loop import OWN_RUN, InnerLoop, Trained, agent_configs
+from lightning_rl.methods.inner_loop import ALL_FAILED, OWN_RUN, InnerLoop, Trained, agent_configs
 
 STACK = 64
 """Agents that train together at most: after each stack its rows are written."""
@@ -125,15 +126,37 @@ def train_stacks(
                     yield [members[row] for row in stack], loop, loop.train(0, params, [seeds[row] for row in stack])
 
 
+def failed_last(
+    trained: Iterable[tuple[list[Job], list[dict[str, Any]]]], obtained: Sequence[str]
+) -> Iterator[tuple[list[Job], list[dict[str, Any]]]]:
+    """Stacks as they come, without the agents whose returns are nan; these at the end, as bad as the worst of the others.
+
+    So an agent that diverged counts alike in whatever stack it was. Without others it is as bad as in the paper's code.
+    """
+    name, last, worst = obtained[0], list[tuple[Job, dict[str, Any]]](), math.inf
+    for stack, rows in trained:
+        last += [(job, row) for job, row in zip(stack, rows, strict=True) if math.isnan(row[name])]
+        sound = [(job, row) for job, row in zip(stack, rows, strict=True) if not math.isnan(row[name])]
+        worst = min([worst, *(row[name] for _, row in sound)])
+        yield [job for job, _ in sound], [row for _, row in sound]
+    worst = worst if math.isfinite(worst) else ALL_FAILED
+
+    def filled(row: dict[str, Any]) -> dict[str, Any]:
+        return row | {key: [worst] * len(row[key]) if isinstance(row[key], list) else worst for key in obtained}
+
+    yield [job for job, _ in last], [filled(row) for _, row in last]
+
+
 def write_agents(
     given: argparse.Namespace, columns: Sequence[str], kinds: Sequence[AgentKind], jobs: Sequence[Job], words: Sequence[str],
-    train: Callable[[AgentKind, list[Job]], Iterator[tuple[list[Job], Sequence[Mapping[str, Any]]]]], shown: Sequence[str],
-    **more: Any,
+    train: Callable[[AgentKind, list[Job]], Iterator[tuple[list[Job], list[dict[str, Any]]]]], obtained: Sequence[str],
+    shown: Sequence[str], **more: Any,
 ) -> None:  # fmt: skip
     """Fills OUT.csv with a row for each agent of each kind, and prints a summary of the columns ``shown``.
 
     words: of how they are trained, for the column ``protocol``; train: of a kind those that the file lacks, stack by stack: the
-    jobs, and what their rows hold besides; more: columns that also tell one request from another. UserError without a job.
+    jobs, and what their rows hold besides; obtained: the columns of returns, the first a number, all nan where an agent failed;
+    more: columns that also tell one request from another. UserError without a job.
     """
     if not jobs:
         raise UserError(f"no proxy is named: name some{', or give --real N' if 'real' in given else ''}")
@@ -143,7 +166,7 @@ def write_agents(
                 common = {"agent": kind.name, "protocol": kind.protocol(*words), "seed": given.seed, **more}
                 left = [job for job in jobs if not results.has(**job.about(), **common)]
                 advance(len(jobs) - len(left), kind.name)
-                for stack, values in train(kind, left):
+                for stack, values in failed_last(train(kind, left), obtained):
                     results.add([{**job.about(), **common, **value} for job, value in zip(stack, values, strict=True)])
                     advance(len(stack), kind.name)
         print_summary(results.rows, shown)

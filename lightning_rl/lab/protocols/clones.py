@@ -11,7 +11,7 @@ from lightning_rl.agents.cloning import CloneConfig
 from lightning_rl.core.config import build_config, merged_values, parse_settings, refuse_unread
 from lightning_rl.envs.proxies import DatasetProxy, Proxy
 from lightning_rl.lab.protocols.agents import AgentKind, Job, asked_models, jobs_on, train_stacks, write_agents
-from lightning_rl.lab.protocols.transfer import COLUMNS, outcome_values
+from lightning_rl.lab.protocols.transfer import COLUMNS, OBTAINED, outcome_values
 from lightning_rl.methods.inner_loop import InnerLoop
 from lightning_rl.methods.synthetic_dataset import SDConfig, cloning_loop
 
@@ -34,4 +34,4 @@ def run(given: argparse.Namespace) -> None:
             yield stack, outcome_values(loop, trained)
 
     words = (f"{config.num_updates} updates", f"{given.tests} tests")
-    write_agents(given, COLUMNS, [kind], jobs_on(models, given.count), words, train, ("return_mean", "num_updates"))
+    write_agents(given, COLUMNS, [kind], jobs_on(models, given.count), words, train, OBTAINED, ("return_mean", "num_updates"))

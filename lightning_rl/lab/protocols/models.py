@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.gamenames import same_game
 from lightning_rl.envs.proxies import Proxy, RewardProxy, proxy_path, read_proxy, shipped
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.scalars import attempt
@@ -76,7 +77,7 @@ def find_models(sources: Sequence[str], gamename: str | None = None) -> list[Mod
     """
     found = all_models(sources, gamename)
     for model in found:
-        if model.proxy.gamename != found[0].proxy.gamename:
+        if not same_game(model.proxy.gamename, found[0].proxy.gamename):
             one, other = found[0], model
             raise UserError(f"'{other.name}' is of gamename '{other.proxy.gamename}', '{one.name}' of '{one.proxy.gamename}'; "
                             f"choose with --gamename {one.proxy.gamename}")  # fmt: skip

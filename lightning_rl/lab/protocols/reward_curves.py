@@ -7,6 +7,7 @@ the steps of that training episode, and the last one on to the end of the axis.
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -27,13 +28,17 @@ STEPS = {"cliff": 5_000, "mountaincar-continuous": 250_000, "halfcheetah": 500_0
 CURIOUS = f"{REAL}, curious agents"
 
 
-def curves(trained: Trained, grid: Tensor) -> Tensor:
-    """Real test returns ``[N, K]`` at the training steps ``grid`` ``[K]``."""
+def curves(trained: Trained, grid: Tensor, worst: float | None) -> Tensor:
+    """Real test returns ``[N, K]`` at the training steps ``grid`` ``[K]``.
+
+    Agents that finished no episode have the return of the test at the end throughout, those that failed ``worst``; None: nan.
+    """
     r = trained.results
     ends = r.lengths.cumsum(1)
     place = torch.stack([torch.searchsorted(end, grid) for end in ends])  # the episode under way at that step
     last = (r.episodes - 1).clamp(min=0).unsqueeze(1)
-    return r.scores.gather(1, torch.minimum(place, last))
+    found = torch.where(r.episodes.unsqueeze(1) > 0, r.scores.gather(1, torch.minimum(place, last)), trained.test_returns[:, :1])
+    return found.masked_fill(trained.test_returns.isnan().any(1, keepdim=True), math.nan if worst is None else worst)
 
 
 def default_agents(spec: EnvSpec) -> tuple[str, str]:
@@ -72,8 +77,9 @@ def run(given: argparse.Namespace) -> None:
         return kind.loop(proxy, int(grid[-1]), tests=1, judge_episodes=1)
 
     def train(kind: AgentKind, left: list[Job]) -> Iterator[tuple[list[Job], list[dict[str, Any]]]]:
-        for stack, _, trained in train_stacks(by_curiosity(kind, left, given.seed), loop_for, "reward curves", given.seed):
-            found = curves(trained, grid).tolist()
+        for stack, loop, trained in train_stacks(by_curiosity(kind, left, given.seed), loop_for, "reward curves", given.seed):
+            found = curves(trained, grid, loop.proxy.spec.min_return).tolist()
             yield stack, [{"area": sum(curve) / len(curve), "returns": curve} for curve in found]
 
-    agents.write_agents(given, COLUMNS, kinds, jobs, (f"{int(grid[-1])} steps",), train, ("area",), every=every)
+    obtained = ("area", "returns")
+    agents.write_agents(given, COLUMNS, kinds, jobs, (f"{int(grid[-1])} steps",), train, obtained, ("area",), every=every)

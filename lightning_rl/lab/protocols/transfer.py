@@ -14,12 +14,13 @@ from lightning_rl.envs.proxies import Proxy, RewardProxy
 from lightning_rl.lab.protocols import agents
 from lightning_rl.lab.protocols.agents import AGENT_KEY, AgentKind, Job, jobs_on, train_stacks
 from lightning_rl.lab.protocols.models import real_task
-from lightning_rl.methods.inner_loop import InnerLoop, Trained, worst_for_failed
+from lightning_rl.methods.inner_loop import InnerLoop, Trained
 
 COLUMNS = (
     "gamename", *AGENT_KEY, "return_mean", "train_steps", "episodes", "num_updates", "test_steps", "stopped", "failed",
     "test_returns",
 )  # fmt: skip
+OBTAINED = ("return_mean", "test_returns")
 
 
 def training(tests: int, steps: int | None) -> agents.LoopFor:
@@ -42,9 +43,9 @@ def rule_text(tests: int, steps: int | None) -> tuple[str, str]:
 
 
 def outcome_values(loop: InnerLoop, trained: Trained) -> list[dict[str, Any]]:
-    """The columns of each agent of a stack."""
+    """The columns of each agent of a stack; returns of those that failed are nan where the task's worst one is not known."""
     rows = []
-    for outcome, tested in zip(worst_for_failed(loop.outcomes(trained)), trained.test_returns.tolist(), strict=True):
+    for outcome, tested in zip(loop.outcomes(trained), trained.test_returns.tolist(), strict=True):
         values, returns = outcome._asdict(), [outcome.test_return] * len(tested) if outcome.failed else tested
         rows.append({**values, "return_mean": outcome.test_return, "stopped": outcome.stopped, "test_returns": returns})
     return rows
@@ -62,4 +63,4 @@ def run(given: argparse.Namespace) -> None:
             yield stack, outcome_values(loop, trained)
 
     words = rule_text(given.tests, given.steps)
-    agents.write_agents(given, COLUMNS, kinds, jobs, words, train, ("return_mean", "train_steps"))
+    agents.write_agents(given, COLUMNS, kinds, jobs, words, train, OBTAINED, ("return_mean", "train_steps"))

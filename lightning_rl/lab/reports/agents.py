@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from lightning_rl.core.limits import within
 from lightning_rl.lab.tables import put_rows
 from lightning_rl.run.shipped import ShippedAgent, shipped_agents
 
@@ -28,4 +29,4 @@ def score(agent: ShippedAgent) -> str:
 
 def commands(agent: ShippedAgent) -> str:
     """What the agent can be asked for."""
-    return ", ".join(f"{name} {low:.3g} .. {high:.3g}" for name, (low, high) in agent.commands.items()) or "none"
+    return ", ".join(f"{name} {within(*limits)}" for name, limits in agent.commands.items()) or "none"

@@ -158,7 +158,7 @@ def _run_dir(words: Sequence[str], seed: int) -> Path:
 def run_job(job: Job) -> Outcome:
     """Runs what is left of a job and reads it; what its commands print goes to ``log.txt`` in its folder.
 
-    An error of ours, there or while its results are read, is a failed run as well, with its traceback in the log: the others go on.
+    An error of ours, there or while its results are read, is a failed run as well, its traceback in the log: the others go on.
     """
     started, fresh = time.process_time(), not job.folder.exists()
     make_folder(job.folder)

@@ -12,7 +12,7 @@ from lightning_rl.envs.grids import cliff
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, read_proxy, save_proxy, shipped
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.protocols import transitions
-from lightning_rl.lab.protocols.agents import Job, make_kinds, train_stacks
+from lightning_rl.lab.protocols.agents import Job, failed_last, make_kinds, train_stacks
 from lightning_rl.lab.protocols.generations import print_runs
 from lightning_rl.lab.protocols.grid_rewards import rewards
 from lightning_rl.lab.protocols.models import Model, best_of_each, find_models, kind_of, real_task
@@ -145,6 +145,11 @@ def test_proxies_of_folders_runs_and_names(tmp_path, capsys):
     assert (kind_of(rn(), {}), real_task("cliff").trained_on) == ("additive", "real")
 
 
+def test_proxies_of_one_task_under_two_of_its_names(tmp_path):
+    paths = [write(tmp_path / f"{name}.pt", se(gamename=name)) for name in ("cartpole", "CartPole-v1")]
+    assert [model.name for model in find_models(paths)] == ["cartpole", "CartPole-v1"]
+
+
 def test_the_list_tells_proxies_apart_by_their_content(tmp_path, capsys):
     """Equal bits have equal hashes whatever the file's name and its making are; one bit more, and the hash is another."""
     first = write(tmp_path / "a.pt", se(), seed=3, curve=[0.5, 1.0])
@@ -196,6 +201,42 @@ def test_reward_curves(tmp_path):
     assert [r["protocol"] for r in table(out)] == ["fixed, 200 steps"] * 3 + ["varied, 200 steps"] * 3
     assert main([*words, "--steps", "200", "--points", "2"]) == 0  # other values of the same curves
     assert [(r["every"], len(r["returns"].split())) for r in table(out)[6:]] == [("100", 2)] * 3
+
+
+def test_the_curve_of_an_agent_that_finished_no_episode_is_its_test(tmp_path):
+    """Of Acrobot, whose episodes have 500 steps and where nothing returns more than -1."""
+    words = ["proxies", "reward-curves", str(tmp_path / "c.csv"), "--gamename", "acrobot", "--real", "1", "--agents", "DDQN"]
+    assert main([*words, "--steps", "40", "--points", "2", "--set=hidden=[8]", "--set=learning_starts=1"]) == 0
+    (row,) = table(tmp_path / "c.csv")
+    one, other = row["returns"].split()
+    assert one == other
+    assert -500 <= float(one) < 0
+
+
+def test_agents_that_failed_are_as_bad_as_the_worst_of_all_stacks():
+    """Where the worst return of a task is not known; whatever they trained beside."""
+    nan, sound = float("nan"), {"return_mean": -3.0, "test_returns": [-2.0, -4.0], "episodes": 1}
+    failed = {"return_mean": nan, "test_returns": [nan, nan], "episodes": 2}
+    stacks = [(["a"], [dict(failed)]), (["b", "c"], [dict(sound), dict(sound, return_mean=5.0)]), (["d"], [dict(failed)])]
+    found = [pair for jobs, rows in failed_last(stacks, ("return_mean", "test_returns")) for pair in zip(jobs, rows, strict=True)]
+    assert [job for job, _ in found] == ["b", "c", "a", "d"]
+    assert found[0][1] == sound
+    assert found[2][1] == found[3][1] == {"return_mean": -3.0, "test_returns": [-3.0, -3.0], "episodes": 2}
+    (_, rows), (_, last) = failed_last(stacks[:1], ("return_mean", "test_returns"))
+    assert rows == []
+    assert last[0]["return_mean"] == -1e9
+
+
+def test_a_reward_that_makes_agents_diverge_leaves_a_curve(tmp_path):
+    proxy = rn("exclusive", "pendulum")
+    params = proxy.net.init([torch.Generator().manual_seed(0)])[0]
+    save_proxy(tmp_path / "rn.pt", proxy, params * 1e38, {"score": 1.0})
+    words = ["proxies", "reward-curves", str(tmp_path / "c.csv"), str(tmp_path / "rn.pt"), "--count", "1", "--agents", "TD3"]
+    for _ in range(2):
+        assert main([*words, "--steps", "800", "--points", "2", "--set=learning_starts=1", *SMALL]) == 0
+    (row,) = table(tmp_path / "c.csv")
+    assert row["returns"].split() == [row["area"]] * 2
+    assert float(row["area"]) == pytest.approx(env_spec("pendulum").min_return, rel=1e-5)
 
 
 @pytest.mark.parametrize(
