@@ -1,3 +1,4 @@
+# make install  make .venv with everything pinned in it (PYTHON=python3.12 for another Python)
 # make train    install into .venv and train UDRL on LunarLander (ARGS adds flags)
 # make reproduce  measure every claim of results/claims.yaml that is not measured yet, and build docs/results.md (ARGS adds flags)
 # make test     install into .venv, check style and types, run the fast tests
@@ -18,7 +19,9 @@ NOTEBOOKS := $(VENV)/.notebooks
 # One more than CI has cores: many tests wait, for Ray, workers and processes that were killed.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal
 
-.PHONY: train reproduce test test-cpus test-avx2 lint slow docs notebooks bench speedrun fuzz mutants crash clean
+.PHONY: install train reproduce test test-cpus test-avx2 lint slow docs notebooks bench speedrun fuzz mutants crash clean
+
+install: $(STAMP)
 
 train: $(STAMP)
 	$(BIN)/python trainer.py --implementation UDRL --gamename lunarlander --resume $(ARGS)

@@ -156,8 +156,8 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         ),
         _flag(
             "--num_workers", (*RUN, EVAL),
-            "roll-out processes, or those that evaluate a population; 0: none besides this one; same results, of populations up "
-            "to rounding (default 1; of a search those of each trial, default 0)",
+            "processes that play episodes, or that evaluate a population; 0: none besides this one; same results, of populations "
+            "up to rounding (default 1; of a search those of each trial, default 0)",
             type=non_negative, metavar="N",
         ),
         _flag(
@@ -173,8 +173,8 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         ),
         _flag(
             "--executor", (*RUN, REPRODUCE),
-            "where SE, RN and SD evaluate their populations, or the runs of reproduce are; same results up to rounding: serial "
-            "in processes here, ray on a cluster",
+            "where the population of SE, RN or SD is evaluated, or the runs of reproduce are trained: serial, in processes "
+            "here; ray, on a cluster; same results up to rounding",
             choices=EXECUTORS, default="serial",
         ),
         _flag("--ray_address", (*RUN, REPRODUCE), "of a running Ray cluster (default: one is started here)", metavar="HOST:PORT"),
@@ -260,7 +260,7 @@ def build_parser(program: str = "trainer.py", command: str | None = None) -> Par
         about = "Train, resume and evaluate reinforcement-learning methods."
     else:
         about, program = SUMMARIES[command], f"{program} {command}"
-    parser = Parser(prog=program, description=about, epilog=None if command == REPRODUCE else _EPILOG)
+    parser = Parser(prog=program, description=about, epilog=_EPILOG if command in (None, "train", "tune") else None)
     if command is None:
         parser.add_argument("--version", action="version", version=__version__)
     for title, flags in GROUPS.items():

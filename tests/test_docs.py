@@ -4,6 +4,7 @@ import ast
 import re
 
 import pytest
+import yaml
 from helpers import ROOT
 
 from lightning_rl.cli import main
@@ -13,6 +14,7 @@ from lightning_rl.lab.reports.config_table import config_rows
 from lightning_rl.lab.reports.docs import refreshed
 from lightning_rl.lab.reports.numbers import MARKED, with_numbers
 from lightning_rl.methods.registry import IMPLEMENTATIONS
+from lightning_rl.run.options import RunOptions, run_config
 from lightning_rl.tools import use
 
 NOTES = sorted((ROOT / "results").glob("*/README.md"))
@@ -114,6 +116,21 @@ def test_a_row_has_the_value_that_stands_last_and_the_words_that_stand_first():
     assert list(dict.fromkeys(row.heading for row in rows.values())) == [
         "budget", "exploration", "learning", "network", "evaluation and checkpoints",
     ]  # fmt: skip
+
+
+def test_a_config_table_with_what_a_gamename_and_a_preset_change(capsys):
+    """Every value is the one that a run has, written as --set takes it."""
+    assert main(["config", "UDRL", "--gamename", "LunarLander-v3", "--preset", "weighted"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "| key | value | meaning and source |"
+    assert "| `num_updates_per_iter` | `400` | gradient steps of an epoch, or for each steps_per_iter" in "\n".join(lines)
+    found = {line.split("`")[1]: yaml.safe_load(line.split("`")[3]) for line in lines if line.startswith("| `")}
+    config = run_config(RunOptions("UDRL", "lunarlander", preset="weighted"))
+    unknown = config.unread().keys() | config.absent_networks().keys()
+    assert all(getattr(config, key) == value for key, value in found.items() if key not in (*unknown, "critic_hidden"))
+    assert any(line.endswith("From `UDRL.presets.weighted` |") for line in lines)
+    assert main(["config", "UDRL", "--gamename", "lunarlandr"]) == 2
+    assert "did you mean 'lunarlander'?" in capsys.readouterr().err
 
 
 def test_refreshing_by_hand(tmp_path, capsys):

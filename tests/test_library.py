@@ -1,6 +1,7 @@
 """The package as a library: train, load, act, evaluate, and what users bring along."""
 
 import logging
+import re
 import signal
 import sys
 import threading
@@ -191,6 +192,34 @@ def test_a_loaded_agent_plays_the_episodes_of_an_evaluation(tmp_path, name, game
                 over = terminated or truncated
             assert len(rewards) == report[mode]["lengths"][k]
             assert np.float32(rewards).sum(dtype=np.float64) == pytest.approx(report[mode]["returns"][k], abs=1e-6)
+
+
+def an_agent():
+    return lightning_rl.load("RCP-A-lunarlander")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: an_agent().act((np.zeros(8), {})), "obs is no array of numbers; give what env.reset()[0] or env"),
+        (lambda: an_agent().act(np.zeros(3)), "obs has 3 numbers; an observation of 'lunarlander' has 8, see make_env"),
+        (lambda: an_agent().reset(command=1.5), "command 1.5: give numbers by name, e.g. {'return': 150}"),
+        (lambda: an_agent().reset(command={"advantage": "x"}), "command {'advantage': 'x'}: give numbers by name"),
+        (lambda: lightning_rl.load(3), "load(3): give the path of a checkpoint or of a run directory, or the name of an agent"),
+        (lambda: lightning_rl.RCPA(3), "gamename 3: give its name, e.g. 'CartPole-v1', or register_env one of yours"),
+        (lambda: lightning_rl.train("RCP-A", 3), "gamename 3: give its name, e.g. 'CartPole-v1'"),
+        (lambda: lightning_rl.train(lightning_rl.RCPA, "cartpole"), "RCPA'>: give its name, e.g. 'RCP-A'"),
+        (lambda: lightning_rl.train("RCP-A", "cartpole", logger="tb"), "logger 'tb': give Lightning loggers, e.g. CSV"),
+        (lambda: lightning_rl.train("RCP-A", "cartpole", num_worker=0), "option 'num_worker'; did you mean 'num_workers'?"),
+        (lambda: lightning_rl.train("RCP-A", "cartpole", resum=True), "unknown option 'resum'; did you mean 'resume'?"),
+        (lambda: lightning_rl.train("RCP-A", "cartpole", learning_rat=1), "'learning_rat'; did you mean 'learning_rate'?"),
+    ],
+)
+def test_mistakes_in_python_are_told_with_the_remedy(call, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=re.escape(message)):
+        call()
+    assert not list(tmp_path.iterdir())
 
 
 def test_short_names_and_paths_as_text_are_understood_as_on_the_command_line(tmp_path):

@@ -45,8 +45,8 @@ class Parser(argparse.ArgumentParser):
         if left:
             flag = left[0].partition("=")[0]
             other = self.instead(flag)
-            near = nearest(flag, self._option_string_actions, 0.75 if other else 0.6)
-            meant = ", or ".join(way for way in (other, near) if way and flag.startswith("-"))
+            near = nearest(flag, self._option_string_actions, 0.75 if other else 0.6) if flag.startswith("-") else None
+            meant = ", or ".join(dict.fromkeys(way for way in (other, near) if way))
             hint = self.elsewhere.get(flag) or (f"did you mean {meant}?" if meant else "")
             self.error(f"unrecognized arguments: {' '.join(left)}{'; ' if hint else ''}{hint}")
         return found

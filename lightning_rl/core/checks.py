@@ -37,6 +37,13 @@ def one_of(name: str, value: str, known: Sequence[str]) -> str:
     return value
 
 
+def a_name(what: str, value: Any, example: str) -> str:
+    """A text; UserError for an environment, a class or whatever else was given instead of its name."""
+    if not isinstance(value, str):
+        raise UserError(f"{what} {shown(value)}: give its name, e.g. {example}")
+    return value
+
+
 def seeds_from(seed: Any, num_seeds: Any = 1) -> range:
     """The seeds ``seed``, ``seed + 1``, ..; UserError where these cannot be."""
     first, count = whole_number("--seed", seed, 0, SEED), whole_number("--num_seeds", num_seeds, 1, SEEDS)

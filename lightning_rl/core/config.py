@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lightning_rl.core.catalogue import Entry, entries, entry
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.gamenames import base_name
+from lightning_rl.core.gamenames import GAMES, base_name
 from lightning_rl.core.limits import WHOLE, did_you_mean, nearest, shorten, shown
 from lightning_rl.core.yaml_files import parse_yaml, read_yaml
 
@@ -50,6 +50,14 @@ OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "sigma": ("noise_std",),
 }
 """Other libraries' and papers' words for keys, with those of this package, the best first."""
+OTHER_FLAGS = {
+    **dict.fromkeys(("env", "env_id", "env_name", "environment", "game", "task"), "--gamename"),
+    **dict.fromkeys(("method", "algo", "algorithm"), "--implementation"),
+    "device": "--accelerator",
+    "epochs": "--max_epochs",
+    "experiment": "--exp_name",
+}
+"""The same for flags."""
 
 
 def parse_setting(setting: str, flag: str = "--set", example: str = "learning_rate=1e-3") -> tuple[str, Any]:
@@ -159,8 +167,12 @@ def keys(found: Entry) -> list[str]:
 
 
 def as_setting(flag: str) -> str | None:
-    """How to write a key of a config that was given as a flag, also one in another library's words; None where there is none."""
+    """How to write a key that was given as a flag, a flag in another library's words, or a name without its flag; or None."""
+    if not flag.startswith("-"):
+        return f"--implementation {flag}" if flag in entries() else f"--gamename {flag}" if flag in GAMES else None
     word = flag.lstrip("-").replace("-", "_")
+    if word in OTHER_FLAGS:
+        return OTHER_FLAGS[word]
     known = {key for found in entries().values() for key in keys(found)}
     return next((f"--set {key}=VALUE" for key in (word, *OTHER_WORDS.get(word, ())) if key in known), None)
 

@@ -101,12 +101,14 @@ def parse_command(text: str | None, names: Sequence[str]) -> dict[str, float]:
     """The values that ``--eval_command name=value,...`` gives."""
     given: dict[str, float] = {}
     for part in () if text is None else text.split(","):
-        name, _, value = part.partition("=")
+        name, equals, value = part.partition("=")
         if name.strip() in given:
             raise UserError(f"command '{shorten(str(text))}': {shorten(name)} is given twice; leave one out")
+        if not equals:
+            raise UserError(f"command '{shorten(part)}': expected {names[0] if names else 'NAME'}=VALUE")
         if name.strip() not in names:
             raise UserError(f"command '{shorten(part)}': {unknown_name(name.strip(), names)}")
-        given[name.strip()] = _number(value, part, f"write {name.strip()}=250")
+        given[name.strip()] = _number(value, part, f"write {name.strip()}={'1.5' if name.strip() == 'advantage' else '250'}")
     return given
 
 
@@ -218,7 +220,7 @@ def sweep(path: Path, episodes: int, num_workers: int, text: str = "sweep", forc
     out.check(kept, _owned_report)
     calibration = method.calibrated()
     if (limits := method.command_limits() if calibration is None else calibration.limits) is None:
-        raise UserError(f"--eval_command sweep: the policy of '{path}' takes no command; leave it out")
+        raise UserError(f"command sweep: the policy of '{path}' takes no command; leave it out")
     name = method.command_names[0] if calibration is None else "return"
     values = values or tuple(np.linspace(limits[0], limits[1], SWEEP_POINTS).tolist())
     played = play(method, [(full_command(method, {name: value}), "sampled") for value in values], episodes, num_workers)

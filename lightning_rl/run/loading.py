@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 from torch import nn
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import WHOLE, did_you_mean, shorten, within
+from lightning_rl.core.limits import WHOLE, did_you_mean, shorten, shown, within
 from lightning_rl.core.types import Array, FloatArray, Request
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.layouts import require_stored, require_weights
@@ -83,6 +84,8 @@ def full_command(method: Method, given: Mapping[str, float]) -> Command:
 
     Of a calibrated policy ``{"return": 150}`` is the command that obtains that return on average.
     """
+    if not isinstance(given, Mapping) or not all(isinstance(value, numbers.Real) for value in given.values()):
+        raise UserError(f"command {shown(given)}: give numbers by name, e.g. {{'return': 150}}")
     values = dict(zip(method.command_names, method.first_command() or (), strict=True))
     calibration, known_names = method.calibrated(), asked_names(method)
     for name in given:
@@ -163,29 +166,45 @@ class LoadedAgent:
 
         Returns:
             The number of a discrete action, or a continuous action ``[A]`` in [-1, 1].
+
+        Raises:
+            UserError: no observation of the agent's environment.
         """
+        row = torch.from_numpy(self._checked(obs)).reshape(1, -1)
         if reward is not None and self._step and self._rule is not None and self._command is not None:
             self._command = self._rule(self._command, np.array([reward], dtype=np.float32))
         noise = torch.from_numpy(self._noise.at(self._step, np.zeros(1, dtype=np.int64)))
         self._step += 1
         with torch.inference_mode():
             command = None if self._command is None else torch.from_numpy(self._command)
-            row = torch.as_tensor(np.asarray(obs, dtype=np.float32)).reshape(1, -1)
             action = self.method.policy.act(row, command, noise)[0].numpy()
         return action.clip(-1, 1) if self.method.spec.continuous else int(action)  # what is sampled may leave the box
 
+    def _checked(self, obs: Any) -> FloatArray:
+        try:
+            found = np.asarray(obs, dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise UserError("obs is no array of numbers; give what env.reset()[0] or env.step(action)[0] is") from error
+        if found.size != self.method.spec.obs_size:
+            size = self.method.spec.obs_size
+            raise UserError(f"obs has {found.size} numbers; an observation of '{self.gamename}' has {size}, see make_env")
+        return found
 
-def load(path: str | Path, networks: Mapping[str, nn.Module] | None = None) -> LoadedAgent:
+
+def load(path: str | Path | Any, networks: Mapping[str, nn.Module] | None = None) -> LoadedAgent:
     """The agent of a checkpoint.
 
     Args:
         path: of a checkpoint, or of a run directory, whose last one is taken; or the name of an agent that comes with the
-            package, e.g. ``"RCP-A-lunarlander"`` (``lightning-rl agents`` lists them).
+            package, e.g. ``"RCP-A-lunarlander"`` (``lightning-rl agents`` lists them); or a ``Run``.
         networks: those that were given to the training, by name.
 
     Raises:
         UserError: an unknown name, no checkpoint of this version, or one that is damaged.
     """
+    path = getattr(path, "path", path)
+    if not isinstance(path, str | Path):
+        raise UserError(f"load({shown(path)}): give the path of a checkpoint or of a run directory, or the name of an agent")
     method = load_method(Path(path), networks)
     method.prepare_evaluation()
     return LoadedAgent(method)

@@ -16,7 +16,9 @@ from torch import nn
 from torch.utils.tensorboard.summary import hparams as hparams_summary
 
 from lightning_rl.core.catalogue import entry
+from lightning_rl.core.config import keys
 from lightning_rl.core.errors import RolloutError, UserError
+from lightning_rl.core.limits import nearest, shorten, shown
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
@@ -125,7 +127,14 @@ def train(
     fields = {field.name for field in dataclasses.fields(RunOptions)} - {"settings"}
     given = {name: value for name, value in options.items() if name in fields}
     settings = {name: value for name, value in options.items() if name not in fields}
-    name = entry(implementation).name  # paths, configs and checkpoints carry the long one
+    found = entry(implementation)
+    for name in settings:
+        if name.partition(".")[0] not in keys(found) and (near := nearest(name, fields)):
+            raise UserError(f"lrl.train: unknown option '{shorten(name)}'; did you mean '{near}'?")
+    given_loggers = [logger] if isinstance(logger, bool | Logger) else logger
+    if isinstance(given_loggers, str) or not all(isinstance(each, bool | Logger) for each in given_loggers):
+        raise UserError(f"logger {shown(logger)}: give Lightning loggers, e.g. CSVLogger('logs'), or False for none")
+    name = found.name  # paths, configs and checkpoints carry the long one
     return run_training(checked(RunOptions(name, gamename, settings=settings, **given)), callbacks, logger, networks)
 
 

@@ -20,7 +20,7 @@ from lightning_rl.lab.figures.runs import is_run, open_run, read_sources
 from lightning_rl.run.shipped import results_folder
 
 COLUMNS = ["run", "command", "commanded", "obtained_mean", "obtained_sd"]
-_NOTHING = "no source has a sweep.csv; make one with --eval_agent CKPT --eval_command sweep"
+_NOTHING = "no source has a sweep.csv; make one with lightning-rl eval CKPT --command sweep"
 _POINTS = 60  # of the mean over runs, which were asked for different returns
 
 

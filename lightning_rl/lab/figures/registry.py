@@ -117,7 +117,7 @@ FIGURES: dict[str, Tool] = {
         argument("--until", "only up to here", type=number, default=float("inf"), metavar="STEPS"),
     ),
     "commands": _figure(
-        "commands:draw", "commanded against obtained return or advantage, from sweeps of --eval_command sweep", *_BASICS,
+        "commands:draw", "commanded against obtained return or advantage, from lightning-rl eval CKPT --command sweep", *_BASICS,
         argument("--reference", "published sweep, in black; repeatable", action="append", default=[], metavar="CSV"),
     ),
     "obedience": _figure(

@@ -8,6 +8,7 @@ import functools
 import graphlib
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,8 +18,10 @@ from typing import Any
 import yaml
 
 from lightning_rl.core.catalogue import Block, Entry, entry
+from lightning_rl.core.config import merged_values
 from lightning_rl.core.files import read_text
 from lightning_rl.core.yaml_files import read_yaml
+from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.tables import markdown
 
 SOURCE = re.compile(r"\[[A-Z](?:, [A-Z])*\]")
@@ -91,11 +94,29 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;")
 
 
-def config_table(name: str) -> str:
-    """The Markdown table of an implementation; UserError for an unknown one."""
-    table: list[Sequence[str]] = [("key", "default", "meaning and source")]
-    found, heading, sources = entry(name), "", ""
+def changes(name: str, gamename: str | None, preset: str | None) -> dict[str, tuple[str, str]]:
+    """What stands above the default values for a gamename and a preset: by key the value and the block that it is in."""
+    if gamename is not None:
+        env_spec(gamename)  # or a misspelt one would change nothing, without a word
+    layers = merged_values(name, gamename or "", preset)
+    blocks = [(where.rpartition("block ")[2].strip("'"), values) for where, values in layers]
+    above = [(block, values) for block, values in blocks if not block.endswith(".default")]
+    return {key: (yaml_text(value), block) for block, values in above for key, value in values.items()}
+
+
+def yaml_text(value: Any) -> str:
+    """A value in one line, as ``--set`` takes it."""
+    return yaml.safe_dump(value, default_flow_style=True, width=math.inf, sort_keys=False).removesuffix("...\n").strip()
+
+
+def config_table(name: str, gamename: str | None = None, preset: str | None = None) -> str:
+    """The Markdown table of an implementation, for a gamename and with a preset; UserError for an unknown one."""
+    table: list[Sequence[str]] = [("key", "default" if gamename is preset is None else "value", "meaning and source")]
+    found, heading, sources, changed = entry(name), "", "", changes(name, gamename, preset)
     for row in config_rows(found):
+        if row.key in changed:
+            value, block = changed[row.key]
+            row = dataclasses.replace(row, value=value, source=f"From `{block}`")
         if row.heading != heading:
             heading = row.heading
             table.append((f"*{_cell(heading)}*", "", ""))
@@ -111,4 +132,4 @@ def config_table(name: str) -> str:
 
 def show(given: argparse.Namespace) -> None:
     """Prints the table that the arguments ask for."""
-    print(config_table(given.implementation))
+    print(config_table(given.implementation, given.gamename, given.preset))

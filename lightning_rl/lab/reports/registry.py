@@ -68,6 +68,10 @@ REPORTS = {
     ),
     "config": Tool(
         "the keys of a method's config with their values and sources, as Markdown", f"{_REPORTS}.config_table:show",
-        (argument("implementation", "an implementation, e.g. UDRL", metavar="NAME"),),
+        (
+            argument("implementation", "an implementation, e.g. UDRL", metavar="NAME"),
+            argument("--gamename", "with what its block changes", metavar="NAME"),
+            argument("--preset", "with what it changes", metavar="NAME"),
+        ),
     ),
 }  # fmt: skip

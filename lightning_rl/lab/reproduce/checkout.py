@@ -8,6 +8,8 @@ from pathlib import Path
 from lightning_rl.core.errors import UserError
 
 PAGE = Path("docs/results.md")
+ROOT = Path(__file__).resolve().parents[3]
+"""Of the checkout."""
 MANIFEST = Path("results/claims.yaml")
 
 

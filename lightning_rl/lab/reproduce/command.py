@@ -20,7 +20,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import write_bytes, write_text
 from lightning_rl.core.workers import finish_epoch, leave_with_parent
 from lightning_rl.lab.reproduce import store
-from lightning_rl.lab.reproduce.checkout import MANIFEST, PAGE, commit_of, require_clean
+from lightning_rl.lab.reproduce.checkout import MANIFEST, PAGE, ROOT, commit_of, require_clean
 from lightning_rl.lab.reproduce.claims import Claim, Manifest
 from lightning_rl.lab.reproduce.entries import NONE, goal_text, measured_text, read_entries, verdict
 from lightning_rl.lab.reproduce.ledger import ledger
@@ -30,9 +30,6 @@ from lightning_rl.lab.reproduce.runs import Job, Main, Outcome, run_job, steps_o
 from lightning_rl.lab.reproduce.seeds import seed_list
 from lightning_rl.lab.reproduce.verify import verify
 from lightning_rl.lab.tables import put_rows
-
-ROOT = Path(__file__).resolve().parents[3]
-"""Of the checkout."""
 
 
 def reproduce(arguments: Namespace, main: Main, root: Path = ROOT) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lightning_rl.core.limits import shorten
-from lightning_rl.lab.reproduce.checkout import MANIFEST
+from lightning_rl.lab.reproduce.checkout import MANIFEST, ROOT
 from lightning_rl.lab.reproduce.claims import Claim, Earlier, EarlierSeeds, Manifest
 from lightning_rl.lab.reproduce.entries import (
     MET,
@@ -111,8 +111,9 @@ def _family(name: str, entries: Sequence[Entry], verdicts: Mapping[str, str], ma
 
 def show(given: argparse.Namespace) -> None:
     """Prints what is published and measured of some claims."""
-    manifest = load_claims(MANIFEST)
-    entries = read_entries(manifest, Path())
+    root = Path() if MANIFEST.exists() else ROOT  # a checkout of one's own, or the one that this is of
+    manifest = load_claims(root / MANIFEST)
+    entries = read_entries(manifest, root)
     rows: list[Sequence[str]] = [("task", "published", "here otherwise", "here, 95 % interval", "goal", "verdict", "claim")]
     for name, claim in manifest.chosen(given.ids).items():
         entry, word = entries[name], verdict(entries[name], entries)

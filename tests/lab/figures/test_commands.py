@@ -27,7 +27,7 @@ def test_sweeps_are_drawn_together_with_published_ones(tmp_path, capsys, monkeyp
     assert main(["figures", "commands", str(out), str(run), published]) == 2
     assert "different commands (advantage and return) do not share an axis" in capsys.readouterr().err
     assert main(["figures", "commands", str(out), str(tmp_path)]) == 2
-    assert "make one with --eval_agent CKPT --eval_command sweep" in capsys.readouterr().err
+    assert "make one with lightning-rl eval CKPT --command sweep" in capsys.readouterr().err
 
 
 CLAIM = """seed,commanded,obtained_mean,obtained_sd
