@@ -58,7 +58,8 @@ def test_processes_and_resumption_give_the_same(tmp_path):
     [
         ("SE", {"test_horizon": "[20,4]"}, "whole episodes have other scores than cut ones; use keep=last, or null"),
         ("SE", {"test_horizon": "[500,4]", "keep": "last"}, "episodes have 500 steps at most, 500 cut nothing"),
-        ("RN", {"test_horizon": "[20,4]", "keep": "last", "objective": "auc"}, "is of the judge_episodes, which are not cut"),
+        ("RN", {"test_horizon": "[20,4]", "keep": "last", "objective": "auc", "stop_rule": "none"},
+         "is of the judge_episodes, which are not cut"),
         ("SE", {"test_horizon": 20, "keep": "last"}, "key 'test_horizon': Input should be a valid list"),
         ("SD", {"test_horizon": "[20]"}, "key 'test_horizon': List should have at least 2 items"),
     ],

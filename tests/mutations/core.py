@@ -7,6 +7,12 @@ MUTATIONS = [
         "core/types.py", "functional/test_returns.py",
         ("np.cumsum(self.reward[::-1], dtype=np.float64)[::-1]", "np.cumsum(self.reward, dtype=np.float64)"),
     ),
+    *area(
+        "core/limits.py", "test_refusals.py::test_a_range_is_said_from_within",
+        ("unit * math.ceil(low / unit", "unit * round(low / unit"),
+        ("unit * math.floor(high / unit", "unit * round(high / unit"),
+        ("inner if inner[0] <= inner[1] else (low, high)", "inner"),
+    ),
     *area("core/schema.py", "test_schema.py", ("(share - start) / (end - start)", "(share - start) / end")),
     *area(
         "core/seeding.py", "test_fresh_noise.py test_seeding.py",

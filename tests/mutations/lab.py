@@ -56,6 +56,19 @@ MUTATIONS = [
         ("for row in rows}) > 1", "for row in rows}) > 2"),
     ),
     *area(
+        "lab/protocols/agents.py", "lab/protocols/test_protocols.py::test_agents_that_failed_are_as_bad_as_the_worst_of_all_stacks",
+        ("worst = min([worst, *(row[name] for _, row in sound)])", "worst = max([-worst, *(row[name] for _, row in sound)])"),
+        ("worst if math.isfinite(worst) else ALL_FAILED", "worst"),
+        ("[worst] * len(row[key]) if isinstance(row[key], list) else worst", "worst"),
+    ),
+    *area(
+        "lab/protocols/reward_curves.py", "lab/protocols/test_protocols.py",
+        ("r.episodes.unsqueeze(1) > 0", "r.episodes.unsqueeze(1) >= 0"),
+        ("math.nan if worst is None else worst", "math.nan"),
+    ),
+    *area("lab/protocols/models.py", "lab/protocols/test_protocols.py", ("not same_game(model.proxy.gamename,", "model.proxy.gamename != str(")),
+    *area("lab/reproduce/runs.py", "lab/reproduce/test_claims.py::test_a_hash_of_settings_holds_no_name_of_a_seed", ('replace(str(run), "")', 'replace(str(run), str(run))')),
+    *area(
         "lab/reports/numbers.py", "test_docs.py",
         ("int(place) - 1", "int(place)"),
         ('len(match["number"].partition(".")[2])', "2"),
