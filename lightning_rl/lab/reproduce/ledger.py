@@ -41,7 +41,7 @@ A claim is one number together with all that makes it again: commands, seeds, bu
 * **Here** is the mean over seeds with its 95 % interval, Student's t, which is too narrow for very skewed values
   ([by how much](evidence.md#what-an-interval-covers)). A seed counts as it is at the end of its run; the best over time only
   stands beside it.
-* **Published** is what a paper or another program reports; *here otherwise* says what our runs do in another way than those: a
+* **Published** is what a paper or another program reports; *what differs here* says what our runs do in another way than those: a
   smaller budget, another rule, another number of seeds.
 * **Verdict**: *met* or *not met*, once all seeds are there, or too many have failed already; a mean is met by the number itself,
   and where its interval reaches beyond the goal, that is said; *above* another claim is met where the 95 % interval of the
@@ -56,7 +56,7 @@ A claim is one number together with all that makes it again: commands, seeds, bu
 and compares them with the stored curve. In commands, `N` is the seed, `{run}` the run directory of the training before,
 `{folder}` any folder."""
 _COLUMNS = (
-    "claim", "published", "here otherwise", "here, 95 % interval", "verdict", "goal", "seeds", "earlier seeds", "settings tried",
+    "claim", "published", "what differs here", "here, 95 % interval", "verdict", "goal", "seeds", "earlier seeds", "settings tried",
     "unit", "machine",
 )  # fmt: skip
 _BUILT = re.compile(r"^Built at commit (\w+)\.$", re.MULTILINE)
@@ -114,7 +114,7 @@ def show(given: argparse.Namespace) -> None:
     root = Path() if MANIFEST.exists() else ROOT  # a checkout of one's own, or the one that this is of
     manifest = load_claims(root / MANIFEST)
     entries = read_entries(manifest, root)
-    rows: list[Sequence[str]] = [("task", "published", "here otherwise", "here, 95 % interval", "goal", "verdict", "claim")]
+    rows: list[Sequence[str]] = [("task", "published", "what differs here", "here, 95 % interval", "goal", "verdict", "claim")]
     for name, claim in manifest.chosen(given.ids).items():
         entry, word = entries[name], verdict(entries[name], entries)
         here = NONE if word == NONE else f"{measured_text(entry)}, seeds {_seeds(entry)}"
