@@ -106,6 +106,8 @@ def test_the_agent_of_a_proxy_is_played_as_it_was_tested(tmp_path):
     ours.prepare_evaluation()
     assert ours.spec == ours.inner_loop.task(0)
     assert ours.spec.repeat == 2
+    report = lightning_rl.evaluate(lightning_rl.SD("cartpole", hidden=[8], num_updates=3), 2)
+    assert len(report["greedy"]["returns"]) == 2
 
 
 def test_empty_room_is_solved_in_seconds(tmp_path, capsys):
