@@ -171,6 +171,9 @@ def test_a_range_is_said_from_within():
     assert within(-1234.5, 12.0) == "-1230 .. 10"
     assert within(0.0, 0.0) == "0 .. 0"
     assert within(277.1, 277.9) == "277.1 .. 277.9"  # no whole number is
+    low, high = map(float, within(1284.6344565974462, 1286.948479572993).split(" .. "))
+    assert 1284.6344565974462 <= low < high <= 1286.948479572993
+    assert within(0.5, 0.5) == "0.5 .. 0.5"
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e400", "1e39"])

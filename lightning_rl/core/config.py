@@ -54,7 +54,6 @@ OTHER_FLAGS = {
     **dict.fromkeys(("env", "env_id", "env_name", "environment", "game", "task"), "--gamename"),
     **dict.fromkeys(("method", "algo", "algorithm"), "--implementation"),
     "device": "--accelerator",
-    "epochs": "--max_epochs",
     "experiment": "--exp_name",
 }
 """The same for flags."""
@@ -171,10 +170,9 @@ def as_setting(flag: str) -> str | None:
     if not flag.startswith("-"):
         return f"--implementation {flag}" if flag in entries() else f"--gamename {flag}" if flag in GAMES else None
     word = flag.lstrip("-").replace("-", "_")
-    if word in OTHER_FLAGS:
-        return OTHER_FLAGS[word]
     known = {key for found in entries().values() for key in keys(found)}
-    return next((f"--set {key}=VALUE" for key in (word, *OTHER_WORDS.get(word, ())) if key in known), None)
+    settings = [f"--set {key}=VALUE" for key in (word, *OTHER_WORDS.get(word, ())) if key in known]
+    return ", or ".join([*([OTHER_FLAGS[word]] if word in OTHER_FLAGS else []), *settings[:1]]) or None
 
 
 def check_key(where: str, key: str, known: Sequence[str]) -> None:

@@ -58,9 +58,12 @@ def shown(value: object) -> str:
 def within(low: float, high: float) -> str:
     """A range in three digits, rounded inwards, so that whatever is read there is within it."""
     largest = max(abs(low), abs(high))
-    unit = 10.0 ** (math.floor(math.log10(largest)) - 2) if largest else 1.0
-    inner = [unit * math.ceil(low / unit - 1e-9), unit * math.floor(high / unit + 1e-9)]
-    return " .. ".join(f"{value:.6g}" for value in (inner if inner[0] <= inner[1] else (low, high)))
+    for digits in range(3, 12):  # more, where no number of three lies between
+        unit = 10.0 ** (math.floor(math.log10(largest)) + 1 - digits) if largest else 1.0
+        inner = [unit * math.ceil(low / unit - 1e-9), unit * math.floor(high / unit + 1e-9)]
+        if inner[0] <= inner[1]:
+            return " .. ".join(f"{value:.{digits + 3}g}" for value in inner)
+    return f"{low!r} .. {high!r}"
 
 
 def nearest(word: str, known: Iterable[str], alike: float = 0.6) -> str | None:

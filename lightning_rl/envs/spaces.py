@@ -48,7 +48,7 @@ def check_actions(env_id: str, space: Space[Any]) -> None:
     if not box and not isinstance(space, spaces.Discrete):
         raise UserError(
             f"the action space of {env_id} is {shown(space)}, which no policy here fits; those that do: "
-            "Discrete (categorical policy) and Box of one dimension (Gaussian policy). Wrap the environment"
+            "Discrete (categorical policy) and Box of shape (n,) (Gaussian policy). Wrap the environment"
         )
     if isinstance(space, spaces.Box) and not (space.is_bounded() and (space.low < space.high).all()):
         raise UserError(

@@ -20,7 +20,7 @@ from lightning_rl.core.checks import check_workers, whole_number
 from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_text, write_plain
-from lightning_rl.core.limits import EPISODES, WHOLE, shorten
+from lightning_rl.core.limits import EPISODES, WHOLE, shorten, shown
 from lightning_rl.core.outputs import File, Out, owned_picture
 from lightning_rl.core.types import ActionMode, Episode, Request
 from lightning_rl.envs.gym import can_film
@@ -31,7 +31,7 @@ from lightning_rl.methods.base import Method
 from lightning_rl.rollouts.data_module import evaluation_requests
 from lightning_rl.run.callbacks import record_episode
 from lightning_rl.run.checkpoints import read_checkpoint
-from lightning_rl.run.loading import Command, LoadedAgent, asked_names, full_command, load, unknown_name
+from lightning_rl.run.loading import Command, LoadedAgent, asked_names, full_command, load, load_method, unknown_name
 from lightning_rl.run.shipped import is_shipped, results_folder
 from lightning_rl.run.state import LAST, read_state
 
@@ -58,7 +58,9 @@ def evaluate(
     """
     episodes, num_workers = whole_number("episodes", episodes, 1, EPISODES), check_workers(num_workers)
     agent: Any = load(checkpoint) if isinstance(checkpoint, str | Path) else checkpoint
-    method: Method = getattr(agent, "method", agent)
+    method = getattr(agent, "method", agent)
+    if not isinstance(method, Method):
+        raise UserError(f"evaluate({shown(checkpoint)}): give a path, a method, or an agent or run that has one")
     if not isinstance(agent, LoadedAgent):  # which is prepared
         method.prepare_evaluation()
     values = full_command(method, command or {})
@@ -159,7 +161,7 @@ def evaluate_checkpoint(
     checkpoint than a run's last by that, too (``evaluation_epoch=40.json``). force: overwrite files of these names that no
     evaluation has written.
     """
-    method = load(path).method
+    method = load_method(path)
     given = parse_command(command_text, asked_names(method))
     out = beside(path, ["evaluation", *(f"{key}={exact(value)}" for key, value in given.items())], force)
     kept, film = Path(f"{out.path}.json"), Path(f"{out.path}.mp4")
@@ -212,7 +214,7 @@ def sweep(path: Path, episodes: int, num_workers: int, text: str = "sweep", forc
         text: ``sweep``, ``sweep=LOW:HIGH`` or ``sweep=A,B,...``.
         force: overwrite files of these names that no sweep has written.
     """
-    method, values = load(path).method, parse_sweep(text)
+    method, values = load_method(path), parse_sweep(text)
     limits_or_values = [exact(float(point)) for point in re.split("[=:,]", text)[1:]]
     out = beside(path, ["sweep", *(["of"] if "," in text else []), *limits_or_values], force)
     kept, picture = Path(f"{out.path}.json"), Path(f"{out.path}.png")
@@ -251,7 +253,7 @@ def calibrate_checkpoint(path: Path, num_workers: int) -> tuple[float, float]:
     elsewhere = "copy the checkpoint to a folder of your own and calibrate that"
     if read_state(path.parent)[0] == "running":
         raise UserError(f"--calibrate: a run is at work in '{path.parent}'; wait until it has ended, or {elsewhere}")
-    method = load(path).method
+    method = load_method(path)
     if method.command_limits() is None:
         raise UserError(f"--calibrate: the policy of '{path}' takes no command; leave it out")
     with counting(CALIBRATION_EPISODES, "episodes") as advance:

@@ -40,9 +40,9 @@ def show(arguments: argparse.Namespace) -> None:
     method = load_method(path)
     if not can_film(method.spec):
         raise UserError(f"film: '{method.gamename}' gives no pictures; choose an agent of another environment")
-    method.prepare_evaluation()
     given = [parse_command(text, asked_names(method)) for text in arguments.commands or [None]]
     if arguments.window:
+        method.prepare_evaluation()
         with contextlib.suppress(WindowClosedError), Window() as window:
             for each in given:
                 with _stage(method, each, arguments.seed, window.show) as (request, env):
@@ -56,6 +56,7 @@ def show(arguments: argparse.Namespace) -> None:
     out.check(out.path, _owned)  # before the work, as commands are
     for each in given:
         full_command(method, each)
+    method.prepare_evaluation()
     reels, fps = [], 30.0
     for each in given:
         frames: list[Array] = []

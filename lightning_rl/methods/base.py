@@ -70,7 +70,7 @@ class Method(LightningModule):
     policy_name = "policy"  # of the policy that --reload takes, in a checkpoint's weights
     precisions: ClassVar[tuple[str, ...]] = ("32-true", "bf16-mixed")  # that a Trainer may have
     auto_gpu = True  # whether --accelerator auto takes a GPU
-    plays: ActionMode = "sampled"  # the actions that its policy is meant to be used with: films and ``Agent`` take these
+    plays: ActionMode = "sampled"  # the actions that its policy is meant to be used with: films and ``LoadedAgent`` take these
     monitor = "eval/return_mean"  # what chooses the best checkpoint, and what --stop_return is about
     reloadable = True  # whether --reload can start from its policy's weights
     policy: Actor

@@ -126,7 +126,8 @@ class Transitions(ProxyRollouts):
     def next_batch(self) -> Data:
         if self.data is None:
             with torch.enable_grad():
-                self.data = collect(self.method.cfg, self.method.spec, self.method.seed, self.method.device)
+                single = dataclasses.replace(self.method.spec, repeat=1)  # an evaluation repeats the actions of its agent
+                self.data = collect(self.method.cfg, single, self.method.seed, self.method.device)
         return self.data
 
 

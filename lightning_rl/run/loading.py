@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from lightning_rl.core.checks import whole_number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import WHOLE, did_you_mean, shorten, shown, within
 from lightning_rl.core.types import Array, FloatArray, Request
@@ -84,7 +85,7 @@ def full_command(method: Method, given: Mapping[str, float]) -> Command:
 
     Of a calibrated policy ``{"return": 150}`` is the command that obtains that return on average.
     """
-    if not isinstance(given, Mapping) or not all(isinstance(value, numbers.Real) for value in given.values()):
+    if not isinstance(given, Mapping) or not all(isinstance(k, str) and isinstance(v, numbers.Real) for k, v in given.items()):
         raise UserError(f"command {shown(given)}: give numbers by name, e.g. {{'return': 150}}")
     values = dict(zip(method.command_names, method.first_command() or (), strict=True))
     calibration, known_names = method.calibrated(), asked_names(method)
@@ -102,7 +103,7 @@ def full_command(method: Method, given: Mapping[str, float]) -> Command:
         if not abs(value) <= WHOLE:
             seen = method.command_limits() if name == method.command_names[0] else None
             remedy = f"e.g. {name}=100" if seen is None else f"training saw {within(*seen)}"
-            raise UserError(f"command {name}={value:g}: it is not within {-WHOLE:,} .. {WHOLE:,}; {remedy}")
+            raise UserError(f"command {name}={shown(value)}: it is not within {-WHOLE:,} .. {WHOLE:,}; {remedy}")
     if unasked := given.keys() - values.keys():
         raise UserError(f"command: {min(unasked)} goes without {', '.join(values)}; leave one out")
     return tuple({**values, **given}.values()) or None
@@ -112,7 +113,8 @@ class LoadedAgent:
     """A trained policy that acts in its environment, one episode after another.
 
     The environment is ``lightning_rl.make_env(agent.gamename)``, or one with the same spaces: observations ``[O]`` are flat,
-    continuous actions are in [-1, 1].
+    continuous actions are in [-1, 1]. For an agent that repeats its actions (``agent.method.spec.repeat``) it is
+    ``make_env(agent.method.spec)``.
 
     Example::
 
@@ -143,16 +145,14 @@ class LoadedAgent:
                 training ended with.
             seed: of the actions; None: another one for each episode. An episode is a function of the environment's seed and this.
             greedy: take the most likely action instead of drawing one; None: as the method's policies are meant to play,
-                greedily where drawing is for exploration alone (model-based), else drawn.
+                greedily where drawing is for exploration alone (model-based, agents of proxies), else drawn.
 
         Raises:
             UserError: a command that the policy does not know.
         """
         values = full_command(self.method, command or {})
         self._command: FloatArray | None = None if values is None else np.array([values], dtype=np.float32)
-        number = self._episodes if seed is None else seed
-        if not 0 <= number < _SEEDS:
-            raise UserError(f"seed {number} is not within 0 .. {_SEEDS - 1:,}; choose another")
+        number = self._episodes if seed is None else whole_number("seed", seed, 0, _SEEDS - 1)
         request = Request("an episode", number, self.method.plays if greedy is None else "greedy" if greedy else "sampled")
         self._noise = ActionNoise([request], self.method.policy)
         self._step, self._episodes = 0, self._episodes + 1

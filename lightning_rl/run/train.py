@@ -129,10 +129,11 @@ def train(
     settings = {name: value for name, value in options.items() if name not in fields}
     found = entry(implementation)
     for name in settings:
-        if name.partition(".")[0] not in keys(found) and (near := nearest(name, fields)):
+        near = nearest(name, [*fields, *keys(found)])
+        if name.partition(".")[0] not in keys(found) and near in fields:
             raise UserError(f"lrl.train: unknown option '{shorten(name)}'; did you mean '{near}'?")
-    given_loggers = [logger] if isinstance(logger, bool | Logger) else logger
-    if isinstance(given_loggers, str) or not all(isinstance(each, bool | Logger) for each in given_loggers):
+    several = isinstance(logger, list | tuple) and all(isinstance(each, Logger) for each in logger)
+    if not (several or isinstance(logger, bool | Logger)):
         raise UserError(f"logger {shown(logger)}: give Lightning loggers, e.g. CSVLogger('logs'), or False for none")
     name = found.name  # paths, configs and checkpoints carry the long one
     return run_training(checked(RunOptions(name, gamename, settings=settings, **given)), callbacks, logger, networks)

@@ -10,7 +10,9 @@ from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.envs.proxies import SyntheticProxy, read_proxy, save_proxy
 from lightning_rl.lab.evaluate import evaluate
+from lightning_rl.methods.inner_loop import InnerLoop
 from lightning_rl.methods.reward_network import RN
+from lightning_rl.methods.synthetic_dataset import CloningLoop
 from lightning_rl.run.options import RunOptions, run_config
 
 STRATEGIES = [
@@ -88,13 +90,17 @@ def test_a_model_whose_ends_are_log_odds_starts_no_search(tmp_path):
         lightning_rl.SE("cartpole", start=str(tmp_path / "model.pt"), hidden=[8], activation="tanh")
 
 
-def test_the_agent_of_a_proxy_is_played_as_it_was_tested(tmp_path):
+def test_the_agent_of_a_proxy_is_played_as_it_was_tested(tmp_path, monkeypatch):
     """Greedily, and with the action repeat of its config; a run says so too, and its film does not end it."""
     assert run_cli(tmp_path, "--max_epochs", "1", "--recording_epoch_interval", "1", implementation="SD") == 0
     folder = run_dir(tmp_path, implementation="SD")
     assert (folder / "recordings" / "epoch_0" / "greedy.mp4").stat().st_size > 0
     weights = last(tmp_path, "SD")["state_dict"]
     assert not any(name.startswith("policy") for name in weights)  # of the agent in the film
+    trained = []
+    monkeypatch.setattr(CloningLoop, "train", lambda *given: trained.append(1) or InnerLoop.train(*given))
+    evaluate(folder / "last.ckpt", 2, None, 0)
+    assert trained == [1]  # once, however many are asked for it
     agent = lightning_rl.load(folder)
     seen = torch.randn(50, 4, generator=torch.Generator().manual_seed(0)).numpy()
     chosen = {}

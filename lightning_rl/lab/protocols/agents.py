@@ -127,13 +127,14 @@ def train_stacks(
 
 
 def failed_last(
-    trained: Iterable[tuple[list[Job], list[dict[str, Any]]]], obtained: Sequence[str]
+    trained: Iterable[tuple[list[Job], list[dict[str, Any]]]], obtained: Sequence[str], known: float = math.inf
 ) -> Iterator[tuple[list[Job], list[dict[str, Any]]]]:
     """Stacks as they come, without the agents whose returns are nan; these at the end, as bad as the worst of the others.
 
     So an agent that diverged counts alike in whatever stack it was. Without others it is as bad as in the paper's code.
+    known: the worst of those that an earlier call has written.
     """
-    name, last, worst = obtained[0], list[tuple[Job, dict[str, Any]]](), math.inf
+    name, last, worst = obtained[0], list[tuple[Job, dict[str, Any]]](), known if known > ALL_FAILED else math.inf
     for stack, rows in trained:
         last += [(job, row) for job, row in zip(stack, rows, strict=True) if math.isnan(row[name])]
         sound = [(job, row) for job, row in zip(stack, rows, strict=True) if not math.isnan(row[name])]
@@ -166,7 +167,9 @@ def write_agents(
                 common = {"agent": kind.name, "protocol": kind.protocol(*words), "seed": given.seed, **more}
                 left = [job for job in jobs if not results.has(**job.about(), **common)]
                 advance(len(jobs) - len(left), kind.name)
-                for stack, values in failed_last(train(kind, left), obtained):
+                same = [row for row in results.rows if all(row[key] == str(value) for key, value in common.items())]
+                known = min((float(row[obtained[0]]) for row in same), default=math.inf)
+                for stack, values in failed_last(train(kind, left), obtained, known):
                     results.add([{**job.about(), **common, **value} for job, value in zip(stack, values, strict=True)])
                     advance(len(stack), kind.name)
         print_summary(results.rows, shown)

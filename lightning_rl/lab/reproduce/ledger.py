@@ -56,8 +56,8 @@ A claim is one number together with all that makes it again: commands, seeds, bu
 and compares them with the stored curve. In commands, `N` is the seed, `{run}` the run directory of the training before,
 `{folder}` any folder."""
 _COLUMNS = (
-    "claim", "published", "what differs here", "here, 95 % interval", "verdict", "goal", "seeds", "earlier seeds", "settings tried",
-    "unit", "machine",
+    "claim", "published", "what differs here", "here, 95 % interval", "verdict", "goal", "seeds", "earlier seeds",
+    "settings tried", "unit", "machine",
 )  # fmt: skip
 _BUILT = re.compile(r"^Built at commit (\w+)\.$", re.MULTILINE)
 

@@ -57,6 +57,20 @@ class Plan:
         """What all trials set: the budget counts, as it may be the only stop rule that they have."""
         return {**self.options.settings, **self.tune.settings, **self.tune.budget}
 
+    def _alone(self) -> dict[str, Any]:
+        """What stands for the searched keys where a config is asked for without them: nothing, if it holds so.
+
+        Otherwise those that have no value (null) have the first of their space, as one of several may have to have one.
+        """
+        try:
+            run_config(dataclasses.replace(self.options, settings=self.fixed))
+            return {}
+        except UserError:
+            o, values = self.options, dict[str, Any]()
+            for _, layer in config_layers(o.implementation, o.gamename, o.preset, o.config):
+                values |= layer
+            return {space.key: space.bounds()[0] for space in spaces(self.tune.search) if values.get(space.key, ...) is None}
+
     def settings(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
         """The searched keys' values for what the search algorithm drew, without those that make no difference beside others."""
         found = {space.key: space.decode(drawn[space.key]) for space in spaces(self.tune.search)}
@@ -81,16 +95,17 @@ class Plan:
 
     def config(self, settings: Mapping[str, Any]) -> MethodConfig:
         """The whole config of a trial with these settings."""
-        return run_config(dataclasses.replace(self.options, settings={**self.fixed, **settings}))
+        return run_config(dataclasses.replace(self.options, settings={**self._alone(), **self.fixed, **settings}))
 
     def check(self) -> None:
         """UserError for a search that cannot run, e.g. a space beyond what a key may be."""
         check_accelerator(self.options, self.config({}))
         inner = [key for key in self.tune.search if "." in key and key.partition(".")[0] not in self.tune.search]
         refuse_unread(self.config({}).unread() if inner else {}, ("tune search", inner))
+        others = self._alone()
         for space in spaces(self.tune.search):
             for value in space.bounds():
-                (run, *_) = self.runs("check", {space.key: value})
+                (run, *_) = self.runs("check", {**others, space.key: value})
                 run_config(run, "tune search")
 
 

@@ -225,6 +225,9 @@ def test_agents_that_failed_are_as_bad_as_the_worst_of_all_stacks():
     (_, rows), (_, last) = failed_last(stacks[:1], ("return_mean", "test_returns"))
     assert rows == []
     assert last[0]["return_mean"] == -1e9
+    for known, filled in ((-7.0, -7.0), (-1e9, -1e9)):  # after a kill, of what had been written
+        *_, (_, (row,)) = failed_last(stacks[:1], ("return_mean", "test_returns"), known)
+        assert row["return_mean"] == filled
 
 
 def test_a_reward_that_makes_agents_diverge_leaves_a_curve(tmp_path):

@@ -67,6 +67,20 @@ def test_every_implementation_can_be_searched_from_the_command_line(tmp_path, mo
     assert len(begun) == len(IMPLEMENTATIONS)
 
 
+@pytest.mark.parametrize(("name", "preset"), [("UDRL", "weighted"), ("AAC", "tuned"), ("SE", "suite"), ("RCP-R", "returns")])
+def test_a_preset_can_be_searched_from_the_command_line(tmp_path, monkeypatch, name, preset):
+    begun = []
+    monkeypatch.setattr(search, "tune", lambda plan, resume: begun.append(plan) or plan.check() or 0)
+    words = ["tune", "--implementation", name, "--gamename", "cartpole", "--preset", preset, "--logdir", str(tmp_path)]
+    assert main([*words, "--tune", "trials=1"]) == 0
+
+
+def test_a_tune_block_adds_to_the_settings_of_those_that_it_extends():
+    """Tables explore as long as the networks do, and have no stop rule but the budget either."""
+    settings = load_tune_config("QL", "cliff", {}).settings
+    assert settings == {"train_episodes": 1_000_000, "stop_rule": "none", "epsilon_decay": 1.0}
+
+
 def test_a_search_that_cannot_run_is_refused_before_it_starts(tmp_path):
     options = RunOptions("UDRL", "cartpole", logdir=tmp_path)
     for settings, words in (
