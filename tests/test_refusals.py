@@ -174,6 +174,7 @@ def test_a_range_is_said_from_within():
     low, high = map(float, within(1284.6344565974462, 1286.948479572993).split(" .. "))
     assert 1284.6344565974462 <= low < high <= 1286.948479572993
     assert within(0.5, 0.5) == "0.5 .. 0.5"
+    assert within(0.0, float("inf")) == "0.0 .. inf"
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e400", "1e39"])

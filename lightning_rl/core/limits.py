@@ -58,7 +58,7 @@ def shown(value: object) -> str:
 def within(low: float, high: float) -> str:
     """A range in three digits, rounded inwards, so that whatever is read there is within it."""
     largest = max(abs(low), abs(high))
-    for digits in range(3, 12):  # more, where no number of three lies between
+    for digits in range(3, 12) if math.isfinite(largest) else ():  # more, where no number of three lies between
         unit = 10.0 ** (math.floor(math.log10(largest)) + 1 - digits) if largest else 1.0
         inner = [unit * math.ceil(low / unit - 1e-9), unit * math.floor(high / unit + 1e-9)]
         if inner[0] <= inner[1]:
