@@ -207,8 +207,11 @@ def test_memory_of_a_hundred_thousand_steps_is_small():
 
 @pytest.mark.parametrize(
     ("name", "megabytes"),
-    [("ER", 300), ("perfect-model", 350), ("simple-model", 550), ("gaussian-latent", 600), ("categorical-latent", 1200)],
-)
+    [
+        ("ER", 300), ("simple-model", 550), ("categorical-latent", 1200),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in (("perfect-model", 350), ("gaussian-latent", 600))),
+    ],
+)  # fmt: skip
 def test_thirty_seeds_begin_within_the_memory_that_is_stated(name, megabytes):
     """Beside some 400 MB of libraries; docs/model_based.md. Measured: what the process grows by with the first updates."""
     cls, before = implementation(name), resident_bytes()

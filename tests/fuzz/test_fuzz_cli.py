@@ -12,7 +12,7 @@ import signal
 
 import pytest
 from helpers import fitting, make_episode, run_cli, run_dir
-from hypothesis import event, example, given
+from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from lightning_rl.cli import main
@@ -256,6 +256,7 @@ def test_tools_take_whatever_is_typed(desk, words):
     use(desk, words)
 
 
+@settings(max_examples=settings().max_examples // 2)
 @given(st.text(max_size=60) | st.sampled_from(YAMLS) | st.builds("{}: {}".format, st.sampled_from(keys_of("UDRL")), values))
 def test_files_of_yaml_may_hold_anything(desk, text):
     content = text.encode(errors="surrogateescape" if text.isascii() else "replace")
