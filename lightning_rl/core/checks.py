@@ -44,6 +44,11 @@ def a_name(what: str, value: Any, example: str) -> str:
     return value
 
 
+def a_gamename(value: Any) -> str:
+    """``a_name`` of an environment."""
+    return a_name("gamename", value, "'CartPole-v1', or register_env one of yours")
+
+
 def seeds_from(seed: Any, num_seeds: Any = 1) -> range:
     """The seeds ``seed``, ``seed + 1``, ..; UserError where these cannot be."""
     first, count = whole_number("--seed", seed, 0, SEED), whole_number("--num_seeds", num_seeds, 1, SEEDS)

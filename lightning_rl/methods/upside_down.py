@@ -95,8 +95,8 @@ class CommandTarget(nn.Module):
         """First commands of ``count`` episodes."""
         spread = 0.0 if self.cfg.command_draw == "step" else self.cfg.target_spread
         noise = functional.NOISES[self.cfg.target](rng, count)
-        drawn = functional.draw_targets(self.target, spread, noise, self.cfg.target_limit).tolist()
-        return [self.command(value) for value in drawn]
+        drawn = functional.draw_targets(self.target, spread, noise, self.cfg.target_limit)
+        return [self.command(value) for value in drawn.tolist()]
 
     def command(self, value: float) -> tuple[float, ...]:
         """The command that asks for this return or advantage."""

@@ -13,7 +13,7 @@ import torch
 from lightning_rl.core.checks import (
     ACCELERATORS,
     EXECUTORS,
-    a_name,
+    a_gamename,
     check_apart,
     check_workers,
     one_of,
@@ -89,7 +89,7 @@ class RunOptions:
 def checked(options: RunOptions) -> RunOptions:
     """The options of a Python caller as the command line would have taken them; UserError where it would refuse them."""
     o = options
-    a_name("gamename", o.gamename, "'CartPole-v1', or register_env one of yours")
+    a_gamename(o.gamename)
     first, *others = seeds_from(o.seed, o.num_seeds)
     given = {"--resume": o.resume, "--reload": o.reload is not None, "--no_checkpoint": not o.checkpoint,
              "--stop_return": o.stop_return is not None, "--stop_evaluations": o.stop_evaluations != 1}  # fmt: skip
