@@ -13,6 +13,8 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
+# Bytecode is made where something is imported: making all of it takes as long as unpacking the packages.
+PIP := $(BIN)/python -m pip install -q --no-compile -c constraints.txt
 STAMP := $(VENV)/.installed
 BOHB := $(VENV)/.bohb
 NOTEBOOKS := $(VENV)/.notebooks
@@ -70,17 +72,17 @@ crash: $(STAMP)
 
 $(STAMP): setup.cfg constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q -c constraints.txt torch
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
+	$(PIP) torch
+	$(PIP) -e '.[dev]'
 	@touch $@
 
 # Only the searches with BOHB need it, and one of its packages is built with a C compiler.
 $(BOHB): $(STAMP)
-	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[bohb]' 2>/dev/null || echo "BOHB cannot be installed here; its tests are skipped"
+	@$(PIP) -e '.[bohb]' 2>/dev/null || echo "BOHB cannot be installed here; its tests are skipped"
 	@touch $@
 
 $(NOTEBOOKS): $(STAMP)
-	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[notebooks]'
+	@$(PIP) -e '.[notebooks]'
 	@touch $@
 
 clean:

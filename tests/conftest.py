@@ -16,6 +16,11 @@ from lightning_rl.evolution.cluster import join_cluster
 __all__ = ["toy_games"]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests with Ray come first, so that all of them are in one of several test processes: starting Ray takes as long as they do."""
+    items.sort(key=lambda item: "ray_cluster" not in getattr(item, "fixturenames", ()))
+
+
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
