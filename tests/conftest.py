@@ -17,7 +17,7 @@ __all__ = ["toy_games"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with Ray come first, so that all of them are in one of several test processes: starting Ray takes as long as they do."""
+    """Tests with Ray come first, so that one of several test processes has them all, and alone starts it."""
     items.sort(key=lambda item: "ray_cluster" not in getattr(item, "fixturenames", ()))
 
 

@@ -30,6 +30,9 @@ PANELS = {
 
 METHODS = ("REINFORCE", "REINFORCE-baseline", "REINFORCE-entropy", "REINFORCE-combined", "AAC")
 COLUMNS = ["method", "seed", "episode", *PANELS]
+OF_CLAIMS = {"implementation": "method", "time/episodes": "episode"} | {tag: name for name, (tag, _) in PANELS.items()}
+"""Columns of a claim's CSV as those of this one."""
+
 WINDOW = 100
 """Episodes of the running mean of returns."""
 
@@ -48,8 +51,10 @@ def read_run(run: Run) -> pd.DataFrame:
 
 
 def read_csv(path: Path, label: str | None = None) -> pd.DataFrame:
-    """The runs of a CSV that this figure has written; ``label`` before the names of their methods."""
-    table = csv_files.read_csv(path, ("episode", "mean_return"))
+    """The runs of a CSV that this figure has written, or of a claim's; ``label`` before the names of their methods."""
+    table = csv_files.read_csv(path, ("episode", "mean_return")).rename(columns=OF_CLAIMS)
+    if OF_CLAIMS["time/episodes"] in table:
+        table = table.reindex(columns=list(dict.fromkeys([*table, *PANELS])))  # a method does not log what it lacks
     if table.empty or not set(COLUMNS) <= set(table):
         raise UserError(f"'{path}': expected a CSV with columns {', '.join(COLUMNS)}")
     table[list(PANELS)] = table[list(PANELS)].apply(pd.to_numeric, errors="coerce")

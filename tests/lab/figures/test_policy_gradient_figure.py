@@ -85,3 +85,16 @@ def test_what_cannot_be_read_is_named(tmp_path, capsys):
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
     with pytest.raises(UserError, match="expected a CSV with columns method, seed, episode, policy_loss"):
         read_csv(tmp_path / "bad.csv")
+
+
+def test_a_claims_csv_is_drawn_as_its_runs_are(tmp_path):
+    scalars = "rollout/return_running_mean,time/episodes,train/policy_loss"
+    (tmp_path / "stale.csv").write_text(f"seed,env_steps,{scalars}\n100,900,-50.5,128,3.25\n")
+    about = "gamename,exp_name,implementation,preset\n100,beresheet,default,REINFORCE,exact\n"
+    (tmp_path / "stale.runs.csv").write_text(f"seed,{about}")
+    (row,) = read_csv(tmp_path / "stale.csv", "old").to_dict("records")
+    assert (row["method"], row["seed"], row["episode"]) == ("old REINFORCE", "100", 128)
+    assert (row["mean_return"], row["policy_loss"]) == (-50.5, 3.25)
+    assert np.isnan(row["baseline"])
+    assert np.isnan(row["entropy_loss"])
+    assert main(["figures", "policy-gradient", str(tmp_path / "out"), str(tmp_path / "stale.csv")]) == 0
