@@ -208,10 +208,13 @@ def test_memory_of_a_hundred_thousand_steps_is_small():
 @pytest.mark.parametrize(
     ("name", "megabytes"),
     [
-        ("ER", 300), ("simple-model", 550), ("categorical-latent", 1200),
-        *(pytest.param(*case, marks=pytest.mark.slow) for case in (("perfect-model", 350), ("gaussian-latent", 600))),
+        ("ER", 300),
+        ("simple-model", 550),
+        pytest.param("perfect-model", 350, marks=pytest.mark.slow),
+        pytest.param("categorical-latent", 1200, marks=pytest.mark.slow),
+        pytest.param("gaussian-latent", 600, marks=pytest.mark.slow),
     ],
-)  # fmt: skip
+)
 def test_thirty_seeds_begin_within_the_memory_that_is_stated(name, megabytes):
     """Beside some 400 MB of libraries; docs/model_based.md. Measured: what the process grows by with the first updates."""
     cls, before = implementation(name), resident_bytes()
