@@ -1,10 +1,10 @@
 """Figures of learned proxies: their numbers by hand, and each drawn once from a small table."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 from helpers import run_cli
+from matplotlib.figure import Figure
 
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
@@ -127,7 +127,7 @@ def test_unlike_proxies_of_one_name_are_two(tmp_path, capsys):
 
 
 def test_a_mean_loss_ends_with_the_shortest_run():
-    _, axes = plt.subplots()
+    axes = Figure().subplots()
     lengths = {"one": 4, "two": 2}
     rows = [(run, "state", epoch, 1.0) for run, length in lengths.items() for epoch in range(1, length + 1)]
     draw_losses(axes, pd.DataFrame(rows, columns=["run", "loss", "epoch", "value"]))
@@ -370,7 +370,7 @@ def test_supervised_model(tmp_path, capsys):
 
 def test_a_logarithmic_axis_has_numbers_of_one_kind():
     for low, expected in ((1e-3, ["0.001", "1"]), (1e-7, ["1e-3", "1e0"])):
-        _, axes = plt.subplots()
+        axes = Figure().subplots()
         axes.set(yscale="log", ylim=(low, 10))
         style.plain_ticks(axes.yaxis)
         assert [axes.yaxis.get_major_formatter()(value, 0) for value in (1e-3, 1.0)] == expected
