@@ -53,7 +53,7 @@ def test_readings_name_functions_that_are_there(page):
             (body,) = (node.body for node in body if getattr(node, "name", None) == name)
 
 
-MEASURED = ("## Results", "## Learned proxies", "## What was reproduced")
+MEASURED = ("## Results", "## Learned proxies", "## What was reproduced", "## The stale observation")
 UNITS = (
     "environment|gradient|synthetic|real|greedy|fresh|public|training|random|steps?|decisions|episodes?|seeds?|agents?|SEs|RNs|"
     "models|runs|updates|evaluations|generations|commands|pipes|%"

@@ -27,8 +27,10 @@ def runs_beside(path: Path) -> Path:
 
 
 def interval(value: float, low: float, high: float, form: str = ".1f") -> str:
-    """A mean and its interval; without the interval where there is none."""
-    return f"{value:{form}}" if math.isnan(low) else f"{value:{form}} [{low:{form}}, {high:{form}}]"
+    """A mean and its interval; without the interval where there is none, as equal values say nothing about others."""
+    if math.isnan(low):
+        return f"{value:{form}}"
+    return f"{value:{form}} (all alike)" if low == high else f"{value:{form}} [{low:{form}}, {high:{form}}]"
 
 
 def markdown(rows: Sequence[Sequence[str]]) -> str:

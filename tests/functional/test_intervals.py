@@ -78,6 +78,8 @@ _DRAWS = {  # (draw, true mean)
         lambda g, size: g.normal(size=size) - 4 * (g.random(size) < 0.2), -0.8,
     ),
     "very skewed (exponential, skewness 2)": (lambda g, size: g.exponential(size=size), 1.0),
+    "all alike, but one seed in five fails": (lambda g, size: -1.0 * (g.random(size) < 0.2), -0.2),
+    "all alike, but one seed in ten fails": (lambda g, size: -1.0 * (g.random(size) < 0.1), -0.1),
 }  # fmt: skip
 _PROMISED = list(_DRAWS)[:2]  # at least 93 %
 

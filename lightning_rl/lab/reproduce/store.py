@@ -38,7 +38,7 @@ def kept_path(root: Path, claim: Claim) -> Path | None:
 def read_runs(root: Path, claim: Claim) -> list[Row]:
     """The seeds that are measured as the claim says now, in order; of other commands, or read otherwise, they are no evidence."""
     by_seed = {row["seed"]: row for row in _read(runs_path(root, claim), RUN_COLUMNS)}
-    if claim.columns:
+    if claim.columns and claim.curves_csv is None:  # without another claim's curves only that one is not measured
         by_seed = _only(by_seed, read_curves(root, claim))
     if (beside := kept_path(root, claim)) is not None:
         by_seed = _only(by_seed, _read(beside, KEPT_COLUMNS[str(claim.read.keep)]))

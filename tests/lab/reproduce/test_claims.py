@@ -11,6 +11,7 @@ from collections import defaultdict
 from fnmatch import fnmatch
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from helpers import ROOT
@@ -28,6 +29,7 @@ from lightning_rl.lab.reproduce import store
 from lightning_rl.lab.reproduce.checkout import PAGE
 from lightning_rl.lab.reproduce.ledger import built_at, ledger
 from lightning_rl.lab.reproduce.manifest import load_claims
+from lightning_rl.lab.reproduce.reading import POINTS, statistic
 from lightning_rl.lab.reproduce.runs import Job, budget_of, config_hash, shown_command, steps_of
 from lightning_rl.lab.reproduce.seeds import seed_list
 from lightning_rl.run.options import run_config
@@ -196,6 +198,44 @@ def test_every_file_of_results_is_accounted_for():
     sources = {word.partition(":")[0] for words in manifest.figures.values() for word in shlex.split(words)}
     assert {name for name in sources if name.startswith("results/")} <= files
     assert sum((ROOT / name).stat().st_size for name in files - known) < 4_000_000
+    assert sum((ROOT / name).stat().st_size for name in files) < 4_900_000
+
+
+def rows_of_seeds(path):
+    found = defaultdict(list)
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            found[row["seed"]].append(row)
+    return found
+
+
+def test_values_are_those_of_what_is_kept():
+    """The last of a scalar, the mean of agents, and what searches reach, again from curves and agents."""
+    checked = set()
+    for name, claim in CLAIMS.items():
+        read, curve = claim.read, ROOT / claim.curves_file
+        if not (ROOT / store.runs_path(Path(), claim)).is_file():
+            continue
+        values = {seed: float(row["value"]) for seed, (row,) in rows_of_seeds(ROOT / store.runs_path(Path(), claim)).items()}
+        if read.keep == "agents" and read.statistic == "mean":
+            kept = rows_of_seeds(ROOT / store.kept_path(Path(), claim))
+            found = {seed: np.mean([float(row["return_mean"]) for row in kept[seed] if kind(row, read)]) for seed in values}
+        elif read.tag in claim.curves and curve.is_file():
+            rows = rows_of_seeds(curve)
+            if not (read.last == 1 and read.statistic == "mean") and any(len(rows[seed]) >= POINTS for seed in values):
+                continue  # thinned
+            curves = {seed: np.array([float(row[read.tag]) for row in rows[seed]]) for seed in values}
+            found = {seed: statistic(read, np.arange(1.0, len(curves[seed]) + 1), curves[seed]) for seed in values}
+        else:
+            continue
+        assert found == pytest.approx(values, rel=1e-5), name
+        checked.add(name)
+    assert {"pg-tuned-aac", "se-acrobot-ddqn", "se-emptyroom22-search"} <= checked
+    assert len(checked) > 60
+
+
+def kind(row, read):
+    return all(row.get(name, wanted) == wanted for name, wanted in read.where.items())
 
 
 def test_intervals_in_results_are_those_of_student():

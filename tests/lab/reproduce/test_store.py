@@ -29,6 +29,9 @@ def test_curves_of_one_training_are_kept_once(tmp_path):
     assert [row["seed"] for row in store.read_runs(tmp_path, sharer)] == ["100", "101"]
     assert [row["seed"] for row in store.read_runs(tmp_path, owner)] == ["100"]
     assert sorted(path.name for path in (tmp_path / "results").glob("*.csv")) == ["a.csv", "a.runs.csv", "b.runs.csv"]
+    (tmp_path / "results" / "a.csv").unlink()
+    assert store.read_runs(tmp_path, owner) == []  # its row is made again, and nothing else
+    assert len(store.read_runs(tmp_path, sharer)) == 2
 
 
 def test_what_is_kept_of_tables_is_replaced_seed_by_seed_and_made_again_where_it_is_gone(tmp_path):
