@@ -58,7 +58,7 @@ def test_transfer_by_hand():
     assert steps["SE, fixed"].to_dict() == {0: 1, 10: 0.75, 20: 0.5, 30: 0.25, 100: 0, 200: 0}
     assert steps["real"].to_dict() == {0: 1, 10: 1, 20: 1, 30: 1, 100: 1, 200: 0.5}
     header, first, second = transfer_rows(table)
-    assert first == ("DDQN", "SE, fixed", "2", "4", "15.0 [15.0, 15.0]", "15.0", "100 ± 1")
+    assert first == ("DDQN", "SE, fixed", "2", "4", "15.0 (all alike)", "15.0", "100 ± 1")
     assert second[1:4] == ("real", "-", "2")
     assert len(header) == 7
 
