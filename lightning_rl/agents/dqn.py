@@ -6,10 +6,7 @@ synthetic-environments paper; squared error; no gradient clipping.
 
 from __future__ import annotations
 
-import functools
-import importlib
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any, Literal
 
 import torch
@@ -21,7 +18,7 @@ from lightning_rl.agents.base import EpsilonGreedyConfig, Transition, frozen, im
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.agents.replay import OffPolicyAgent, OffPolicyConfig, anything_follows
 from lightning_rl.agents.variation import Variation
-from lightning_rl.core.errors import UserError
+from lightning_rl.core.checks import optional_module
 from lightning_rl.core.schema import STRICT, Width
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.compat import dueling_q_over_batch
@@ -65,15 +62,6 @@ class DuelingDDQNConfig(DDQNConfig):
         return DuelingNet(spec.obs_size, hidden, spec.action_size, self.feature_size, self.activation, combine)
 
 
-@functools.cache
-def _compiled_kernels() -> ModuleType:
-    try:
-        return importlib.import_module("lightning_rl.agents.kernels")
-    except ImportError as error:
-        remedy = "pip install 'lightning_rl[fast]', or use torch"
-        raise UserError(f"kernels 'numba' is not installed ({error}); {remedy}") from error
-
-
 @implements("DDQN", DDQNConfig)
 @implements("DuelingDDQN", DuelingDDQNConfig)
 class DDQN(OffPolicyAgent):
@@ -108,7 +96,9 @@ class DDQN(OffPolicyAgent):
 
     def practise(self, noise: Tensor, active: Tensor | None, step: int) -> None:
         if self.cfg.kernels == "numba":
-            _compiled_kernels().learn(self, noise, active)
+            remedy = "pip install 'lightning_rl[fast]', or use torch"
+            kernels = optional_module("lightning_rl.agents.kernels", "kernels 'numba'", remedy)
+            kernels.learn(self, noise, active)
         else:
             super().practise(noise, active, step)
 

@@ -85,7 +85,7 @@ class MemberAdam(LeanStep):
         if active is not None and bool(active.all()):
             active = None
         group, state = self.param_groups[0], self.moments
-        if active is None and self._equal(state["step"]) and isinstance(group["lr"], float):
+        if active is None and self._equal(state["step"]) and isinstance(group["lr"], float) and group["lr"]:
             self._step_together(group, state)
         else:
             self._step_apart(group, state, active)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import operator
 from collections.abc import Container, Iterable, Sequence
+from types import ModuleType
 from typing import Any
 
 from lightning_rl.core.errors import UserError
@@ -88,6 +90,14 @@ def check_trainer(trainer: Any, method: Any) -> None:
             raise UserError(
                 f"{type(callback).__name__} would average the counters of steps, too; leave it out (UDRL, RCP: set tau below 1)"
             )
+
+
+def optional_module(name: str, what: str, remedy: str) -> ModuleType:
+    """A module of a package that not all have; UserError with the remedy where it is missing."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise UserError(f"{what} is not installed ({error}); {remedy}") from error
 
 
 def check_apart(given: Container[str]) -> None:

@@ -170,6 +170,10 @@ class PooledBatch(FuncBatch):
         self._number, self._pool = -1, torch.empty(0)
         super().__init__(env, sys.maxsize, seeds)
 
+    def keep(self, rows: Tensor) -> None:
+        super().keep(rows)
+        self._number = -1  # the pool is of all members
+
     def to(self, device: torch.device) -> PooledBatch:
         super().to(device)
         self._pool = self._pool.to(device)

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from lightning_rl.core.checks import optional_module
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import Array
 from lightning_rl.envs.batch import BatchStep, EnvBatch
 from lightning_rl.envs.spec import EnvSpec
-
-
-def _envpool() -> ModuleType:
-    try:
-        return importlib.import_module("envpool")
-    except ImportError as error:
-        remedy = "pip install 'lightning_rl[envpool]', or use serial"
-        raise UserError(f"simulator 'envpool' is not installed ({error}); {remedy}") from error
 
 
 class EnvPoolBatch(EnvBatch):
@@ -34,7 +25,7 @@ class EnvPoolBatch(EnvBatch):
     """
 
     def __init__(self, spec: EnvSpec, seeds: Sequence[int]):
-        envpool = _envpool()
+        envpool = optional_module("envpool", "simulator 'envpool'", "pip install 'lightning_rl[envpool]', or use serial")
         plain = not (spec.sparse or spec.kwargs or spec.repeat > 1)
         if not plain or spec.env not in envpool.list_all_envs():
             options = "" if plain else " with these options"

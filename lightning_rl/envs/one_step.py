@@ -128,7 +128,7 @@ class OneStepEnv(SyntheticEnv):
         Over ``noise`` ``[N, K, reset_noise_size]``, start states that are learned have ``mean`` and ``std`` ``[O]`` (before they
         are mixed with the task's), and rewards of random actions in start states the standard deviation ``REWARD_STD``.
         """
-        env = OneStepEnv(self.net, self.params.clone(), self.real)
+        env = self.with_params(self.params.clone(), self.real)
         if self.net.latent_size:
             drawn, blocks = self._head("start", standard_normal(noise[..., : self.net.latent_size])), env._blocks
             blocks["start_scale"].copy_(std / self._unit / drawn.std(1).clamp(min=_TINY))

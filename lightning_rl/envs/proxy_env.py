@@ -35,7 +35,7 @@ class LearnedReward(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.Recor
     def __init__(self, env: Env, proxy: RewardProxy, params: Tensor):
         gymnasium.utils.RecordConstructorArgs.__init__(self, proxy=proxy, params=params)
         gymnasium.Wrapper.__init__(self, env)
-        self.proxy, self.params = proxy, params.unsqueeze(0)
+        self.proxy, self.net, self.info_keys, self.params = proxy, proxy.net, proxy.info_keys, params.unsqueeze(0)
         self._obs: Any = None
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
@@ -44,10 +44,10 @@ class LearnedReward(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.Recor
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         obs, reward, terminated, truncated, info = self.env.step(action)
-        values = torch.tensor([[float(info[key]) for key in self.proxy.info_keys]])
+        values = torch.tensor([[float(info[key]) for key in self.info_keys]])
         before, after = (torch.from_numpy(flattened(self.observation_space, x)).unsqueeze(0) for x in (self._obs, obs))
         real = torch.tensor([float(reward)])
-        learned = self.proxy.net.reward(self.params, real, before, after, values, self.proxy.gamma)
+        learned = self.net.reward(self.params, real, before, after, values, self.proxy.gamma)
         self._obs = obs
         return obs, float(learned), terminated, truncated, {**info, "real_reward": float(reward)}
 

@@ -11,7 +11,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium
@@ -58,7 +58,7 @@ class EnvSpec:
     one_hot: bool = False
     sparse: bool = False
     repeat: int = 1
-    kwargs: tuple[tuple[str, Any], ...] = ()
+    kwargs: tuple[tuple[str, Any], ...] = field(default=(), hash=False)  # lists among them have no hash
 
     @property
     def family(self) -> str:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Self
 
 import torch
 import torch.nn.functional as F
@@ -132,10 +132,11 @@ class SyntheticEnv(FuncEnv):
         return Step(after, self.observe(after), reward, done > 0.5, 1 - done)
 
     def keep(self, rows: Tensor) -> SyntheticEnv:
-        return self._with(self.params[rows], self.real)
+        return self.with_params(self.params[rows], self.real)
 
     def to(self, device: torch.device) -> SyntheticEnv:
-        return self._with(self.params.to(device), self.real.to(device))
+        return self.with_params(self.params.to(device), self.real.to(device))
 
-    def _with(self, params: Tensor, real: FuncEnv) -> SyntheticEnv:
+    def with_params(self, params: Tensor, real: FuncEnv) -> Self:
+        """The same with other parameters, and the task for their device."""
         return type(self)(self.net, params, real, self.one_hot, self.reencode, self.done)

@@ -272,7 +272,7 @@ def print_report(report: Mapping[str, Any]) -> None:
     """The table that ``--eval_agent`` shows."""
     asked, command = (", ".join(f"{name} {value:g}" for name, value in report[key].items()) for key in ("asked", "command"))
     caption = f"command: {command}" if command else None
-    if asked and report["asked"].keys() - report["command"].keys():  # a calibrated policy was asked for a return
+    if any(report["command"].get(name) != value for name, value in report["asked"].items()):  # of a calibrated policy
         caption = f"asked: {asked}, which is the command {command}"
     columns = ("mean", "sd", "median", "iqm", "min", "max")
     rows: list[Sequence[str]] = [("", *columns, "length (min-max)")]

@@ -29,7 +29,7 @@ class Curve:
     name: str
     env_steps: Floats
     value: Floats
-    seconds: Floats | None = None
+    seconds: Floats
 
 
 def print_skipped(path: Path, reason: str) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
 from lightning_rl.core.console import put
-from lightning_rl.core.limits import LARGEST_NUMBER
+from lightning_rl.core.files import read_text
+from lightning_rl.core.limits import LARGEST_NUMBER, TABLE_BYTES
 from lightning_rl.core.outputs import File, Out, owned_table
 
 if TYPE_CHECKING:
@@ -24,6 +27,12 @@ IDENTITY = ("gamename", "implementation")
 def runs_beside(path: Path) -> Path:
     """The CSV of a claim's runs, a row for each seed, beside that of its curves."""
     return path.with_suffix(".runs.csv")
+
+
+def matching_rows(path: Path, where: Mapping[str, str]) -> list[dict[str, str]]:
+    """The rows of a CSV whose columns have these values."""
+    rows = csv.DictReader(io.StringIO(read_text(path, "CSV", TABLE_BYTES), newline=""))
+    return [row for row in rows if all(row.get(name) == value for name, value in where.items())]
 
 
 def interval(value: float, low: float, high: float, form: str = ".1f") -> str:

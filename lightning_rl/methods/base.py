@@ -72,6 +72,7 @@ class Method(LightningModule):
     auto_gpu = True  # whether --accelerator auto takes a GPU
     plays: ActionMode = "sampled"  # the actions that its policy is meant to be used with: films and ``LoadedAgent`` take these
     monitor = "eval/return_mean"  # what chooses the best checkpoint, and what --stop_return is about
+    logged_over = "env_steps"  # the counter that is the x axis of what is logged
     reloadable = True  # whether --reload can start from its policy's weights
     policy: Actor
     env_steps: Tensor
@@ -189,7 +190,7 @@ class Method(LightningModule):
         losses = torch.stack([update(*minibatch) for minibatch in minibatches])
         self.num_updates += len(losses)
         mean = float(losses.mean())
-        self.check_finite(name, float(losses[-1]) if np.isfinite(mean) else mean)
+        self.check_finite(name, mean)
         return mean
 
     def descend(self, number: int, loss: Tensor, max_grad_norm: float | None, backward: Backward | None = None) -> Tensor:
@@ -211,10 +212,10 @@ class Method(LightningModule):
         return self._loss
 
     def log_scalars(self, values: Mapping[str, float]) -> None:
-        """Writes scalars to every logger; the x axis is env_steps."""
+        """Writes scalars to every logger; the x axis is ``logged_over``."""
         self.scalars |= values
         for logger in self.loggers:
-            logger.log_metrics(dict(values), step=int(self.env_steps))
+            logger.log_metrics(dict(values), step=int(getattr(self, self.logged_over)))
 
     def report(self, name: str, value: float, count: int) -> None:
         """A metric of ``count`` episodes for callbacks, and for the table that ``Trainer.validate`` prints and returns."""

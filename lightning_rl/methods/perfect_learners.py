@@ -50,7 +50,7 @@ class PerfectLearners(Actors):
 
     def load_rows(self, rows: Mapping[str, Tensor]) -> None:
         super().load_rows(rows)
-        self.env = OneStepEnv(self.env.net, self.params.data, self.env.real)
+        self.env = self.env.with_params(self.params.data, self.env.real)
 
     @property
     def num_updates(self) -> Tensor:

@@ -405,10 +405,10 @@ class ProxySearch(ProxyMethod):
         """What a search does to its strategy after the step of a generation; whoever drives the outer loop calls it."""
 
     def solves(self, generation: Generation) -> bool:
-        """Whether agents of the unperturbed proxy pass the solved return of the real task on average."""
+        """Whether agents of the unperturbed proxy pass the solved return of the real task on average, in whole episodes."""
         returns = [o.test_return for item, o in zip(generation.items, generation.outcomes, strict=True) if item.sign == 0]
-        threshold = self.inner_loop.solved_return
-        return threshold is not None and sum(returns) / len(returns) > threshold
+        threshold, whole = self.inner_loop.solved_return, generation.number >= (self.cfg.test_horizon or [0, 0])[1]
+        return whole and threshold is not None and sum(returns) / len(returns) > threshold
 
 
 @register_method("SE")
@@ -418,9 +418,8 @@ class SE(ProxySearch):
     Config = SEConfig
 
     def solves(self, generation: Generation) -> bool:
-        """Agents solve a task, in whole episodes, not the perfect learners and clones who judge the generations before theirs."""
-        first = max((self.cfg.test_horizon or [0, 0])[1], self.cfg.perfect_generations + self.cfg.clone_generations)
-        return generation.number >= first and super().solves(generation)
+        """Agents solve a task, not the perfect learners and clones who judge the generations before theirs."""
+        return generation.number >= self.cfg.perfect_generations + self.cfg.clone_generations and super().solves(generation)
 
     def after_generation(self, number: int) -> None:
         if number + 1 == self.cfg.perfect_generations:

@@ -8,7 +8,6 @@ squared error, the end of episodes by a log loss. ``published`` is the paper's c
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -136,6 +135,7 @@ class MBRL(ProxyMethod):
     """A learned model of the task; an epoch is one pass over the data."""
 
     Config = MBRLConfig
+    logged_over = "num_updates"  # all environment steps were taken before the first
 
     def __init__(self, gamename: str, **options: Any):
         super().__init__(gamename, **options)
@@ -168,12 +168,6 @@ class MBRL(ProxyMethod):
 
     def make_optimizers(self) -> list[torch.optim.Optimizer]:
         return [torch.optim.Adam([self.params], lr=self.cfg.learning_rate)]
-
-    def log_scalars(self, values: Mapping[str, float]) -> None:
-        """The x axis is the number of updates: all environment steps were taken before the first."""
-        self.scalars |= values
-        for logger in self.loggers:
-            logger.log_metrics(dict(values), step=int(self.num_updates))
 
     def losses(self, data: Data) -> dict[str, Tensor]:
         """The model's losses on transitions."""

@@ -328,7 +328,7 @@ class UpsideDown(Method):
             scalars["train/value_loss"] = self.fit_critic(self.critic, batch)
             labels |= self.advantages(self.critic, batch.episodes, scalars)
         labels |= {name: LABELS[name](batch.episodes, cfg.gamma) for name in (self.kind.label, cfg.weights) if name in LABELS}
-        return labels if cfg.label_max is None else {name: label.clamp(max=cfg.label_max) for name, label in labels.items()}
+        return {name: label.clamp(max=cfg.highest_label) for name, label in labels.items()}
 
     def weights(self, label: Tensor) -> Tensor:
         """Exponential weights ``[M]`` of mean 1: how much each step counts."""
@@ -428,8 +428,8 @@ class UpsideDown(Method):
         if (saturation := self.policy.net.saturation(command)) is not None:
             scalars["train/gate_saturation"] = saturation
         if (held := batch.held_out) is not None:
-            every = torch.arange(len(held), device=held.row.device)
-            asked = self.kind.of(held, LABELS[self.kind.label](held, self.cfg.gamma), every, held.left)
+            label = LABELS[self.kind.label](held, self.cfg.gamma).clamp(max=self.cfg.highest_label)
+            asked = self.kind.of(held, label, torch.arange(len(held), device=held.row.device), held.left)
             log_prob = self.learner.executed_log_prob(held.obs[held.row], asked, held.action)
             scalars["held_out/policy_loss"] = -float(log_prob.mean())
         return scalars

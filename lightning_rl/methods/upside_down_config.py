@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
@@ -74,6 +75,10 @@ class UpsideDownConfig(MethodConfig):
     @property
     def has_critic(self) -> bool:
         return "advantage" in (self.command, self.weights) or self.fits_advantages
+
+    @property
+    def highest_label(self) -> float:
+        return math.inf if self.label_max is None else self.label_max
 
     @property
     def fits_advantages(self) -> bool:

@@ -87,12 +87,6 @@ class Rollouts(LightningDataModule):
         played = {prefix: episodes[i * count : (i + 1) * count] for i, prefix in enumerate(series)}
         return played if policy.noise_size else {"eval": played["eval"], "eval_greedy": played["eval"], **played}
 
-    def state_dict(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        pass
-
     def layout(self, done: int) -> dict[str, Any]:
         """What ``state_dict`` may look like after ``done`` epochs: a template of ``core.contents``."""
         return {}

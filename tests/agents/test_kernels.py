@@ -6,7 +6,6 @@ import pytest
 import torch
 from member_helpers import ddqn_of, train
 
-from lightning_rl.agents import dqn
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.errors import UserError
 
@@ -58,6 +57,5 @@ def test_what_has_no_compiled_form_is_refused(monkeypatch):
         ddqn_of(3, 3, SEEDS, "DuelingDDQN", kernels="numba", feature_size=4)
     monkeypatch.setitem(sys.modules, "numba", None)
     monkeypatch.delitem(sys.modules, "lightning_rl.agents.kernels", raising=False)
-    dqn._compiled_kernels.cache_clear()
     with pytest.raises(UserError, match=r"^kernels 'numba' is not installed .*; pip install 'lightning_rl\[fast\]'"):
         trained("numba")

@@ -163,3 +163,18 @@ def test_a_profiler_sees_a_step_by_its_name():
     with torch.profiler.profile() as profile:
         MemberAdam(params, 0.1).step()
     assert "Optimizer.step#MemberAdam.step" in {event.key for event in profile.key_averages()}
+
+
+def test_a_learning_rate_that_has_fallen_to_zero_changes_nothing():
+    params = torch.nn.Parameter(torch.ones(2, 3))
+    optimizer = MemberAdam(params, 0.1)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, 2)
+    seen = []
+    for _ in range(4):
+        params.grad = torch.ones(2, 3)
+        optimizer.step()
+        schedule.step()
+        seen.append(params.detach().clone())
+    assert not torch.equal(seen[0], seen[1])
+    assert torch.equal(seen[2], seen[1])
+    assert torch.equal(seen[3], seen[1])

@@ -77,3 +77,13 @@ def test_every_step_of_every_member_has_chances_of_its_own():
     assert not torch.equal(one, two)
     assert not torch.equal(one[:72], one[128:])
     assert 70 < one.sum() < 130
+
+
+@pytest.mark.parametrize("make", [lambda: FuncBatch(Chain(), 9, [0, 1, 2]), lambda: PooledBatch(Chain(), [0, 1, 2])])
+def test_members_that_stay_begin_anew_as_they_would_have(make):
+    batch, whole = make(), make()
+    for each, count in ((batch, 3), (whole, 3)):
+        each.reset(torch.ones(count, dtype=torch.bool))
+    batch.keep(torch.tensor([0, 2]))
+    left = batch.reset(torch.ones(2, dtype=torch.bool))
+    torch.testing.assert_close(left, whole.reset(torch.ones(3, dtype=torch.bool))[[0, 2]], rtol=0, atol=0)

@@ -9,7 +9,9 @@ from lightning_rl.envs.adapters import FUNC_ENVS
 from lightning_rl.envs.batch import FuncBatch
 from lightning_rl.envs.grids import Bandit
 from lightning_rl.envs.one_step import INWARD, REWARD_STD, OneStepEnv, OneStepNet
+from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.envs.synthetic import SyntheticEnv, SyntheticNet
+from lightning_rl.methods.perfect_learners import PerfectLearners
 
 NET = SyntheticNet(4, 2, (8,), "leakyrelu")
 
@@ -247,3 +249,17 @@ def test_agents_learn_from_the_raw_done(cap_ends):
     assert (agent.seen[2][0] == 0).all().item() == cap_ends
     training.finish()
     assert training.results.env_steps.tolist() == [3, 3]
+
+
+def test_rewards_of_a_one_step_grid_have_the_deviation_that_is_promised():
+    """Its states are read as numbers of cells, also while the units are sought."""
+    world = SyntheticProxy(gamename="emptyroom33", hidden=(32, 32), activation="tanh", horizon=1, done="always", latent_size=4)
+    env = world.env(world.net.init(generators(1)))
+    noise = torch.rand(1, 500, env.reset_noise_size, generator=torch.Generator().manual_seed(1))
+    env = world.env(env.in_units(torch.full((9,), 0.5), torch.full((9,), 0.3), noise))
+    starts = env.reset(noise)
+    paid = torch.stack([env.step(starts, torch.full(starts.shape[:2], action), noise).reward for action in range(4)], -1)
+    assert float(paid.var(-1, correction=0).mean().sqrt()) == pytest.approx(REWARD_STD, rel=1e-4)
+    learners = PerfectLearners(env, [0])
+    with learners.holding_only(torch.tensor([0])):
+        assert learners.env.one_hot

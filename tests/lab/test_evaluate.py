@@ -111,7 +111,12 @@ def test_the_table_says_what_was_asked_and_who_plays(capsys):
     about = {"gamename": "lunarlander", "episodes": 2, "sampled": mode, "greedy": mode, "video": None}
     asked = {"asked": {"return": -100.0}, "command": {"advantage": -4.6, "guidance": 2.0}}
     print_report({**about, "implementation": "RCP-A", **asked})
+    own = {"asked": {"return": 150.0}, "command": {"return": 50.0, "guidance": 0.5}}
+    print_report({**about, "implementation": "RCP-R", **own})
+    print_report({**about, "implementation": "UDRL", "asked": {"return": 7.0}, "command": {"return": 7.0, "horizon": 9.0}})
     print_report({**about, "implementation": "SE", "agent": "DDQN", "asked": {}, "command": {}})
     printed = " ".join(capsys.readouterr().out.split())
     assert "asked: return -100, which is the command advantage -4.6, guidance 2" in printed
+    assert "asked: return 150, which is the command return 50, guidance 0.5" in printed
+    assert "asked: return 7" not in printed
     assert "SE on lunarlander, a DDQN agent that learned on its proxy, 2 episodes each" in printed

@@ -1,11 +1,14 @@
 """Searches whose first generations are judged by shorter episodes of the real task."""
 
+from types import SimpleNamespace as Named
+
 import pytest
 import torch
 from helpers import last, run_cli, run_dir
 
 from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.methods.curriculum import GrowingHorizon
+from lightning_rl.methods.proxy_search import ProxySearch
 from lightning_rl.methods.registry import implementation
 from lightning_rl.run.options import RunOptions, run_config
 
@@ -71,3 +74,9 @@ def test_what_has_no_effect_is_refused(tmp_path, capsys, name, settings, words):
 
 def test_configs_leave_it_out():
     assert {run_config(RunOptions(name, "cartpole")).test_horizon for name in ("SE", "RN", "SD")} == {None}
+
+
+def test_cut_episodes_solve_nothing():
+    search = Named(cfg=Named(test_horizon=[10, 3]), inner_loop=Named(solved_return=-100.0))
+    members = {"items": [Named(sign=0)], "outcomes": [Named(test_return=-10.0)]}
+    assert [ProxySearch.solves(search, Named(number=number, **members)) for number in (0, 2, 3)] == [False, False, True]

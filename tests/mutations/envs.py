@@ -143,7 +143,7 @@ MUTATIONS = [
         ('self._head("reward", x).squeeze(-1), self._head("done", x)', 'self._head("done", x).squeeze(-1), self._head("reward", x)'),
         ("self.observe(state) if self.reencode else state", "state"),
         ("action.clamp(-1, 1) if self.continuous", "action if self.continuous"),
-        ("self._with(self.params[rows], self.real)", "self._with(self.params[: len(rows)], self.real)"),
+        ("self.with_params(self.params[rows], self.real)", "self.with_params(self.params[: len(rows)], self.real)"),
     ),
     *area(
         "envs/model_env.py", "envs/test_model_env.py",

@@ -104,7 +104,7 @@ def _run_folders(source: Path) -> Iterator[Path]:
 def on_axis(run_dir: Path, curve: Curve, axis: str) -> Floats:
     """Where the values of ``curve`` lie on another axis; UserError if the run does not count it."""
     if axis == "wall_time":
-        return np.asarray(curve.seconds) / 3600
+        return curve.seconds / 3600
     if axis not in COUNTED_BY:
         return curve.env_steps
     counted = read_scalar(run_dir, COUNTED_BY[axis])

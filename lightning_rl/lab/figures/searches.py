@@ -61,11 +61,10 @@ def _of_csv(path: Path, label: str | None, keys: Sequence[str]) -> pd.DataFrame:
 
 
 def _of_run(run: Run, keys: Sequence[str]) -> pd.DataFrame:
-    curve = read_scalar(run.path, TAG)
+    curve, count = (read_scalar(run.path, tag) for tag in (TAG, COUNT))
     about = {name: run.key(name) for name in (*IDENTITY, *keys)}
     plain = {name: value if isinstance(value, bool | int | float) else str(value) for name, value in about.items()}
-    generation = np.arange(1, len(curve.value) + 1)
-    return pd.DataFrame({**plain, "run": str(run.path), "generation": generation, "fitness_mean": curve.value})
+    return pd.DataFrame({**plain, "run": str(run.path), "generation": count.value.astype(int), "fitness_mean": curve.value})
 
 
 def limit_of(game: str, table: pd.DataFrame, asked: float | None) -> float:

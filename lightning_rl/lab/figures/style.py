@@ -121,10 +121,10 @@ def plain_ticks(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def shared_legend(figure: Figure, panels: Sequence[Axes], first: Sequence[str] = (), columns: int = 3, **how: Any) -> None:
+def shared_legend(figure: Figure, panels: Sequence[Axes], first: Sequence[str] = (), **how: Any) -> None:
     """One legend for all panels, in the place of the grid that they leave: that of a panel, or a row below all.
 
-    first: labels that stand before the others, in this order; columns: of a legend that is below all.
+    first: labels that stand before the others, in this order.
     """
     found = {label: line for axes in panels for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     entries = {label: found[label] for label in dict.fromkeys([*(label for label in first if label in found), *found])}
@@ -133,7 +133,7 @@ def shared_legend(figure: Figure, panels: Sequence[Axes], first: Sequence[str] =
     below = len(panels) % grid.ncols == 0
     place = figure.add_subplot(grid[-1, :] if below else grid[len(panels)])
     place.set_axis_off()
-    place.legend(entries.values(), entries.keys(), loc="center", ncols=columns if below else 1, **how)
+    place.legend(entries.values(), entries.keys(), loc="center", ncols=3 if below else 1, **how)
 
 
 def describe(figure: Figure, title: str, caption: str) -> None:

@@ -86,6 +86,7 @@ class AgentKind:
 
 Variants = list[tuple[AgentKind, list[Job]]]
 LoopFor = Callable[[AgentKind, Proxy], InnerLoop]
+Train = Callable[[AgentKind, list[Job]], Iterator[tuple[list[Job], list[dict[str, Any]]]]]
 
 
 def make_kinds(names: Sequence[str], gamename: str, preset: str, varied: bool, settings: Mapping[str, Any]) -> list[AgentKind]:
@@ -150,8 +151,7 @@ def failed_last(
 
 def write_agents(
     given: argparse.Namespace, columns: Sequence[str], kinds: Sequence[AgentKind], jobs: Sequence[Job], words: Sequence[str],
-    train: Callable[[AgentKind, list[Job]], Iterator[tuple[list[Job], list[dict[str, Any]]]]], obtained: Sequence[str],
-    shown: Sequence[str], **more: Any,
+    train: Train, obtained: Sequence[str], shown: Sequence[str], **more: Any,
 ) -> None:  # fmt: skip
     """Fills OUT.csv with a row for each agent of each kind, and prints a summary of the columns ``shown``.
 

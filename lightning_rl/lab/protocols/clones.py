@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from dataclasses import fields
-from typing import Any
 
 from lightning_rl.agents.cloning import CloneConfig
 from lightning_rl.core.config import build_config, merged_values, parse_settings, refuse_unread
 from lightning_rl.envs.proxies import DatasetProxy, Proxy
-from lightning_rl.lab.protocols.agents import AgentKind, Job, asked_models, jobs_on, train_stacks, write_agents
-from lightning_rl.lab.protocols.transfer import COLUMNS, OBTAINED, outcome_values
+from lightning_rl.lab.protocols.agents import AgentKind, asked_models, jobs_on, write_agents
+from lightning_rl.lab.protocols.transfer import COLUMNS, OBTAINED, tested_by
 from lightning_rl.methods.inner_loop import InnerLoop
 from lightning_rl.methods.synthetic_dataset import SDConfig, cloning_loop
 
@@ -29,9 +27,6 @@ def run(given: argparse.Namespace) -> None:
     def loop_for(kind: AgentKind, proxy: Proxy) -> InnerLoop:
         return cloning_loop(proxy, kind.config, given.tests, kind.varied)
 
-    def train(kind: AgentKind, left: list[Job]) -> Iterator[tuple[list[Job], list[dict[str, Any]]]]:
-        for stack, loop, trained in train_stacks(kind.by_config(left, given.seed), loop_for, "clones", given.seed):
-            yield stack, outcome_values(loop, trained)
-
     words = (f"{config.num_updates} updates", f"{given.tests} tests")
+    train = tested_by(loop_for, "clones", given.seed)
     write_agents(given, COLUMNS, [kind], jobs_on(models, given.count), words, train, OBTAINED, ("return_mean", "num_updates"))

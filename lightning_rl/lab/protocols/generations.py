@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-from lightning_rl.core.config import build_config, merged_values, parse_settings, refuse_unread
+from lightning_rl.core.config import build_config, dotted_keys, merged_values, parse_settings, refuse_unread
 from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import generator
@@ -46,7 +46,7 @@ def evolve(
     cls, layers = METHODS[implementation], [*base, *asked]
     config = build_config(cls.Config, layers)
     of_runs = dict.fromkeys(OF_RUNS, "runs of trainer.py read it, here max_epochs alone counts; leave it out")
-    refuse_unread(config.unread() | of_runs, *asked)
+    refuse_unread(config.unread() | of_runs, *((where, dotted_keys(values)) for where, values in asked))
     config = config.resolved(gamename)
     method = cls(gamename, implementation=implementation, seed=seed, config=dataclasses.asdict(config))
     outer, rows = method.outer_loop(), []

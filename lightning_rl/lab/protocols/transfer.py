@@ -51,16 +51,21 @@ def outcome_values(loop: InnerLoop, trained: Trained) -> list[dict[str, Any]]:
     return rows
 
 
+def tested_by(loop_for: agents.LoopFor, purpose: str, run_seed: int) -> agents.Train:
+    """What ``write_agents`` trains by: agents of a kind, stack by stack, with ``outcome_values``."""
+
+    def train(kind: AgentKind, left: list[Job]) -> Iterator[tuple[list[Job], list[dict[str, Any]]]]:
+        for stack, loop, trained in train_stacks(kind.by_config(left, run_seed), loop_for, purpose, run_seed):
+            yield stack, outcome_values(loop, trained)
+
+    return train
+
+
 def run(given: argparse.Namespace) -> None:
     """Fills OUT.csv and prints a summary."""
     models, gamename = agents.asked_models(given)
     kinds = agents.asked_kinds(given.agents, gamename, "transfer", given)
     jobs = jobs_on(models, given.count) + jobs_on([real_task(gamename)], given.real)
-    loop_for = training(given.tests, given.steps)
-
-    def train(kind: AgentKind, left: list[Job]) -> Iterator[tuple[list[Job], list[dict[str, Any]]]]:
-        for stack, loop, trained in train_stacks(kind.by_config(left, given.seed), loop_for, "transfer", given.seed):
-            yield stack, outcome_values(loop, trained)
-
+    train = tested_by(training(given.tests, given.steps), "transfer", given.seed)
     words = rule_text(given.tests, given.steps)
     agents.write_agents(given, COLUMNS, kinds, jobs, words, train, OBTAINED, ("return_mean", "train_steps"))

@@ -15,7 +15,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.outputs import File, Out, owned_table
 from lightning_rl.lab.figures.runs import Run, find_runs
 from lightning_rl.lab.reports.registry import RUN_COLUMNS
-from lightning_rl.lab.scalars import Curve, attempt, read_scalar
+from lightning_rl.lab.scalars import Curve, attempt, natural_order, read_scalar
 from lightning_rl.lab.tables import csv_text, put_rows
 from lightning_rl.run.state import read_state
 
@@ -43,8 +43,7 @@ def run_row(run: Run) -> dict[str, object]:
     row = {name: run.about.get(name, "") for name in ("implementation", "gamename", "exp_name", "seed")}
     clocks = [*attempt(run.path, read_scalar, run.path, SPEED, skip=lambda *_: None), curve]
     if (clock := clocks[0]) is not None:
-        hours = float("nan") if clock.seconds is None else float(clock.seconds[-1]) / 3600
-        row |= {"env_steps": float(clock.env_steps[-1]), "hours": hours}
+        row |= {"env_steps": float(clock.env_steps[-1]), "hours": float(clock.seconds[-1]) / 3600}
     if curve is not None:
         row |= {"last": float(curve.value[-1]), "best": float(curve.value.max())}
     return {**row, "state": state, "scalar": tag, "run": str(run.path), "reason": reason}
@@ -55,7 +54,12 @@ def list_runs(folders: Sequence[Path], sort: Sequence[str] = (), reverse: bool =
     runs = find_runs(folders)
     steps = track(runs, "reading", transient=True, console=Console(stderr=True), disable=len(runs) < 8)
     table = pd.DataFrame([run_row(run) for run in steps], columns=list(RUN_COLUMNS))
-    return table.sort_values(list(sort), ascending=not reverse, kind="stable") if sort else table
+    return table.sort_values(list(sort), ascending=not reverse, kind="stable", key=_sortable) if sort else table
+
+
+def _sortable(column: pd.Series) -> pd.Series:
+    """Numbers as such; texts, and a column of both, in natural order."""
+    return column if column.dtype.kind in "if" else column.map(lambda value: tuple(natural_order(str(value))))
 
 
 def show(given: argparse.Namespace) -> None:

@@ -13,8 +13,6 @@ A number with a source is followed by a comment, which a page does not show:
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import shlex
 import statistics
@@ -22,8 +20,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.files import read_text
-from lightning_rl.core.limits import TABLE_BYTES, shown, unknown
+from lightning_rl.core.limits import shown, unknown
+from lightning_rl.lab.tables import matching_rows
 
 MARKED = re.compile(r"(?P<number>-?\d[\d,]*(?:\.\d+)?)(?P<comment><!-- = (?P<source>.*?) -->)")
 STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {
@@ -60,9 +58,3 @@ def value_of(source: str) -> float:
         return float(STATISTICS[statistic]([float(cell) for cell in cells if cell]))
     except (ValueError, IndexError) as error:
         raise UserError(f"'{source}': {shown(rows[0][column])} is no number") from error
-
-
-def matching_rows(path: Path, where: Mapping[str, str]) -> list[dict[str, str]]:
-    """The rows of a CSV whose columns have these values."""
-    rows = csv.DictReader(io.StringIO(read_text(path, "CSV", TABLE_BYTES), newline=""))
-    return [row for row in rows if all(row.get(name) == value for name, value in where.items())]

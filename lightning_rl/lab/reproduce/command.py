@@ -44,7 +44,7 @@ def reproduce(arguments: Namespace, main: Main, root: Path = ROOT) -> int:
     elif arguments.verify is not None:
         verify(arguments.verify, manifest, root, main)
     elif arguments.smoke:
-        smoke(arguments, manifest, chosen, root, main)
+        smoke(arguments, manifest, chosen, main)
     elif arguments.ledger:
         build(manifest, root)
     elif arguments.figures:
@@ -103,7 +103,7 @@ def announce(jobs: Sequence[Job], manifest: Manifest) -> None:
         print(f"and the trainings of {owner} again, whose run directories are not here: {which}")
 
 
-def smoke(arguments: Namespace, manifest: Manifest, chosen: dict[str, Claim], root: Path, main: Main) -> None:
+def smoke(arguments: Namespace, manifest: Manifest, chosen: dict[str, Claim], main: Main) -> None:
     """One seed of each claim with a tiny budget, and the ledger of it, in a folder of its own."""
     place = Path(tempfile.mkdtemp(prefix="lightning-rl-smoke-"))
     first = {name: seed_list(claim.seeds)[0] for name, claim in chosen.items()}

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.functional.intervals import difference_interval, mean_interval
 from lightning_rl.lab.reproduce.checkout import MANIFEST
 from lightning_rl.lab.reproduce.claims import Claim, Goal, Manifest
 from lightning_rl.lab.reproduce.manifest import load_claims
@@ -64,8 +65,6 @@ def verdict(entry: Entry, entries: Mapping[str, Entry]) -> str:
         other = entries[goal.above]
         if len(other.values) < other.asked:
             return SOME
-        from lightning_rl.functional.intervals import difference_interval
-
         met.append(bool(difference_interval(entry.values, other.values)[1] > 0))
     return MET if all(met) else NOT_MET
 
@@ -77,8 +76,6 @@ def verdict_text(entry: Entry, word: str) -> str:
         return f"**{word}** ({len(entry.values)} of {entry.asked} seeds)"
     if word != MET or goal is None or goal.mean is None:
         return f"**{word}**" if word in (MET, NOT_MET) else word
-    from lightning_rl.functional.intervals import mean_interval
-
     _, low, high = map(float, mean_interval(entry.values))
     sure = reaches(goal, high if goal.lower else low, goal.mean)
     return f"**{word}**" if sure else f"**{word}** (interval includes the goal)"
@@ -111,8 +108,6 @@ def measured_text(entry: Entry) -> str:
     if len(finite) < len(entry.values):
         reached = f", the others at {', '.join(f'{value:,.6g}' for value in finite)}" if finite else ""
         return f"not reached by {len(entry.values) - len(finite)} of {len(entry.values)} seeds{reached}"
-    from lightning_rl.functional.intervals import mean_interval
-
     mean, low, high = map(float, mean_interval(finite))
     return interval(mean, low, high, ",.1f" if abs(mean) >= 10 else ".2f")
 
@@ -125,8 +120,6 @@ def value_of_claim(name: str, what: str) -> float:
     values = read_entry(name, claim, Path()).values
     if not values or what not in ("mean", "low", "high", "min", "max", "seeds"):
         raise UserError(f"claim '{name}' has no '{what}' to be printed; it may not be measured yet")
-    from lightning_rl.functional.intervals import mean_interval
-
     mean, low, high = map(float, mean_interval(values))
     return {"mean": mean, "low": low, "high": high, "min": min(values), "max": max(values), "seeds": float(len(values))}[what]
 
@@ -137,6 +130,4 @@ def difference_of_claims(name: str, less: str, what: str) -> float:
     values, others = (read_entry(each, claims[each], Path()).values for each in (name, less))
     if not values or not others or what not in ("mean", "low", "high"):
         raise UserError(f"claim '{name}' less '{less}' has no '{what}' to be printed; one may not be measured yet")
-    from lightning_rl.functional.intervals import difference_interval
-
     return dict(zip(("mean", "low", "high"), map(float, difference_interval(values, others)), strict=True))[what]

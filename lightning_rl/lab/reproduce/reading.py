@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from lightning_rl.core.files import read_text
 from lightning_rl.core.limits import shown
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.reproduce.claims import Read
-from lightning_rl.lab.tables import IDENTITY
+from lightning_rl.lab.tables import IDENTITY, matching_rows
 
 _KINDS = ("trained_on", "agent", "protocol")
 """Columns of a table that say what its rows are of. The mean over several kinds is a number of none."""
@@ -92,8 +91,7 @@ def read_kept(read: Read, folder: Path, seed: int) -> list[dict[str, Any]]:
     """Rows of the table that are kept for figures: its agents, or the mean curve of those of each kind."""
     if read.keep is None:
         return []
-    with (folder / str(read.table)).open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = matching_rows(folder / str(read.table), {})
     return _agents(rows, seed) if read.keep == "agents" else _means(rows, str(read.key), seed)
 
 
@@ -126,8 +124,7 @@ def _means(rows: Sequence[Mapping[str, str]], key: str, seed: int) -> list[dict[
 
 def _of_table(path: Path, read: Read) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """The mean over the rows that count, of a number or of a curve; x: environment steps, where the table says every how many."""
-    with path.open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if all(row.get(name) == value for name, value in read.where.items())]
+    rows = matching_rows(path, read.where)
     if not rows or read.key not in rows[0]:
         raise UserError(f"'{path}' has no row with a column '{read.key}' where {dict(read.where)}; mend read of the claim")
     for column in _KINDS:

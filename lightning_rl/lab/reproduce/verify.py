@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.functional.intervals import prediction_interval
 from lightning_rl.lab.reproduce import store
 from lightning_rl.lab.reproduce.claims import Manifest
 from lightning_rl.lab.reproduce.reading import FIRST_POINTS
@@ -77,8 +78,6 @@ def _within(now: float, before: float, tolerance: float) -> bool:
 
 def _as_another_seed(now: float, stored: Sequence[float]) -> bool:
     """Whether a value is where a further seed may be beside the stored ones."""
-    from lightning_rl.functional.intervals import prediction_interval
-
     finite = [value for value in stored if math.isfinite(value)]
     if len(finite) < LEAST:
         return False

@@ -91,7 +91,7 @@ class Space:
             return self.values[self.codes().index(drawn)]
         if self.form == "one_minus_log":
             return 1.0 - drawn
-        return int(drawn) if "int" in self.form else float(drawn)
+        return math.floor(drawn) if "int" in self.form else float(drawn)
 
     def draw(self, rng: np.random.Generator) -> Any:
         """The config's value of a random draw."""

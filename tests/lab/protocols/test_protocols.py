@@ -117,6 +117,7 @@ def test_bad_input_is_one_line(tmp_path, capsys):
         (["clones", "SD-CartPole-v1", "--set", "population=3"], "key 'population': it is of the search; clones read hidden, "),
         (["generations", "--set", "max_env_steps=1"], "--set: key 'max_env_steps': runs of trainer.py read it, here max_epochs"),
         (["generations", "--draw", "eval_agents={int: [1, 2]}"], "--draw: key 'eval_agents': runs of trainer.py read it"),
+        (["generations", "--set", "agent={DDQN: {steps_per_epoch: 3}}"], "agent.DDQN.steps_per_epoch"),
         (["generations", "--gamename", "nowhere"], "unknown gamename 'nowhere'"),
     ):
         assert main(["proxies", words[0], str(out), *words[1:]]) == 2, words

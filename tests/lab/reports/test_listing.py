@@ -102,3 +102,9 @@ def test_who_looks_neither_seems_to_be_at_work_nor_keeps_a_run_from_it(tmp_path)
     with owned(tmp_path):
         assert read_state(tmp_path) == ("running", "")
     end.join()
+
+
+def test_folders_without_a_config_are_sorted_as_well(tmp_path):
+    for name in ("seed_25_old", "seed_10", "seed_9"):
+        (tmp_path / name / "logger").mkdir(parents=True)
+    assert list_runs([tmp_path], sort=["seed"])["seed"].tolist() == [9, 10, "seed_25_old"]

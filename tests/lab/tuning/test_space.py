@@ -169,3 +169,11 @@ def test_draws_stay_inside_and_reach_every_whole_number():
     assert (set(drawn["c"]), set(drawn["e"])) == ({1, 2, 3}, {1, 2, 3, 4})
     assert all(0.9 <= value <= 0.99 for value in drawn["d"])
     assert min(drawn["f"]) < -0.9 < 0.9 < max(drawn["f"])
+
+
+def test_whole_numbers_below_zero_are_drawn_as_often_as_others():
+    (space,) = spaces({"a": {"int": [-3, 3]}})
+    rng = np.random.default_rng(0)
+    counts = np.bincount([space.draw(rng) + 3 for _ in range(7000)])
+    assert len(counts) == 7
+    assert counts.min() > 850
