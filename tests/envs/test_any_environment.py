@@ -470,3 +470,12 @@ def play_one(env):
 def test_every_batched_environment_has_a_name():
     assert FUNC_ENVS.keys() <= GAMES.keys()
     assert all(isinstance(game, Game) for game in GAMES.values())
+
+
+def test_arguments_that_have_no_hash_are_no_obstacle():
+    desc = {"desc": ["SFF", "FHF", "FFG"]}
+    register_env("small-lake", "FrozenLake-v1", kwargs=desc)
+    spec = env_spec("small-lake")
+    assert {spec: 1}[env_spec("small-lake")] == 1
+    register_env("larger-lake", "FrozenLake-v1", kwargs={"desc": ["SFFF", "FHFF", "FFFG"]})
+    assert spec != env_spec("larger-lake")

@@ -5,6 +5,7 @@ The optimizers are plain gradient descent, so that a weight or a factor that is 
 
 import copy
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -304,3 +305,13 @@ def test_minibatches_of_two_epochs_differ():
     first, second, other = (data.prepare(k, [make_episode([1.0])], 0.0).index["policy"] for k in (0, 0, 1))
     assert torch.equal(first, second)
     assert not torch.equal(first, other)
+
+
+def test_held_out_episodes_are_judged_under_labels_that_training_has():
+    method, asked = build("RCP-R", weights="return_to_go", label_max=0.7), []
+    epoch = epoch_of([[1.0, 2.0, -1.0], [2.0, 0.5]], [False, False], [[4, 0, 1], [2, 3, 0]])
+    label, of = method.kind.label, method.kind.of
+    method.kind = SimpleNamespace(label=label, of=lambda at, value, *rest: (asked.append(value), of(at, value, *rest))[1])
+    method.train_epoch(dataclasses.replace(epoch, held_out=epoch.episodes))
+    assert [float(label.max()) for label in asked] == [pytest.approx(0.7)] * len(asked)
+    assert len(asked[-1]) == len(epoch.episodes)

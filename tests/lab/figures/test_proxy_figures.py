@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from helpers import run_cli
 from matplotlib.figure import Figure
+from torch.utils.tensorboard import SummaryWriter
 
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
@@ -344,6 +345,15 @@ def test_success_of_runs(tmp_path):
     table = drawn(tmp_path, "proxy-success", tmp_path / "emptyroom22", flags=("--group", "step_size", "--until", "2"))
     single = table.query("quantity == 'fitness' and run != 'mean'")
     assert single["generation"].tolist() == [1, 2, 1, 2]
+
+
+def test_generations_without_environment_steps_do_not_shift_the_others(tmp_path):
+    with SummaryWriter(str(tmp_path / "SE" / "seed_1" / "logger" / "version_0")) as writer:
+        for generation, steps in enumerate((0, 0, 0, 50, 90), 1):  # three are judged by perfect learners and clones
+            writer.add_scalar("es/fitness_mean", 10.0 * generation, steps)
+            writer.add_scalar("time/num_updates", generation, steps)
+    table = read_generations([str(tmp_path)])
+    assert dict(zip(table["generation"], table["fitness_mean"], strict=True)) == {3: 30.0, 4: 40.0, 5: 50.0}
 
 
 def test_supervised_model(tmp_path, capsys):
