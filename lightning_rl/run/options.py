@@ -14,6 +14,7 @@ from lightning_rl.core.checks import (
     ACCELERATORS,
     EXECUTORS,
     a_gamename,
+    a_name,
     check_apart,
     check_workers,
     one_of,
@@ -90,6 +91,14 @@ def checked(options: RunOptions) -> RunOptions:
     """The options of a Python caller as the command line would have taken them; UserError where it would refuse them."""
     o = options
     a_gamename(o.gamename)
+    a_name("exp_name", o.exp_name, "'default'")
+    if o.preset is not None:
+        a_name("preset", o.preset, "'tuned'")
+    if not isinstance(o.config, Mapping):
+        raise UserError(f"config {shown(o.config)}: give a dict of keys and values, e.g. {{'gamma': 0.99}}")
+    for flag, path in (("--logdir", o.logdir), ("--reload", o.reload or "")):
+        if not isinstance(path, str | Path):
+            raise UserError(f"{flag} {shown(path)}: give a path, e.g. 'exp_dir'")
     first, *others = seeds_from(o.seed, o.num_seeds)
     given = {"--resume": o.resume, "--reload": o.reload is not None, "--no_checkpoint": not o.checkpoint,
              "--stop_return": o.stop_return is not None, "--stop_evaluations": o.stop_evaluations != 1}  # fmt: skip
