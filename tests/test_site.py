@@ -93,9 +93,9 @@ def look(site, tmp_path_factory):
 
     def opened(page, extra=""):
         text = (site / page / "index.html").read_text()
-        (site / page / "probed.html").write_text(text.replace("</body>", f"{extra}{PROBE}</body>"))
+        (site / page / f"probed-{os.getpid()}.html").write_text(text.replace("</body>", f"{extra}{PROBE}</body>"))
         profile = tmp_path_factory.mktemp("profile")
-        address = f"http://127.0.0.1:{server.server_port}/{page}probed.html"
+        address = f"http://127.0.0.1:{server.server_port}/{page}probed-{os.getpid()}.html"
         command = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", "--virtual-time-budget=8000", "--dump-dom", address]
         result = subprocess.run(command, capture_output=True, text=True, timeout=120)
         console = [line for line in result.stderr.splitlines() if ":CONSOLE" in line]

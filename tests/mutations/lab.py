@@ -72,8 +72,8 @@ MUTATIONS = [
         "lab/reports/numbers.py", "test_docs.py",
         ("int(place) - 1", "int(place)"),
         ('len(match["number"].partition(".")[2])', "2"),
-        ("row.get(name) == value for", "row.get(name) != value for"),
     ),
+    *area("lab/tables.py", "test_docs.py", ("row.get(name) == value for", "row.get(name) != value for")),
     *area(
         "lab/reproduce/verify.py", "lab/reproduce/test_reproduce.py",
         ("(not same_place and", "(same_place and"),
