@@ -52,9 +52,10 @@ def read_run(run: Run) -> pd.DataFrame:
 
 def read_csv(path: Path, label: str | None = None) -> pd.DataFrame:
     """The runs of a CSV that this figure has written, or of a claim's; ``label`` before the names of their methods."""
-    table = csv_files.read_csv(path, ("episode", "mean_return")).rename(columns=OF_CLAIMS)
-    if OF_CLAIMS["time/episodes"] in table:
-        table = table.reindex(columns=list(dict.fromkeys([*table, *PANELS])))  # a method does not log what it lacks
+    table = csv_files.read_csv(path, ("episode", "mean_return", "time/episodes", PANELS["mean_return"][0]))
+    if "time/episodes" in table:  # a claim's, which lacks what its method does not log
+        table = table.rename(columns=OF_CLAIMS)
+        table = table.reindex(columns=[*dict.fromkeys([*table, *PANELS])])
     if table.empty or not set(COLUMNS) <= set(table):
         raise UserError(f"'{path}': expected a CSV with columns {', '.join(COLUMNS)}")
     table[list(PANELS)] = table[list(PANELS)].apply(pd.to_numeric, errors="coerce")

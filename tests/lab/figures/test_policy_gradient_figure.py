@@ -98,3 +98,12 @@ def test_a_claims_csv_is_drawn_as_its_runs_are(tmp_path):
     assert np.isnan(row["baseline"])
     assert np.isnan(row["entropy_loss"])
     assert main(["figures", "policy-gradient", str(tmp_path / "out"), str(tmp_path / "stale.csv")]) == 0
+    (tmp_path / "stale.csv").write_text(f"seed,env_steps,{scalars}\n100,900,-50.5,many,3.25\n")
+    with pytest.raises(UserError, match=r"row 1, column time/episodes: 'many' is not a finite number"):
+        read_csv(tmp_path / "stale.csv")
+
+
+def test_a_figures_csv_without_one_of_its_columns_is_refused(tmp_path):
+    (tmp_path / "half.csv").write_text("method,seed,episode,mean_return\nAAC,1,128,3.5\n")
+    with pytest.raises(UserError, match="expected a CSV with columns method, seed, episode, policy_loss"):
+        read_csv(tmp_path / "half.csv")
