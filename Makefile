@@ -14,6 +14,8 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 # Bytecode is made where something is imported: making all of it takes as long as unpacking the packages.
+# It is kept whatever the environment says, as else each of the many processes of the tests would make its own.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip install -q --no-compile -c constraints.txt
 STAMP := $(VENV)/.installed
 BOHB := $(VENV)/.bohb
