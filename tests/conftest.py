@@ -1,4 +1,5 @@
 import gc
+import os
 import sys
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from helpers import toy_games
 from lightning_rl.evolution.cluster import join_cluster
 
 __all__ = ["toy_games"]
+
+os.fsync = lambda descriptor: None  # nobody pulls the plug; what is asked for, and when, tests see all the same
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

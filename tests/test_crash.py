@@ -44,9 +44,9 @@ def test_runs_have_what_the_faults_are_about():
 
 def test_names_before_contents_are_noticed(monkeypatch):
     """Files that are not synced before they get their names."""
-    sync = Disk.fsync
+    sync, fault = Disk.fsync, Fault("crash", len(crash.reference("REINFORCE").calls) - 20)
     monkeypatch.setattr(Disk, "fsync", lambda disk, file: sync(disk, file) if disk.calls[-1][0] == "open folder" else None)
-    found = [simulate(number, "REINFORCE", Fault("crash", len(crash.reference("REINFORCE").calls) - 20)) for number in range(9)]
+    found = [simulate(number, "REINFORCE", fault) for number in range(9)]
     assert any("is truncated or not a checkpoint" in wrong for wrong in found)
 
 

@@ -82,10 +82,11 @@ def test_the_commit_is_none_of_a_repository_that_the_package_is_only_installed_i
     monkeypatch.setattr(state, "__file__", str(module))
     git("init", "-q")
     git("commit", "-q", "--allow-empty", "-m", "theirs")
-    assert state._git_commit() is None
+    commit = state._git_commit.__wrapped__  # which is looked up once in a process
+    assert commit() is None
     git("add", "state.py")
     git("commit", "-q", "-m", "ours")
-    assert re.fullmatch("[0-9a-f]{40}", state._git_commit())
+    assert re.fullmatch("[0-9a-f]{40}", commit())
 
 
 # Drawing the hundreds of frames of their episodes takes seconds, of halfcheetah minutes; how films are made differs in nothing.

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from lightning_rl.agents.optim import MemberAdam, learners_only
 from lightning_rl.agents.variation import Variation
 from lightning_rl.core.schema import STRICT, HiddenSizes, MethodConfig, Share, Width
-from lightning_rl.core.seeding import MemberNoise, derive_seed
+from lightning_rl.core.seeding import NOISE_BLOCK, MemberNoise, derive_seed
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import Distribution
 from lightning_rl.nets.members import ActivationName
@@ -171,7 +171,7 @@ class SeededMembers(MemberModule):
         return [torch.Generator().manual_seed(derive_seed(seed, purpose)) for seed in self.seeds]
 
     def noise(
-        self, purpose: str, shape: tuple[int, ...], kind: str, lengths: Sequence[int] | None = None, block: int = 128
+        self, purpose: str, shape: tuple[int, ...], kind: str, lengths: Sequence[int] | None = None, block: int = NOISE_BLOCK
     ) -> MemberNoise:
         """A stream of noise that follows the members."""
         self._noises.append(MemberNoise(self.seeds, purpose, shape, kind, lengths=lengths, block=block))

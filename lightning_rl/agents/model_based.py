@@ -25,7 +25,7 @@ from lightning_rl.agents.replay import Column, MemberRing
 from lightning_rl.agents.warm_up import WarmUp
 from lightning_rl.core.contents import Also
 from lightning_rl.core.schema import STRICT, Batch, MethodConfig, Share, Sizes, Width
-from lightning_rl.core.seeding import MemberNoise
+from lightning_rl.core.seeding import NOISE_BLOCK, MemberNoise
 from lightning_rl.envs.func_env import FuncEnv
 from lightning_rl.functional.compat import bits_sample_of_logits
 from lightning_rl.functional.value_learning import boltzmann, double_q_target, q_learning_target
@@ -162,7 +162,7 @@ class Replay(MemberModule):
     @staticmethod
     def stream(members: SeededMembers, purpose: str, shape: tuple[int, ...], kind: str) -> MemberNoise:
         """Noise, drawn in blocks of about a hundred thousand numbers per member."""
-        return members.noise(purpose, shape, kind, block=max(1, min(128, 100_000 // max(torch.Size(shape).numel(), 1))))
+        return members.noise(purpose, shape, kind, block=min(NOISE_BLOCK, max(1, 100_000 // max(torch.Size(shape).numel(), 1))))
 
     def columns(self) -> Mapping[str, Column]:
         """What the memory keeps."""

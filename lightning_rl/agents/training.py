@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor
@@ -117,6 +117,13 @@ class MemberTraining:
         self._return = torch.zeros(n, device=agent.device)
         self._length = torch.zeros(n, dtype=torch.int64, device=agent.device)
         self._active = self._learners()
+
+    @classmethod
+    def of(cls, agent: Agent, envs: EnvBatch, cfg: AgentConfig, stop: StopRule | None, **options: Any) -> Self:
+        """Training as the agent's config asks for it, unless ``options`` say otherwise."""
+        first = getattr(cfg, "learning_starts", 0)
+        asked = {"time_limits_end": cfg.faithful, **options}
+        return cls(agent, envs, cfg.train_episodes, cfg.gamma, first, stop, **asked)
 
     def to(self, device: torch.device) -> MemberTraining:
         """Goes on where the agent has been moved; Lightning asks for it at each epoch, as for any batch."""

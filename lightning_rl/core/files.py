@@ -258,9 +258,9 @@ def read_text(path: Path, kind: str, limit: int = TEXT_BYTES) -> str:
     return _decoded(read_bytes(path, kind, limit), path, kind)
 
 
-def read_lines(path: Path, kind: str, limit: int = TABLE_BYTES) -> str:
+def read_lines(path: Path, kind: str) -> str:
     """The whole lines of a file that ``appending`` writes, with its header."""
-    text = read_text(path, kind, limit)
+    text = read_text(path, kind, TABLE_BYTES)
     return text[: text.rfind("\n") + 1]
 
 

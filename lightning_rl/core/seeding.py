@@ -47,7 +47,8 @@ NOISE: dict[str, Callable[[np.random.Generator, tuple[int, ...]], npt.NDArray[np
     "gumbel": lambda rng, shape: rng.gumbel(size=shape).astype(np.float32),
 }
 
-_BLOCK = 128  # steps of noise drawn at a time by default
+NOISE_BLOCK = 128
+"""Steps of noise drawn at a time by default."""
 AHEAD = {"cuda"}
 """Devices that compute while the next block is drawn: a GPU would wait for most of its time otherwise."""
 
@@ -68,7 +69,7 @@ class MemberNoise:
 
     def __init__(
         self, seeds: Sequence[int], purpose: str, shape: tuple[int, ...], kind: str,
-        device: torch.device | str | None = None, lengths: Sequence[int] | None = None, block: int = _BLOCK,
+        device: torch.device | str | None = None, lengths: Sequence[int] | None = None, block: int = NOISE_BLOCK,
     ):  # fmt: skip
         self.block = block
         self.seeds, self.purpose, self.shape, self.kind, self.device = list(seeds), purpose, shape, kind, device

@@ -117,15 +117,13 @@ class AgentRollouts(StackedRollouts):
         super().__init__(method, method.collector(num_workers))
         cfg, spec = method.cfg, method.spec
         self.spec, self.steps_per_epoch = spec, cfg.steps_per_epoch
-        init = getattr(cfg, "learning_starts", 0)
         rule = stop_rule(cfg, cfg.stop_rule, spec.solved_return if cfg.solved_return is None else cfg.solved_return)
         envs = make_envs(spec, method.seeds, cfg.simulator)
-        settings = (method.agent, envs, cfg.train_episodes, cfg.gamma, init, rule, cfg.faithful)
         if cfg.judge == "test" and rule:
             score = mean_test_return(functools.partial(make_envs, spec), 1)
-            self.training: MemberTraining = JudgedTraining(*settings, score=score)
+            self.training: MemberTraining = JudgedTraining.of(method.agent, envs, cfg, rule, score=score)
         else:
-            self.training = MemberTraining(*settings)
+            self.training = MemberTraining.of(method.agent, envs, cfg, rule)
 
     def evaluate(self) -> list[Scores]:
         """Every member's own policy."""

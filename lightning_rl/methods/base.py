@@ -292,9 +292,13 @@ class Method(LightningModule):
         for config in self.trainer.lr_scheduler_configs:
             config.scheduler.step()  # type: ignore[call-arg]
 
+    def count_evaluation(self, env_steps: int) -> None:
+        """Environment steps that ``policy`` was evaluated or filmed in."""
+        self.eval_env_steps += env_steps
+
     def validation_step(self, evaluated: Mapping[str, list[Any]], batch_idx: int) -> None:
         """Evaluation during training, ``{prefix: episodes}``; the mean return of ``monitor`` chooses the best checkpoint."""
-        self.eval_env_steps += sum(episode.env_steps for episodes in distinct(evaluated) for episode in episodes)
+        self.count_evaluation(sum(episode.env_steps for episodes in distinct(evaluated) for episode in episodes))
         scalars = {"time/eval_env_steps": float(self.eval_env_steps)}
         for prefix, episodes in evaluated.items():
             scalars |= episode_scalars(prefix, episodes)

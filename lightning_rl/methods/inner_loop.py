@@ -259,16 +259,13 @@ class InnerLoop:
         agent = AGENTS[name].build(cfg, spec, seeds, vary_agents(cfg, seeds) if self.vary else None).to(params.device)
         envs = self.proxy.batch(params.cpu(), [derive_seed(seed, "proxy") for seed in seeds], cfg.gamma, cfg.action_repeat)
         envs = FiniteActions(envs) if self.proxy.real_dynamics and spec.continuous else envs
-        init = getattr(cfg, "learning_starts", 0)
         judged = self.judge_episodes > 0 and (self.proxy.real_dynamics or self.stop_rule == "solved")
-        limit_terminates = self.proxy.limit_terminates
-        settings = (
-            agent, envs, cfg.train_episodes, cfg.gamma, init, stop_rule(cfg, self.stop_rule, self.solved_return),
-            cfg.faithful if limit_terminates is None else limit_terminates,
-        )  # fmt: skip
+        rule, limit_terminates = stop_rule(cfg, self.stop_rule, self.solved_return), self.proxy.limit_terminates
+        limits_end = cfg.faithful if limit_terminates is None else limit_terminates
         if not judged:
-            return MemberTraining(*settings)
-        return JudgedTraining(*settings, score=mean_test_return(functools.partial(task_envs, spec), self.judge_episodes))
+            return MemberTraining.of(agent, envs, cfg, rule, time_limits_end=limits_end)
+        score = mean_test_return(functools.partial(task_envs, spec), self.judge_episodes)
+        return JudgedTraining.of(agent, envs, cfg, rule, time_limits_end=limits_end, score=score)
 
     def outcomes(self, trained: Trained) -> list[Outcome]:
         """The outcome of each member."""

@@ -93,6 +93,11 @@ class StackedMethod(Method):
         for name, value in zip(MEMBER_COUNTERS, self.member_counters.amax(0), strict=True):
             getattr(self, name).copy_(value)
 
+    def count_evaluation(self, env_steps: int) -> None:
+        """Those of ``policy``, which is the first member's."""
+        self.counter("eval_env_steps")[0] += env_steps
+        self.sum_up()
+
     def log_members(self, scalars: Sequence[Mapping[str, float]]) -> None:
         """Writes each member's scalars to its own logger, or a single one's to all, over its own env_steps."""
         everybody = set.intersection(*(set(values) for values in scalars))

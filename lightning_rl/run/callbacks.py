@@ -216,7 +216,7 @@ class Recorder(Callback):
             command = pl_module.first_command()
             (request,) = evaluation_requests(pl_module.seed, "recording", epoch, 1, command, mode)
             path = self.run_dir / "recordings" / f"epoch_{epoch}" / f"{mode}.mp4"
-            pl_module.eval_env_steps += record_episode(pl_module, request, path).env_steps
+            pl_module.count_evaluation(record_episode(pl_module, request, path).env_steps)
 
 
 def record_episode(method: Method, request: Request, path: Path, asked: str | None = None) -> Episode:

@@ -12,6 +12,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -176,6 +177,7 @@ def write_config(
     write_text(options.run_dir / "config.yaml", yaml.safe_dump(content, sort_keys=False))
 
 
+@cache
 def _version(package: str) -> str | None:
     try:
         return metadata.version(package)
@@ -183,8 +185,9 @@ def _version(package: str) -> str | None:
         return None
 
 
+@cache
 def _git_commit() -> str | None:
-    """The commit of the source tree, with ``-dirty`` where it has uncommitted changes.
+    """The commit of the source tree, with ``-dirty`` where it has uncommitted changes: of the code that the process imported.
 
     None of an installed package: a repository that its folder happens to lie in has other files.
     """

@@ -23,6 +23,20 @@ def test_judges_steps_are_counted_as_evaluation(tmp_path):
     assert state["eval_env_steps"] >= 8 * scored  # a pole takes as many steps to fall
 
 
+@pytest.mark.parametrize("name", ["UDRL", "DDQN"])
+def test_steps_that_are_filmed_are_counted_as_evaluation(tmp_path, name):
+    """Those of the first seed, whose policy it is."""
+    both = ["--num_seeds", "2"] if name == "DDQN" else []
+    counted = []
+    for flags in (["--recording_epoch_interval", "2"], []):
+        folder = tmp_path / str(len(counted))
+        assert run_cli(folder, "--max_epochs", "2", *flags, *both, implementation=name, eval_interval=10**6) == 0
+        first, *other = (last(folder, name, seed=25 + n)["state_dict"]["eval_env_steps"] for n in range(2 if both else 1))
+        counted.append((int(first), *map(int, other)))
+    assert counted[0][0] >= counted[1][0] + 2 * 8  # two films, in which a pole takes as many steps to fall
+    assert counted[0][1:] == counted[1][1:]
+
+
 @pytest.mark.parametrize(
     ("name", "settings", "end"),
     [

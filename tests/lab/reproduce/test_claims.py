@@ -308,7 +308,7 @@ def test_outside_a_checkout_the_error_says_where_the_claims_are(tmp_path):
 
 
 def test_listing_all_claims_is_light():
-    """A second on a slow machine, intervals of what is measured among it: counted in calls, as seconds depend on who else computes."""
+    """A second on a slow machine, with the intervals of what is measured: counted in calls, as others may compute beside it."""
     program = """
 import sys
 from lightning_rl.cli import main
