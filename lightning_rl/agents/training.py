@@ -119,11 +119,9 @@ class MemberTraining:
         self._active = self._learners()
 
     @classmethod
-    def of(cls, agent: Agent, envs: EnvBatch, cfg: AgentConfig, stop: StopRule | None, **options: Any) -> Self:
-        """Training as the agent's config asks for it, unless ``options`` say otherwise."""
-        first = getattr(cfg, "learning_starts", 0)
-        asked = {"time_limits_end": cfg.faithful, **options}
-        return cls(agent, envs, cfg.train_episodes, cfg.gamma, first, stop, **asked)
+    def of(cls, agent: Agent, envs: EnvBatch, cfg: AgentConfig, stop: StopRule | None, limits_end: bool, **options: Any) -> Self:
+        """Training as the agent's config asks for it."""
+        return cls(agent, envs, cfg.train_episodes, cfg.gamma, getattr(cfg, "learning_starts", 0), stop, limits_end, **options)
 
     def to(self, device: torch.device) -> MemberTraining:
         """Goes on where the agent has been moved; Lightning asks for it at each epoch, as for any batch."""

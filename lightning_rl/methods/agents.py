@@ -121,9 +121,9 @@ class AgentRollouts(StackedRollouts):
         envs = make_envs(spec, method.seeds, cfg.simulator)
         if cfg.judge == "test" and rule:
             score = mean_test_return(functools.partial(make_envs, spec), 1)
-            self.training: MemberTraining = JudgedTraining.of(method.agent, envs, cfg, rule, score=score)
+            self.training: MemberTraining = JudgedTraining.of(method.agent, envs, cfg, rule, cfg.faithful, score=score)
         else:
-            self.training = MemberTraining.of(method.agent, envs, cfg, rule)
+            self.training = MemberTraining.of(method.agent, envs, cfg, rule, cfg.faithful)
 
     def evaluate(self) -> list[Scores]:
         """Every member's own policy."""

@@ -318,11 +318,7 @@ def episode_scalars(prefix: str, episodes: Sequence[Episode]) -> dict[str, float
 
 def return_scalars(prefix: str, returns: Sequence[float], lengths: Sequence[int], cut: Sequence[bool] = ()) -> dict[str, float]:
     """``prefix/return_mean|std|min|max``, ``prefix/length_mean`` and, where it is known, ``prefix/truncated_share``."""
-    return {
-        f"{prefix}/return_mean": float(np.mean(returns)),
-        f"{prefix}/return_std": float(np.std(returns)),
-        f"{prefix}/return_min": float(min(returns)),
-        f"{prefix}/return_max": float(max(returns)),
-        f"{prefix}/length_mean": float(np.mean(lengths)),
-        **({f"{prefix}/truncated_share": float(np.mean(cut))} if cut else {}),
-    }
+    values: dict[str, Any] = {"return_mean": np.mean(returns), "return_std": np.std(returns), "return_min": min(returns)}
+    values |= {"return_max": max(returns), "length_mean": np.mean(lengths)}
+    values |= {"truncated_share": np.mean(cut)} if cut else {}
+    return {f"{prefix}/{name}": float(value) for name, value in values.items()}

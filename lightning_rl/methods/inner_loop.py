@@ -259,13 +259,12 @@ class InnerLoop:
         agent = AGENTS[name].build(cfg, spec, seeds, vary_agents(cfg, seeds) if self.vary else None).to(params.device)
         envs = self.proxy.batch(params.cpu(), [derive_seed(seed, "proxy") for seed in seeds], cfg.gamma, cfg.action_repeat)
         envs = FiniteActions(envs) if self.proxy.real_dynamics and spec.continuous else envs
-        judged = self.judge_episodes > 0 and (self.proxy.real_dynamics or self.stop_rule == "solved")
-        rule, limit_terminates = stop_rule(cfg, self.stop_rule, self.solved_return), self.proxy.limit_terminates
-        limits_end = cfg.faithful if limit_terminates is None else limit_terminates
-        if not judged:
-            return MemberTraining.of(agent, envs, cfg, rule, time_limits_end=limits_end)
+        rule = stop_rule(cfg, self.stop_rule, self.solved_return)
+        limits_end = cfg.faithful if self.proxy.limit_terminates is None else self.proxy.limit_terminates
+        if self.judge_episodes == 0 or not (self.proxy.real_dynamics or self.stop_rule == "solved"):
+            return MemberTraining.of(agent, envs, cfg, rule, limits_end)
         score = mean_test_return(functools.partial(task_envs, spec), self.judge_episodes)
-        return JudgedTraining.of(agent, envs, cfg, rule, time_limits_end=limits_end, score=score)
+        return JudgedTraining.of(agent, envs, cfg, rule, limits_end, score=score)
 
     def outcomes(self, trained: Trained) -> list[Outcome]:
         """The outcome of each member."""

@@ -201,7 +201,7 @@ MUTATIONS = [
     ),
     *area(
         "methods/base.py", "methods/test_generations_by_hand.py",
-        ("float(np.std(returns))", "float(np.std(returns, ddof=1))"),
+        ("np.std(returns)", "np.std(returns, ddof=1)"),
     ),
     *area(
         "methods/inner_loop.py", "methods/test_inner_seeds.py methods/test_inner_loop.py",
