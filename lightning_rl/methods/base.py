@@ -212,10 +212,10 @@ class Method(LightningModule):
         return self._loss
 
     def log_scalars(self, values: Mapping[str, float]) -> None:
-        """Writes scalars to every logger; the x axis is ``logged_over``."""
+        """Writes scalars to every logger over ``logged_over``, over the epochs while that lags behind them."""
         self.scalars |= values
         for logger in self.loggers:
-            logger.log_metrics(dict(values), step=int(getattr(self, self.logged_over)))
+            logger.log_metrics(dict(values), step=max(int(getattr(self, self.logged_over)), self.current_epoch + 1))
 
     def report(self, name: str, value: float, count: int) -> None:
         """A metric of ``count`` episodes for callbacks, and for the table that ``Trainer.validate`` prints and returns."""

@@ -34,7 +34,13 @@ def test_tests_of_a_generation_are_cut_those_of_an_evaluation_are_not(tmp_path, 
     limits = [-20, -140, -260, -380, -500]
     assert all(score >= limit for score, limit in zip(scores, limits, strict=True))
     assert sum(score == limit for score, limit in zip(scores, limits, strict=True)) >= 4  # one may get up by chance
-    assert min(read_scalar(run_dir(tmp_path, "acrobot", implementation="SE"), "eval/return_mean").value) < -380
+    folder = run_dir(tmp_path, "acrobot", implementation="SE")
+    assert min(read_scalar(folder, "eval/return_mean").value) < -380
+    logged = read_scalar(folder, "es/fitness_mean")
+    assert logged.value.tolist() == pytest.approx(scores)
+    if learners:  # who takes no steps is logged over generations until others do
+        taken = (2 * 2 + 1) * 2  # agents, and their episodes of one step
+        assert logged.env_steps.tolist() == [1, 2, taken, 2 * taken, 3 * taken]
 
 
 def test_whole_episodes_alone_solve_a_task(tmp_path):
