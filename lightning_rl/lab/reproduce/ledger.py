@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lightning_rl.core.limits import shorten
 from lightning_rl.lab.reproduce.checkout import MANIFEST, ROOT
 from lightning_rl.lab.reproduce.claims import Claim, Earlier, EarlierSeeds, Manifest
 from lightning_rl.lab.reproduce.entries import (
@@ -204,5 +203,5 @@ def hours_text(entry: Entry, manifest: Manifest) -> str:
 def _commits(commits: Sequence[str], commit: str) -> str:
     """Which commits the seeds are of."""
     distinct = list(dict.fromkeys(commits))
-    texts = [shorten(each, 12) if each == commit else f"**{each[:12]}**, another one than this page's" for each in distinct]
+    texts = [each if each == commit[:12] else f"**{each}**, another one than this page's" for each in distinct]
     return ("Made at commit " if len(distinct) == 1 else "Made at several commits: ") + "; ".join(texts)

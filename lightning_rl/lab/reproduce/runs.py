@@ -178,7 +178,7 @@ def run_job(job: Job) -> Outcome:
         return Outcome(job, {}, [], f"{job.about}: {error}")
     hours = (time.process_time() - started) / 3600 if fresh else float("nan")
     about = {
-        "seed": job.seed, "value": value, "best": best, "commit": job.commit, "config_hash": config_hash(runs, job),
+        "seed": job.seed, "value": value, "best": best, "commit": job.commit[:12], "config_hash": config_hash(runs, job),
         "machine": machine(job.claim), "versions": versions(job.claim), "cpu_hours": hours, "read": job.claim.read.text,
         "command": shown_command(job.claim, job.seed), **identity(runs),
     }  # fmt: skip
