@@ -20,7 +20,7 @@ _KEEP_IDLE_MS = "60000"  # a worker takes seconds to import torch; Ray ends one 
 def join_cluster(address: str | None) -> bool:
     """Joins the Ray cluster at ``address`` (``auto``: the one on this machine), or else at RAY_ADDRESS, and brings this
     package along; without an address, one is started here, on the cores that this process may use. Whether it was, and is to be
-    shut down.
+    shut down. A process that has joined a cluster stays with it.
 
     UserError where no cluster answers.
     """

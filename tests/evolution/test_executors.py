@@ -109,11 +109,12 @@ def test_a_mistake_of_the_user_on_a_cluster_is_the_same_one_line(ray_cluster):
 @pytest.mark.slow
 def test_a_killed_node_costs_nothing(tmp_path):
     """Two nodes on one machine; one of them is killed while it evaluates."""
+    import ray
     from ray.cluster_utils import Cluster
 
-    def slow(proposal, items):
-        import ray
+    ray.shutdown()  # a process that other tests have joined a cluster in would stay with that one
 
+    def slow(proposal, items):
         (tmp_path / f"{ray.get_runtime_context().get_node_id()}-{time.time_ns()}").touch()
         time.sleep(2)
         return [(item.member, item.sign, row.sum().item()) for item, row in zip(items, proposal.rows(items), strict=True)]
