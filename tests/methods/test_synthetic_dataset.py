@@ -138,6 +138,9 @@ def test_fresh_clones_are_judged_and_the_pairs_drawn(tmp_path, capsys):
     cells = list(csv.DictReader((tmp_path / "pairs.csv").open()))
     assert [(cell["pair"], cell["component"]) for cell in cells[4:6]] == [("1", "action"), ("2", "cart position (m)")]
     assert main(["figures", "synthetic-dataset", str(tmp_path / "x"), "SE-CartPole-v0"]) == 2
+    assert main(["figures", "synthetic-dataset", str(tmp_path / "continuous"), "SD-InvertedPendulum-v5"]) == 0
+    told = ["Actions: from -1" in (tmp_path / f"{name}.svg").read_text() for name in ("pairs", "continuous")]
+    assert told == [False, True]
 
 
 def test_the_values_of_a_run_are_complete_on_its_record():

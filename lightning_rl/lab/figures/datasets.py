@@ -49,6 +49,7 @@ def draw(given: argparse.Namespace) -> None:
         if not isinstance(model.proxy, DatasetProxy):
             raise UserError(f"'{model.name}' is no synthetic dataset, it has no pairs; name runs of SD, or their files")
     tables = {model.name: pair_table(model) for model in models}
+    scale = " Actions: from -1, the lowest, to 1, the highest." if models[0].proxy.spec.continuous else ""
     figure, panels = style.panels(len(tables), (7.2, 1.1 + 0.33 * max(len(table) for table in tables.values())))
     columns = {name: list(table.columns) for name, table in tables.items()}
     lowest = list(tables)[-(len(tables) % 2 or 2) :]  # names below others would leave gaps
@@ -57,8 +58,8 @@ def draw(given: argparse.Namespace) -> None:
     gamename = models[0].proxy.gamename
     style.describe(
         figure, given.title or f"All that a policy is taught of {gamename}",
-        "Each row: a state, in the units of the task, and the action to take there. Colours are relative to a column's largest. "
-        "Names below the last row are those of all columns above.",
+        f"Each row: a state, in the units of the task, and the action to take there.{scale} "
+        "Colours are relative to a column's largest. Names below the last row are those of all columns above.",
     )  # fmt: skip
     rows: list[dict[str, Any]] = [
         {"proxy": name, "pair": pair + 1, "component": component, "value": value}
