@@ -139,7 +139,7 @@ def test_fresh_clones_are_judged_and_the_pairs_drawn(tmp_path, capsys):
     assert [(cell["pair"], cell["component"]) for cell in cells[4:6]] == [("1", "action"), ("2", "cart position (m)")]
     assert main(["figures", "synthetic-dataset", str(tmp_path / "x"), "SE-CartPole-v0"]) == 2
     assert main(["figures", "synthetic-dataset", str(tmp_path / "continuous"), "SD-InvertedPendulum-v5"]) == 0
-    told = ["Actions: from -1" in (tmp_path / f"{name}.svg").read_text() for name in ("pairs", "continuous")]
+    told = ["from -1, the lowest" in (tmp_path / f"{name}.svg").read_text() for name in ("pairs", "continuous")]
     assert told == [False, True]
 
 
