@@ -27,7 +27,7 @@ KEPT_COLUMNS = {
 """Of what is kept of a table; the proxy is the one of the seed, if any, ``agents`` says how many a row is the mean of."""
 
 MEAN_POINTS = 50  # of a mean curve that are kept, at most
-POINTS, FIRST_POINTS = 40, 5
+POINTS, FIRST_POINTS = 100, 5
 """Of a curve that are kept, about; and of its beginning, so that there is something to verify."""
 
 
