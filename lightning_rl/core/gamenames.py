@@ -178,7 +178,8 @@ def base_name(gamename: str) -> str:
         return registered
     if gamename.partition("-")[0] in SIZED:
         return gamename.partition("-")[0]
-    return next((name for name, game in GAMES.items() if game.env == gamename), gamename)
+    plain = {name: game for name, game in GAMES.items() if name in _BUILT_IN or not game.kwargs}  # an id is without arguments
+    return next((name for name, game in plain.items() if game.env == gamename), gamename)
 
 
 def named_game(gamename: str) -> Game | None:

@@ -472,10 +472,11 @@ def test_every_batched_environment_has_a_name():
     assert all(isinstance(game, Game) for game in GAMES.values())
 
 
-def test_arguments_that_have_no_hash_are_no_obstacle():
+def test_arguments_that_have_no_hash_are_no_obstacle(register):
     desc = {"desc": ["SFF", "FHF", "FFG"]}
-    register_env("small-lake", "FrozenLake-v1", kwargs=desc)
+    register("small-lake", "FrozenLake-v1", kwargs=desc)
     spec = env_spec("small-lake")
     assert {spec: 1}[env_spec("small-lake")] == 1
-    register_env("larger-lake", "FrozenLake-v1", kwargs={"desc": ["SFFF", "FHFF", "FFFG"]})
+    register("larger-lake", "FrozenLake-v1", kwargs={"desc": ["SFFF", "FHFF", "FFFG"]})
     assert spec != env_spec("larger-lake")
+    assert [env_spec(name).obs_size for name in ("small-lake", "larger-lake", "FrozenLake-v1")] == [9, 12, 16]
