@@ -22,6 +22,7 @@ from lightning_rl.evolution.variants import SNES
 from lightning_rl.methods.inner_loop import OBJECTIVES, Facts, InnerLoop, area_under_curve, steps_to_threshold, worst_for_failed
 from lightning_rl.methods.perfect_learners import CLONE, agents_come_in, clones, perfect_first, perfect_learners, states_met
 from lightning_rl.methods.proxy_search import SEConfig
+from lightning_rl.methods.registry import implementation
 
 GAME = "cartpole-v0"
 SMALL = {
@@ -49,6 +50,21 @@ def rows(count, proxy=SE):
     if proxy is SE:
         proxy.net.split(params)["done"].zero_()
     return params
+
+
+@pytest.mark.parametrize("faithful", [False, True])
+def test_who_says_that_a_time_limit_ends_an_episode(faithful):
+    """A synthetic environment by its own key; elsewhere the agent's config, which only agents of earlier code answer with yes."""
+    reward = RewardProxy(gamename=GAME, hidden=(8,), activation="tanh", form="exclusive", gamma=0.9)
+    asked = agent("DDQN", faithful=faithful)
+    for proxy, ends in ((SE, False), (dataclasses.replace(SE, cap_ends=True), True), (reward, faithful)):
+        loop = dataclasses.replace(LOOP, proxy=proxy, agents=(asked,))
+        assert loop.training(0, proxy.net.init([torch.Generator().manual_seed(0)]), [5]).time_limits_end is ends
+        alone = dataclasses.replace(loop, judge_episodes=0)  # judged by training returns
+        assert alone.training(0, proxy.net.init([torch.Generator().manual_seed(0)]), [5]).time_limits_end is ends
+    for judge in ("test", "training"):
+        method = implementation("DDQN")("cartpole", seed=0, faithful=faithful, judge=judge, stop_rule="solved")
+        assert method.rollouts().training.time_limits_end is faithful
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -50,14 +50,15 @@ def draw(given: argparse.Namespace) -> None:
             raise UserError(f"'{model.name}' is no synthetic dataset, it has no pairs; name runs of SD, or their files")
     tables = {model.name: pair_table(model) for model in models}
     scale = " Actions: from -1, the lowest, to 1, the highest." if models[0].proxy.spec.continuous else ""
-    alone = 1.2 * (len(tables) <= 2)  # a single row of panels has title, names and caption to itself
-    figure, panels = style.panels(len(tables), (7.2, 1.1 + alone + 0.33 * max(len(table) for table in tables.values())))
+    one_row = len(tables) <= 2  # of panels: it alone makes room for title, names and caption
+    height = (2.3 if one_row else 1.1) + 0.33 * max(len(table) for table in tables.values())
+    figure, panels = style.panels(len(tables), (7.2, height))
     columns = {name: list(table.columns) for name, table in tables.items()}
     lowest = list(tables)[-(len(tables) % 2 or 2) :]  # names below others would leave gaps
     for axes, (name, table) in zip(panels, tables.items(), strict=True):
         draw_pairs(axes, table, name, name in lowest or columns[name] != columns[lowest[-1]])
     gamename = models[0].proxy.gamename
-    names = "" if alone else " Names below the last row are those of all columns above."
+    names = "" if one_row else " Names below the last row are those of all columns above."
     style.describe(
         figure, given.title or f"All that a policy is taught of {gamename}",
         f"Each row: a state, in the units of the task, and the action to take there.{scale} "
