@@ -82,9 +82,11 @@ def cheapest_runs(sizes: Sequence[tuple[int, int]], depth: int, ends: int, step:
 
 
 def check_variable(cfg: Any) -> None:
-    """UserError for an agent's config that ``vary`` cannot draw around: all hidden layers get one width."""
-    hidden = getattr(cfg, "hidden", None)
-    if hidden is not None and len(set(hidden)) != 1:
+    """UserError for an agent's config that ``vary`` cannot draw around: all hidden layers get one width, and tables have none."""
+    if not hasattr(cfg, "hidden"):
+        raise UserError("key 'vary': what is drawn is of networks, and an agent that learns a table has none; leave it out")
+    hidden = cfg.hidden
+    if len(set(hidden)) != 1:
         raise UserError(f"hidden {list(hidden)}: agents that vary draw one width for all their layers; give each the same, e.g. "
                         f"hidden={[max(hidden, default=64)] * max(len(hidden), 1)}, or do not vary them")  # fmt: skip
 

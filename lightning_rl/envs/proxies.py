@@ -80,9 +80,14 @@ class Proxy(ABC):
         return env_spec(self.gamename)
 
     @property
+    def longest_episode(self) -> int:
+        """Steps after which an episode is cut: a kind's own horizon, or the task's."""
+        return getattr(self, "horizon", self.spec.horizon)
+
+    @property
     def limit_terminates(self) -> bool | None:
-        """Whether agents are to take the time limit for a termination; None: as their own config says."""
-        return None
+        """Whether agents are to take that cut for a termination, as its own ``cap_ends`` says; None: as their config says."""
+        return getattr(self, "cap_ends", None)
 
     @property
     @abstractmethod
@@ -124,18 +129,12 @@ class SyntheticProxy(Proxy):
         kind = OneStepNet if self.done == "always" else SyntheticNet
         return kind(self.spec.obs_size, self.spec.action_size, self.hidden, self.activation, self.latent_size)
 
-    @property
-    def limit_terminates(self) -> bool:
-        return self.cap_ends
-
     def env(self, params: Tensor) -> SyntheticEnv:
         """The environments of params ``[N, D]``."""
-        one_hot = self.spec.one_hot and self.spec.obs_size > 1  # a bandit's constant may be anything
         kind = OneStepEnv if self.done == "always" else SyntheticEnv
-        return kind(self.net, params, _start_task(self.spec), one_hot, self.reencode, self.done)
+        return kind(self.net, params, _start_task(self.spec), self.spec.one_hot, self.reencode, self.done)
 
     def batch(self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1) -> EnvBatch:
-        del gamma
         return FuncBatch(self.env(params), self.horizon, seeds, repeat)
 
 
@@ -205,7 +204,6 @@ class DatasetProxy(Proxy):
         return DatasetEnv(self.net, params)
 
     def batch(self, params: Tensor, seeds: Sequence[int], gamma: float, repeat: int = 1) -> EnvBatch:
-        del gamma
         return FuncBatch(self.env(params), self.horizon, seeds, repeat)
 
 

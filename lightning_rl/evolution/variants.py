@@ -80,7 +80,7 @@ class CMAES(Strategy, name="cmaes"):
 
     reads = ()
     mirrored = (False,)
-    MAX_SIZE = 1000
+    MAX_SIZE, MIN_POPULATION = 1000, 4
 
     def __init__(self, start: Tensor, evolved: Tensor, cfg: StrategyConfig, run_seed: int):
         from cmaes import CMA  # type: ignore[import-untyped]  # and scipy, which nothing else here needs
@@ -88,6 +88,9 @@ class CMAES(Strategy, name="cmaes"):
         if len(start) > self.MAX_SIZE:
             raise UserError(f"strategy cmaes: {len(start):,} parameters are too many for a full covariance matrix (limit "
                             f"{self.MAX_SIZE:,}); use strategy=snes, or fewer hidden units")  # fmt: skip
+        if cfg.population < self.MIN_POPULATION:
+            raise UserError(f"population {cfg.population}: strategy cmaes learns no covariance from the better half of them; "
+                            f"use a population of {self.MIN_POPULATION} or more")  # fmt: skip
         super().__init__(start, evolved, cfg, run_seed)
         mean = start[evolved].double().numpy()
         self.search = CMA(mean, cfg.noise_std, population_size=cfg.population)

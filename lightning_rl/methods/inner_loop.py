@@ -231,8 +231,7 @@ class InnerLoop:
         sound = (~failed).nonzero().squeeze(1)
         if len(sound):
             with agent.holding_only(sound):
-                tests = self._tests(agent, steps[sound], spec, [seeds[row] for row in sound.tolist()])
-            returns[sound], steps[sound] = tests
+                returns[sound], steps[sound] = self._tests(agent, steps[sound], spec, [seeds[row] for row in sound.tolist()])
         return Trained(agent, results, returns, steps)
 
     def _tests(self, agent: Actors, steps: Tensor, spec: EnvSpec, seeds: Sequence[int]) -> tuple[Tensor, Tensor]:
@@ -249,7 +248,7 @@ class InnerLoop:
     def learn(self, number: int, params: Tensor, seeds: Sequence[int]) -> tuple[Actors, Results]:
         """Agents of kind ``number`` that have learned on the proxies, and what happened to them there."""
         training = self.training(number, params, seeds)
-        training.run(-(-self.max_train_steps // self.agents[number][1].action_repeat))
+        training.run(-(-self.max_train_steps // min(self.agents[number][1].action_repeat, self.proxy.longest_episode)))
         training.finish()
         return training.agent, training.results
 

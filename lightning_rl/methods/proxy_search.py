@@ -125,6 +125,8 @@ class SEConfig(AgentSearchConfig):
         return {**super().unread(), **({"judge_episodes": reason} if self.stop_rule != "solved" else {})}
 
     def loop(self, spec: EnvSpec) -> InnerLoop:
+        if self.reencode and not spec.one_hot:
+            raise UserError(f"key 'reencode': agents on {spec.gamename} see states as they are; leave it out")
         if not self.perfect_generations:
             return super().loop(spec)
         from lightning_rl.methods.perfect_learners import perfect_first  # which other searches do not need

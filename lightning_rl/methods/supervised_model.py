@@ -21,12 +21,11 @@ from lightning_rl.agents.training import MemberTraining
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Agents, Batch, HiddenSizes, MethodConfig
 from lightning_rl.core.seeding import derive_seed, generator
-from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.envs.synthetic import SyntheticNet
 from lightning_rl.functional import compat
-from lightning_rl.methods.inner_loop import InnerLoop, agent_configs, unread_of_agents
+from lightning_rl.methods.inner_loop import InnerLoop, agent_configs, task_envs, unread_of_agents
 from lightning_rl.methods.proxy_search import ProxyMethod, ProxyRollouts
 from lightning_rl.methods.registry import register_method
 from lightning_rl.nets.members import ActivationName
@@ -90,11 +89,13 @@ def collect(cfg: MBRLConfig, spec: EnvSpec, run_seed: int, device: torch.device)
     agent_cfg = dataclasses.replace(agent_cfg, replay_size=cfg.data_steps)
     seeds = [derive_seed(run_seed, "data", n) for n in range(cfg.data_agents)]
     agent = AGENTS[name].build(agent_cfg, spec, seeds, None).to(device)
-    training = MemberTraining(agent, make_envs(spec, seeds), cfg.data_steps, agent_cfg.gamma, agent_cfg.learning_starts)
+    training = MemberTraining(agent, task_envs(spec, seeds), cfg.data_steps, agent_cfg.gamma, agent_cfg.learning_starts)
     training.run(cfg.data_steps)
     memory = agent.memory()
     assert memory is not None
     obs, action, reward, discount, next_obs = memory.transitions(memory.snapshot()["rows"].flatten(0, 1))
+    if not all(bool(values.isfinite().all()) for values in (obs, action, reward, next_obs)):
+        raise UserError(f"agent {name} diverged while it collected transitions; use a lower --set agent.{name}.learning_rate=...")
     act = action if spec.continuous else F.one_hot(action, spec.action_size).float()
     return Data(obs, act, reward, (discount == 0).float(), next_obs)
 

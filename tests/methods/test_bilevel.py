@@ -133,6 +133,9 @@ def last_of(folder):
     [
         ("SE", {"population": 1, "score_transform": "rank"}, "population 1: score_transform rank compares candidates"),
         ("SE", {"population": 1, "strategy": "snes"}, "population 1: strategy snes compares candidates"),
+        ("SE", {"population": 3, "strategy": "cmaes"}, "population 3: strategy cmaes learns no covariance from the better half "
+         "of them; use a population of 4 or more"),
+        ("SE", {"reencode": True}, "key 'reencode': agents on cartpole see states as they are; leave it out"),
         ("SE", {"agent": "TD3"}, "agent TD3 does not fit gamename 'cartpole': it is for continuous actions; use TD3-discrete"),
         ("SE", {"agent": "QL"}, "agent QL does not fit gamename 'cartpole': tables need one-hot"),
         ("SE", {"agent": "DQN"}, "agent 'DQN' is unknown; did you mean 'DDQN'"),
@@ -141,15 +144,15 @@ def last_of(folder):
         ("SE", {"strategy": "adam"}, "strategy 'adam' is unknown; choose one of: published"),
         ("SE", {"strategy": "openai", "mirrored": False}, "mirrored false: the candidates of strategy openai are always"),
         ("SE", {"strategy": "cmaes", "mirrored": True}, "mirrored true: the candidates of strategy cmaes are never"),
-        ("SE", {"strategy": "cmaes", "hidden": [200]}, "too many for a full covariance matrix"),
+        ("SE", {"strategy": "cmaes", "population": 4, "hidden": [200]}, "too many for a full covariance matrix"),
         ("SE", {"strategy": "snes", "noise_decay": 0.9}, "noise_decay 0.9: strategy snes adapts its noise itself"),
-        ("SE", {"strategy": "cmaes", "step_decay": 0.9}, "step_decay 0.9: strategy cmaes adapts its steps"),
+        ("SE", {"strategy": "cmaes", "population": 4, "step_decay": 0.9}, "step_decay 0.9: strategy cmaes adapts its steps"),
         ("SE", {"step_decay": 1.1}, "key 'step_decay': Input should be less than or equal to 1, got 1.1"),
         ("SE", {"strategy": "snes", "score_transform": "rank"}, "--set: key 'score_transform': strategy snes does not read it; "
          "leave it out, or use strategy=published or openai"),
         ("RN", {"strategy": "snes", "weight_decay": 0.1}, "key 'weight_decay': strategy snes does not read it"),
         ("SE", {"strategy": "openai", "nes_step_size": True}, "key 'nes_step_size': strategy openai does not read it"),
-        ("SE", {"strategy": "cmaes", "step_size": 0.3}, "key 'step_size': strategy cmaes does not read it"),
+        ("SE", {"strategy": "cmaes", "population": 4, "step_size": 0.3}, "key 'step_size': strategy cmaes does not read it"),
         ("SE", {"start": "nowhere.pt"}, "'nowhere.pt'"),
         ("SE", {"start": "SE-CartPole-v0"}, "SE-CartPole-v0.pt' is of gamename 'cartpole-v0', not of 'cartpole'"),
         ("RN", {"reward": "potential"}, "reward 'potential' is unknown; choose one of: native"),
@@ -206,3 +209,8 @@ def test_the_environments_of_the_papers_figures_have_their_networks(gamename):
 def test_executors_are_for_populations(tmp_path, capsys):
     assert run_cli(tmp_path, "--executor", "ray") == 2
     assert "--executor ray: UDRL evaluates no population; leave it out (SE, RN and SD do)" in capsys.readouterr().err
+
+
+def test_what_tables_do_not_draw_is_refused(tmp_path, capsys):
+    assert run_cli(tmp_path, implementation="SE", gamename="emptyroom22", vary=True, agent="{QL: {train_episodes: 2}}") == 2
+    assert "key 'vary': what is drawn is of networks, and an agent that learns a table has none" in capsys.readouterr().err

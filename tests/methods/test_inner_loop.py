@@ -52,6 +52,24 @@ def rows(count, proxy=SE):
     return params
 
 
+@pytest.mark.parametrize(("horizon", "decisions"), [(1, 12), (20, 6)])
+def test_an_action_that_is_repeated_trains_for_as_many_steps(horizon, decisions):
+    """Where an episode has one step there is nothing to repeat."""
+    kind = agent("DDQN", action_repeat=2, train_episodes=12, learning_starts=0)
+    loop = dataclasses.replace(LOOP, agents=(kind,), proxy=dataclasses.replace(SE, horizon=horizon), max_train_steps=12)
+    trained = loop.train(0, rows(2), [1, 2])
+    assert trained.results.env_steps.tolist() == [12, 12]
+    assert trained.agent.num_updates.tolist() == [decisions] * 2
+
+
+def test_the_only_state_of_a_bandit_is_what_the_task_shows():
+    """A table's values are multiplied by the observation: whatever the state is, agents see 1."""
+    bandit = dataclasses.replace(SE, gamename="bandit10")
+    envs = bandit.batch(rows(3, bandit), [0, 1, 2], 0.9)
+    envs.reset(torch.ones(3, dtype=torch.bool))
+    assert envs.step(torch.tensor([1, 2, 3])).obs.tolist() == [[1.0]] * 3
+
+
 @pytest.mark.parametrize("faithful", [False, True])
 def test_who_says_that_a_time_limit_ends_an_episode(faithful):
     """A synthetic environment by its own key; elsewhere the agent's config, which only agents of earlier code answer with yes."""

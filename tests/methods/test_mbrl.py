@@ -58,3 +58,11 @@ def test_agents_without_memory_are_refused(tmp_path, capsys):
 def test_data_that_say_nothing_are_refused(tmp_path, capsys, settings, message):
     assert run_cli(tmp_path, implementation="MBRL", **settings) == 2
     assert message in capsys.readouterr().err
+
+
+def test_an_agent_that_diverges_is_named_before_the_model_learns(tmp_path, capsys):
+    """Physics never sees its actions, which would be nan."""
+    agent = "{TD3: {learning_rate: 1.0e+30, learning_starts: 1, hidden: [4], batch_size: 8}}"
+    settings = {"data_agents": 1, "data_steps": 400, "max_epochs": 1, "agent": agent}
+    assert run_cli(tmp_path, implementation="MBRL", gamename="pendulum", **settings) == 2
+    assert "agent TD3 diverged while it collected transitions; use a lower --set agent.TD3.learning" in capsys.readouterr().err

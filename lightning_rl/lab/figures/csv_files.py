@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -54,6 +55,25 @@ def require(table: pd.DataFrame, columns: Sequence[str], remedy: str = "") -> No
     if missing := [name for name in columns if name not in table]:
         known = ", ".join(map(str, table))
         raise UserError(f"it lacks the column {', '.join(missing)}; {remedy or f'its columns: {known}'}")
+
+
+def require_cells(table: pd.DataFrame, column: str, right: Callable[[Any], bool], expected: str) -> None:
+    """UserError with the first row whose cell is not ``right``. expected: what belongs there."""
+    for row, value in enumerate(table[column], 1):
+        if not right(value):
+            raise UserError(f"row {row}, column {column}: {shown(value)} is not {expected}")
+
+
+def require_whole(table: pd.DataFrame, column: str, low: int, high: int) -> None:
+    """UserError with the first row whose number is not a whole one from ``low`` to ``high``."""
+    require_cells(
+        table, column, lambda value: low <= value <= high and value == int(value), f"a whole number from {low} to {high:,}"
+    )
+
+
+def filled(value: Any) -> bool:
+    """Whether a cell holds something."""
+    return not pd.isna(value) and value != ""
 
 
 def labelled(names: pd.Series, label: str | None) -> pd.Series:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.lab.figures.csv_files import labelled, read_csv, require
+from lightning_rl.lab.figures.csv_files import labelled, read_csv, require, require_cells, require_whole
 from lightning_rl.lab.figures.runs import read_sources
 from lightning_rl.lab.figures.style import counted
 
@@ -17,6 +17,8 @@ _NUMBERS = (
     "number", "return_mean", "train_steps", "episodes", "every", "agents", "row", "column", "value", "width",
 )  # fmt: skip
 _LISTS = ("returns", "test_returns", "lows", "counts")
+_WHOLE = {"every": (1, 10**9), "row": (0, 99), "column": (0, 99)}
+"""The lowest and highest whole number of a column."""
 _ABOUT = (
     "gamename", "trained_on", "proxy", "proxy_hash", "agent", "protocol", "seed", "number", "every", "agents", "sample",
     "component", "quantity", "row", "column", "cell", "action",
@@ -58,6 +60,10 @@ def _read(path: Path, label: str | None, columns: Sequence[str], protocol: str, 
     require(table, columns, f"make one with lightning-rl proxies {protocol}")
     if table.empty:
         raise UserError("it has no whole row")
+    for name in _WHOLE.keys() & set(columns):
+        require_whole(table, name, *_WHOLE[name])
+    if "width" in columns:
+        require_cells(table, "width", lambda value: value > 0, "more than 0")
     texts = [name for name in columns if name not in (*_NUMBERS, *_LISTS)]
     table[texts] = table[texts].fillna("").astype(str)
     return table.assign(**{kind: labelled(table[kind], label)})

@@ -20,6 +20,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.envs.spec import solved_return
 from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.lab.figures import style
+from lightning_rl.lab.figures.csv_files import require_cells
 from lightning_rl.lab.figures.curves import BAND_RUNS, TOGETHER
 from lightning_rl.lab.figures.protocol_csv import numbers, ordered, read_protocol, told_apart
 from lightning_rl.lab.scalars import Floats
@@ -146,6 +147,16 @@ def draw_curves(given: argparse.Namespace) -> None:
     style.save(figure, given.out, pd.concat(rows, ignore_index=True).assign(gamename=game))
 
 
+def read_cells(sources: Sequence[str]) -> pd.DataFrame:
+    """Rewards and visits of all sources; UserError where one of the two is missing, or an action is unknown."""
+    table = read_protocol(sources, GRID_COLUMNS, "grid-rewards")
+    for quantity in ("reward", "visits"):
+        if not (table["quantity"] == quantity).any():
+            raise UserError(f"the sources have no row of quantity {quantity}; make one with lightning-rl proxies grid-rewards")
+    require_cells(table[table["quantity"] == "reward"], "action", _MOVES.__contains__, f"one of: {', '.join(_MOVES)}")
+    return table
+
+
 def mean_values(table: pd.DataFrame) -> pd.DataFrame:
     """trained_on, agent, agents, quantity, row, column, cell, action, value, proxies: means over ``proxies`` reward networks.
 
@@ -243,7 +254,7 @@ def draw_visits(axes: Axes, cells: pd.DataFrame, most: float, title: str) -> Pol
 
 def draw_grid(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv."""
-    table = read_protocol(given.sources, GRID_COLUMNS, "grid-rewards")
+    table = read_cells(given.sources)
     kinds, first = ordered(table["trained_on"], FIRST), table.iloc[0]
     means = mean_values(table)
     height, width = int(table["row"].max()) + 1, int(table["column"].max()) + 1

@@ -15,10 +15,10 @@ from matplotlib.colors import Normalize
 from matplotlib.ticker import MaxNLocator
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import GENERATIONS, shown
+from lightning_rl.core.limits import GENERATIONS
 from lightning_rl.functional.intervals import share_interval
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.csv_files import read_csv, require
+from lightning_rl.lab.figures.csv_files import filled, read_csv, require, require_cells, require_whole
 from lightning_rl.lab.figures.groups import label_groups
 from lightning_rl.lab.figures.runs import IDENTITY, Run, read_sources, require_one_run_per_seed
 from lightning_rl.lab.figures.scores import threshold_of
@@ -50,9 +50,9 @@ def _of_csv(path: Path, label: str | None, keys: Sequence[str]) -> pd.DataFrame:
         require(table, (COUNT,))
         table = table.rename(columns={TAG: "fitness_mean"}).assign(generation=table[COUNT] - 1)
     require(table, (*NEEDED, *keys))
-    for row, generation in enumerate(table["generation"], 1):
-        if not 0 <= generation < GENERATIONS or generation != int(generation):
-            raise UserError(f"row {row}: generation {shown(generation)} is not a whole number from 0 to {GENERATIONS - 1:,}")
+    require_whole(table, "generation", 0, GENERATIONS - 1)
+    for name in ("gamename", "seed", *keys):
+        require_cells(table, name, filled, "filled in")
     settings = table["settings"].fillna("").astype(str) if "settings" in table else pd.Series("", table.index)
     method = table["implementation"].astype(str) if label is None and "implementation" in table else label or path.stem
     run = f"{path}:" + table["gamename"].astype(str) + ":" + settings + ":" + table["seed"].astype(str)
@@ -170,14 +170,20 @@ def read_runs(sources: Sequence[str], asked: float | None) -> pd.DataFrame:
     def of_csv(path: Path, label: str | None) -> pd.DataFrame:
         table = read_csv(path, ("generations", "step_size"))
         if "generations" not in table:
-            return run_table(_of_csv(path, label, STUDY), asked)
+            return checked(run_table(_of_csv(path, label, STUDY), asked))
         require(table, ("gamename", "seed", *STUDY, "solved"))
-        if not table["solved"].isin([True, False]).all():
-            raise UserError("its column solved has other values than True and False")
-        return table
+        return checked(table)
 
     def of_run(run: Run) -> pd.DataFrame:
-        return run_table(_of_run(run, STUDY), asked)
+        return checked(run_table(_of_run(run, STUDY), asked))
+
+    def checked(table: pd.DataFrame) -> pd.DataFrame:
+        for name in ("gamename", "seed", "score_transform"):
+            require_cells(table, name, filled, "filled in")
+        for name in ("solved", "mirrored"):
+            require_cells(table, name, (True, False).__contains__, "True or False")
+        require_cells(table, "step_size", lambda value: value > 0, "more than 0: the axis is logarithmic")
+        return table
 
     return read_sources(sources, of_csv, of_run, f"no source has '{TAG}'; {_REMEDY}")
 

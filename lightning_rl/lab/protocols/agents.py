@@ -64,6 +64,10 @@ class AgentKind:
         """The same with other values in its config."""
         return dataclasses.replace(self, config=dataclasses.replace(self.config, **changes))
 
+    def for_steps(self, steps: int, proxy: Proxy, tests: int, **rule: Any) -> InnerLoop:
+        """``loop`` of ``steps`` steps in as many episodes as it takes."""
+        return self.with_config(train_episodes=steps).loop(proxy, steps, tests, **rule)
+
     def by_config(self, jobs: Sequence[Job], run_seed: int) -> Variants:
         """The jobs with their config: one for all, as a stack draws the hyper-parameters of its networks itself.
 
@@ -80,8 +84,8 @@ class AgentKind:
 
     def loop(self, proxy: Proxy, steps: int, tests: int, **rule: Any) -> InnerLoop:
         """Training for at most ``steps`` steps, and ``tests`` real episodes; rule: what may end it before, see ``InnerLoop``."""
-        agents = ((self.name, self.config),)
-        return InnerLoop(proxy=proxy, agents=agents, test_episodes=tests, max_train_steps=steps, vary=self.varied, **rule)
+        agents, vary = ((self.name, self.config),), self.varied and not isinstance(self.config, TabularConfig)
+        return InnerLoop(proxy=proxy, agents=agents, test_episodes=tests, max_train_steps=steps, vary=vary, **rule)
 
 
 Variants = list[tuple[AgentKind, list[Job]]]
@@ -190,9 +194,17 @@ def write_proxies(
         return results.rows
 
 
-def asked_kinds(names: Sequence[str], gamename: str, preset: str, given: argparse.Namespace) -> list[AgentKind]:
-    """The agents called ``names``, as ``--hyperparameters`` and ``--set`` say; see ``make_kinds``."""
-    return make_kinds(names, gamename, preset, given.hyperparameters == "varied", parse_settings(given.settings))
+def asked_kinds(
+    names: Sequence[str], gamename: str, preset: str, given: argparse.Namespace, steps: int | None = None
+) -> list[AgentKind]:
+    """The agents called ``names``, as ``--hyperparameters`` and ``--set`` say; see ``make_kinds``.
+
+    steps: for which they train; None: as their config says. UserError where a number of episodes is set besides.
+    """
+    settings = parse_settings(given.settings)
+    if steps is not None and "train_episodes" in settings:
+        raise UserError(f"--set train_episodes: agents train for {steps} steps here; leave it out, and say --steps N")
+    return make_kinds(names, gamename, preset, given.hyperparameters == "varied", settings)
 
 
 def asked_models(given: argparse.Namespace, wanted: type | None = None, refusal: str = "") -> tuple[list[Model], str]:

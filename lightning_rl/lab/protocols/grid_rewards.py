@@ -35,9 +35,9 @@ def visits(model: Model, kind: AgentKind, number: int, run_seed: int) -> Tensor:
     """How often ``number`` agents, trained until solved, are in each cell ``[cells]`` in a greedy episode each, with its end."""
     total = torch.zeros(model.proxy.spec.obs_size)
     variants = kind.by_config(jobs_on([model], number), run_seed)
-    for stack, _, trained in train_stacks(variants, training(1, None), "visits", run_seed):
+    for stack, loop, trained in train_stacks(variants, training(1, None), "visits", run_seed):
         seeds = [derive_seed(run_seed, f"visits {model.name}", job.number) for job in stack]
-        steps = played(trained.agent, model.proxy.spec, seeds, 1)
+        steps = played(trained.agent, loop.task(0), seeds, 1)
         total += steps[0].obs.sum(0) + joined(steps).next_obs.sum(0)
     return total
 

@@ -1,7 +1,7 @@
 """How fast agents learn with learned rewards, and without: the paper's Figures 5 and 9 (arXiv 2202.02790).
 
-Nothing ends the training early. After every training episode one greedy episode of the real task is played; its return holds for
-the steps of that training episode, and the last one on to the end of the axis.
+Agents train for as many steps as are asked for, in as many episodes as it takes. After every training episode one greedy episode
+of the real task is played; its return holds for the steps of that training episode, and the last one on to the end of the axis.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from lightning_rl.agents.tabular import TabularConfig
+from lightning_rl.core.errors import UserError
 from lightning_rl.envs.proxies import Proxy, RewardProxy
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.lab.protocols import agents
@@ -61,20 +62,32 @@ def by_curiosity(kind: AgentKind, jobs: Sequence[Job], run_seed: int) -> agents.
     return plain + curious.by_config(eager, run_seed)
 
 
+def _points(steps: int, most: int) -> int:
+    """The largest number of points, up to ``most``, that divides the steps."""
+    return next(points for points in range(min(most, steps), 0, -1) if steps % points == 0)
+
+
 def run(given: argparse.Namespace) -> None:
-    """Fills OUT.csv and prints a summary."""
+    """Fills OUT.csv and prints a summary.
+
+    UserError for points that do not divide the steps.
+    """
     refusal = "no reward network; learning curves on the task are for reward networks"
     models, gamename = agents.asked_models(given, RewardProxy, refusal)
     spec = env_spec(gamename)
-    kinds = agents.asked_kinds(given.agents or default_agents(spec), gamename, "reward-curves", given)
-    every = max((given.steps or STEPS.get(spec.family, 50_000)) // given.points, 1)
+    steps = given.steps or STEPS.get(spec.family, 50_000)
+    kinds = agents.asked_kinds(given.agents or default_agents(spec), gamename, "reward-curves", given, steps)
+    every, over = divmod(steps, given.points)
+    if over:
+        fitting = _points(steps, given.points)
+        raise UserError(f"--points {given.points}: {steps} steps cannot be divided so; use --points {fitting}")
     grid = torch.arange(1, given.points + 1) * every
     real = real_task(gamename)
     jobs = jobs_on(models, given.count) + jobs_on([real], given.real)
     jobs += jobs_on([real._replace(name=CURIOUS, trained_on=CURIOUS)], given.curious)
 
     def loop_for(kind: AgentKind, proxy: Proxy) -> InnerLoop:
-        return kind.loop(proxy, int(grid[-1]), tests=1, judge_episodes=1)
+        return kind.for_steps(steps, proxy, tests=1, judge_episodes=1)
 
     def train(kind: AgentKind, left: list[Job]) -> Iterator[tuple[list[Job], list[dict[str, Any]]]]:
         for stack, loop, trained in train_stacks(by_curiosity(kind, left, given.seed), loop_for, "reward curves", given.seed):
@@ -82,4 +95,4 @@ def run(given: argparse.Namespace) -> None:
             yield stack, [{"area": sum(curve) / len(curve), "returns": curve} for curve in found]
 
     obtained = ("area", "returns")
-    agents.write_agents(given, COLUMNS, kinds, jobs, (f"{int(grid[-1])} steps",), train, obtained, ("area",), every=every)
+    agents.write_agents(given, COLUMNS, kinds, jobs, (f"{steps} steps",), train, obtained, ("area",), every=every)

@@ -28,7 +28,7 @@ def training(tests: int, steps: int | None) -> agents.LoopFor:
 
     def loop_for(kind: AgentKind, proxy: Proxy) -> InnerLoop:
         if steps is not None:
-            return kind.with_config(train_episodes=steps).loop(proxy, steps, tests)
+            return kind.for_steps(steps, proxy, tests)
         learned_reward = isinstance(proxy, RewardProxy) and proxy.form != "native"
         rule = "solved" if proxy.real_dynamics else "plateau"
         longest, solved = kind.config.train_episodes * proxy.spec.horizon, proxy.spec.solved_return
@@ -64,7 +64,7 @@ def tested_by(loop_for: agents.LoopFor, purpose: str, run_seed: int) -> agents.T
 def run(given: argparse.Namespace) -> None:
     """Fills OUT.csv and prints a summary."""
     models, gamename = agents.asked_models(given)
-    kinds = agents.asked_kinds(given.agents, gamename, "transfer", given)
+    kinds = agents.asked_kinds(given.agents, gamename, "transfer", given, given.steps)
     jobs = jobs_on(models, given.count) + jobs_on([real_task(gamename)], given.real)
     train = tested_by(training(given.tests, given.steps), "transfer", given.seed)
     words = rule_text(given.tests, given.steps)

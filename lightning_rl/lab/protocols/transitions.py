@@ -111,7 +111,7 @@ def run(given: argparse.Namespace) -> None:
     spec = env_spec(gamename)
     if spec.one_hot:
         raise UserError(f"'{gamename}': its observations are one-hot; histograms are for real-valued ones, e.g. of cartpole-v0")
-    (kind,) = asked_kinds([given.agent], gamename, "transfer", given)
+    (kind,) = asked_kinds([given.agent], gamename, "transfer", given, given.steps)
 
     def rows_of(model: Model) -> list[dict[str, Any]]:
         samples = sample_transitions(model, kind, given.count, given.tests, given.steps, given.seed)

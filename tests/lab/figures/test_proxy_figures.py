@@ -179,6 +179,8 @@ def test_histograms(tmp_path, capsys):
     )
     two.assign(agent=["A", "B"] * 4).to_csv(tmp_path / "h.csv", index=False)
     assert "several agents or protocols" in refused(capsys, "proxy-histograms", tmp_path / "h.csv")
+    two.assign(width=0.0).to_csv(tmp_path / "h.csv", index=False)
+    assert "row 1, column width: 0.0 is not more than 0" in refused(capsys, "proxy-histograms", tmp_path / "h.csv")
     two.assign(counts="1 3").to_csv(tmp_path / "h.csv", index=False)
     assert "synthetic, position: 3 lows and 2 counts" in refused(capsys, "proxy-histograms", tmp_path / "h.csv")
 
@@ -227,6 +229,9 @@ def test_curves_of_different_grids_do_not_share_an_axis(tmp_path, capsys):
     table.loc[0, "every"] = 10
     table.to_csv(tmp_path / "c.csv", index=False)
     assert "do not share an axis" in refused(capsys, "reward-curves", tmp_path / "c.csv")
+    for every in (0, 2.5):
+        curve_rows().assign(every=every).to_csv(tmp_path / "c.csv", index=False)
+        assert "column every: " in refused(capsys, "reward-curves", tmp_path / "c.csv")
 
 
 def grid_table():
@@ -275,6 +280,21 @@ def test_grid_rewards(tmp_path):
     assert len(drawn(tmp_path, "grid-rewards", tmp_path / "g.csv", "--each", "--above", "2")) == 20  # the CSV keeps what is paid
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (lambda t: t[t["quantity"] == "reward"], "the sources have no row of quantity visits"),
+        (lambda t: t[t["quantity"] == "visits"], "the sources have no row of quantity reward"),
+        (lambda t: t.assign(action=t["action"].replace("up", "jump")), "row 4, column action: 'jump' is not one of: right, left"),
+        (lambda t: t.assign(row=1_000_000), "row 1, column row: 1000000 is not a whole number from 0 to 99"),
+        (lambda t: t.assign(column=0.5), "row 1, column column: 0.5 is not a whole number from 0 to 99"),
+    ],
+)
+def test_cells_that_no_board_has(tmp_path, capsys, changes, said):
+    changes(grid_table()).to_csv(tmp_path / "g.csv", index=False)
+    assert said in refused(capsys, "grid-rewards", tmp_path / "g.csv")
+
+
 def test_rewards_as_the_paper_shows_them():
     two = pd.concat([grid_table(), grid_table().assign(trained_on="exclusive", value=lambda t: 10 * t["value"])])
     rewards = two[two["quantity"] == "reward"]
@@ -317,6 +337,10 @@ def test_success_and_step_sizes_of_csvs(tmp_path, capsys):
     pd.testing.assert_frame_equal(read_runs([str(tmp_path / "shown.csv")], None), shown)  # as a source it is what it was
     shown.assign(solved="perhaps").to_csv(tmp_path / "shown.csv", index=False)
     assert "nothing to draw" in refused(capsys, "step-sizes", tmp_path / "shown.csv")
+    for column, value in (("score_transform", None), ("mirrored", None), ("step_size", 0), ("seed", None)):
+        for table in (shown, pd.read_csv(path)):
+            table.assign(**{column: value}).to_csv(tmp_path / "blank.csv", index=False)
+            assert f"row 1, column {column}: " in refused(capsys, "step-sizes", tmp_path / "blank.csv")
     assert "it lacks the column colour" in refused(capsys, "proxy-success", path, "--group", "colour")
     (tmp_path / "r.csv").write_text(path.read_text().replace(",SE,", ",RN,"))
     assert "give --threshold" in refused(capsys, "proxy-success", tmp_path / "r.csv")

@@ -11,10 +11,10 @@ from lightning_rl.cli import main
 from lightning_rl.envs.grids import cliff
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, read_proxy, save_proxy, shipped
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.lab.protocols import transitions
+from lightning_rl.lab.protocols import grid_rewards, recording, reward_curves, transitions
 from lightning_rl.lab.protocols.agents import Job, failed_last, make_kinds, train_stacks
 from lightning_rl.lab.protocols.generations import print_runs
-from lightning_rl.lab.protocols.grid_rewards import rewards
+from lightning_rl.lab.protocols.grid_rewards import rewards, visits
 from lightning_rl.lab.protocols.models import Model, best_of_each, find_models, kind_of, real_task
 from lightning_rl.lab.protocols.recording import Transitions
 from lightning_rl.lab.protocols.transitions import NAMES, answers, component_names, histogram
@@ -109,6 +109,10 @@ def test_bad_input_is_one_line(tmp_path, capsys):
         (["transfer", proxy, proxy], "two proxies are called 'se'"),
         (["transfer"], "no proxy and no --gamename"),
         (["reward-curves", proxy], "learning curves on the task are for reward networks"),
+        (["reward-curves", "--gamename", "cliff", "--real=1", "--steps=30", "--points=20"],
+         "--points 20: 30 steps cannot be divided so; use --points 15"),
+        (["reward-curves", "--gamename", "cliff", "--real=1", "--set=train_episodes=3"], "agents train for 5000 steps here"),
+        (["transfer", proxy, "--steps=9", "--set=train_episodes=3"], "--set train_episodes: agents train for 9 steps here"),
         (["grid-rewards", proxy], "'se' is a synthetic environment; rewards are drawn of reward networks"),
         (["grid-rewards", "--gamename", "cartpole"], "'cartpole' is no grid world"),
         (["generations", "--draw", "step_size=1"], "--draw step_size=1: expected a space"),
@@ -202,6 +206,17 @@ def test_reward_curves(tmp_path):
     assert [r["protocol"] for r in table(out)] == ["fixed, 200 steps"] * 3 + ["varied, 200 steps"] * 3
     assert main([*words, "--steps", "200", "--points", "2"]) == 0  # other values of the same curves
     assert [(r["every"], len(r["returns"].split())) for r in table(out)[6:]] == [("100", 2)] * 3
+
+
+def test_no_number_of_episodes_ends_what_is_measured_over_steps(tmp_path, monkeypatch):
+    """Plain agents of short episodes would be through with those of their config before."""
+    seen = []
+    monkeypatch.setattr(reward_curves, "curves", lambda trained, grid, worst: seen.append(trained) or grid[None])
+    words = ["proxies", "reward-curves", str(tmp_path / "c.csv"), "--gamename", "bandit10", "--real", "1", "--agents", "QL"]
+    (kind,) = make_kinds(["QL"], "bandit10", "reward-curves", False, {})
+    steps = 50 * (kind.config.train_episodes + 1)  # an episode has 50
+    assert main([*words, "--steps", str(steps), "--points", "2"]) == 0
+    assert seen[0].results.env_steps.tolist() == [steps]
 
 
 def test_the_curve_of_an_agent_that_finished_no_episode_is_its_test(tmp_path):
@@ -358,6 +373,16 @@ def test_grid_rewards(tmp_path):
     assert visits["1", "1"] == 2  # and both end at the goal
     assert main(words) == 0
     assert table(out) == rows
+
+
+def test_visits_are_counted_as_the_agents_play(monkeypatch):
+    """An action that is repeated is repeated there as well."""
+    seen = []
+    play = recording.played
+    monkeypatch.setattr(grid_rewards, "played", lambda agent, spec, *more: seen.append(spec.repeat) or play(agent, spec, *more))
+    (kind,) = make_kinds(["QL"], "emptyroom22", "reward-curves", False, {"action_repeat": 2, "train_episodes": 2})
+    visits(real_task("emptyroom22"), kind, 1, 0)
+    assert seen == [2]
 
 
 AGENT = "--set=agent={QL: {train_episodes: 5}}"
