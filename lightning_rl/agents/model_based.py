@@ -236,10 +236,10 @@ class EnvironmentRollouts(Replay):
     def columns(self) -> Mapping[str, Column]:
         state = self.env.reset(torch.zeros(1, self.env.reset_noise_size))
         self._state_type = state.dtype
-        return {"state": Column(state.shape[-1], state.dtype if state.is_floating_point() else torch.int16)}  # cells and bits
+        return {"state": Column(state.shape[-1], torch.int16 if self.env.small_state else state.dtype)}
 
     def memory_layout(self) -> Any:
-        limits = {} if self._state_type.is_floating_point else {"state": (0, torch.iinfo(torch.int16).max)}
+        limits = {"state": (0, torch.iinfo(torch.int16).max)} if self.env.small_state else {}
         return Also(self.memory.layout(len(self.losses), limits), self._fault)
 
     def _fault(self, memory: Mapping[str, Tensor]) -> str | None:

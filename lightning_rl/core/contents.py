@@ -303,13 +303,14 @@ def _require_dense(value: Tensor, where: str) -> None:
         raise MismatchError(f"{where}: {describe(value)} of {value.untyped_storage().nbytes()} stored bytes")
 
 
-def like(example: Tensor, first: int | str | None = None, high: float | None = None) -> TensorOf:
-    """Tensors like ``example``; first: size or name of the first dimension, if another. Whole numbers are counts."""
+def like(example: Tensor, first: int | str | None = None, high: float | None = None, signed: bool = False) -> TensorOf:
+    """Tensors like ``example``; first: size or name of the first dimension. Whole numbers are counts, unless signed."""
     shape = tuple(example.shape) if first is None else (first, *example.shape[1:])
     whole = not (example.is_floating_point() or _plain_name(example.dtype) == "bool")
     infinite = example.is_floating_point() and not bool(example.isfinite().all())
     highest = (WHOLE if whole else math.inf) if high is None else high
-    return TensorOf(example.dtype, shape, 0 if whole else -math.inf, highest, infinite)
+    lowest = (-WHOLE if signed else 0) if whole else -math.inf
+    return TensorOf(example.dtype, shape, lowest, highest, infinite)
 
 
 def rows_like(examples: Mapping[str, Tensor], first: int | str) -> dict[str, TensorOf]:

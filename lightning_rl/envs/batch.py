@@ -147,8 +147,8 @@ class FuncBatch(EnvBatch):
         return {"state": self.state, "obs": self.obs, "length": self.length, "clock": torch.full_like(self.length, self._clock)}
 
     def layout(self, members: int | str) -> Any:
-        length = like(self.length, members, high=min(self.horizon, WHOLE))
-        return Also({**rows_like(self.snapshot(), members), "length": length}, self._inconsistency)
+        length, state = like(self.length, members, high=min(self.horizon, WHOLE)), like(self.state, members, signed=True)
+        return Also({**rows_like(self.snapshot(), members), "length": length, "state": state}, self._inconsistency)
 
     def _inconsistency(self, state: Mapping[str, Tensor]) -> str | None:
         if bool((state["clock"] != state["clock"][:1]).any()):

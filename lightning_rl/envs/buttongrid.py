@@ -25,7 +25,7 @@ class ButtonGrid(FuncEnv):
     """
 
     action_size = 5
-    binary_obs = drawable = True
+    binary_obs = small_state = drawable = True
     episodic = False
 
     def __init__(self, grid_size: int = 5, num_buttons: int = 3):

@@ -27,6 +27,7 @@ from lightning_rl.envs.spaces import flat_space, flattened, is_vector
 
 _STEP = "(obs, reward, terminated, truncated, info)"
 _PATIENCE_S = 20.0
+_TRUTHS = (bool, np.bool_)
 _LARGEST, _SHORT = float(np.finfo(np.float32).max), 64
 _PRECISION = f" of at most {_LARGEST:.2g} (single precision)"
 # Where the installed libraries are, Python's own, and ours.
@@ -77,6 +78,7 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         try:
             obs, reward, terminated, truncated, info = outcome
             right = self._space is None and obs.shape == self._shape and math.isfinite(reward) and type(info) is dict
+            right = right and type(terminated) in _TRUTHS and type(truncated) in _TRUTHS
             right = right and abs(reward) <= _LARGEST and _all_finite(obs)
         except (AttributeError, OverflowError, TypeError, ValueError):
             right = False
@@ -107,7 +109,18 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise self._wrong("step", f"gave the reward {shown(reward)}, expected a finite number{_PRECISION}")
         if not isinstance(info, dict):
             raise self._wrong("step", f"gave the info {shown(info)}, expected a dict")
-        return self._observation("step", obs), number, terminated, truncated, info
+        ends = [self._truth(name, end) for name, end in (("terminated", terminated), ("truncated", truncated))]
+        return self._observation("step", obs), number, ends[0], ends[1], info
+
+    def _truth(self, name: str, end: Any) -> bool:
+        """True or False, also as 1 or 0, or as an array of one."""
+        try:
+            found = np.asarray(end)
+        except ValueError:  # lists of different lengths
+            found = np.asarray(None)
+        if found.size != 1 or found.dtype.kind not in "biuf" or found.item() not in (0, 1):
+            raise self._wrong("step", f"gave {name} {shown(end)}, expected True or False")
+        return bool(found.item())
 
     def _observation(self, call: str, obs: Any) -> Any:
         if self._space is not None:
@@ -131,14 +144,14 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         return numbers
 
     def _wrong(self, call: str, what: str) -> RolloutError:
-        return RolloutError(f"{call}() {what} -- from {self._where(definition(self.env, call))}")
+        return RolloutError(f"{call}() {what} -- from {self._where(definition(type(self.env.unwrapped), call))}")
 
     def _raised(self, call: str, error: BaseException) -> RolloutError:
         place = self._own_place(frames_of(error), call)
         return RolloutError(f"{described(error)} -- raised in {call}() of {self._where(place)}")
 
     def _own_place(self, frames: Sequence[Place], call: str) -> Place:
-        defined = definition(self.env, call)
+        defined = definition(type(self.env.unwrapped), call)
         return own_place(frames, defined[0]) or defined
 
     def _where(self, place: Place) -> str:
@@ -183,9 +196,9 @@ def frames_of(error: BaseException) -> list[Place]:
     return [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
 
 
-def definition(env: gymnasium.Env[Any, Any], call: str) -> Place:
-    """Where the environment's class defines a method."""
-    code = inspect.unwrap(getattr(type(env.unwrapped), call)).__code__
+def definition(kind: type, call: str) -> Place:
+    """Where the class of an environment defines a method."""
+    code = inspect.unwrap(getattr(kind, call)).__code__
     return code.co_filename, code.co_firstlineno
 
 

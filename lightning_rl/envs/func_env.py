@@ -40,7 +40,8 @@ class FuncEnv(ABC):
     obs_low, obs_high: bounds of the observations, ``O`` each.
     reset_noise_size, step_noise_size: how many numbers of uniform noise in [0, 1) a reset and a step take.
     episodic: episodes end by themselves; where not, what counts is the reward per step.
-    binary_obs: observations are bits. drawable: ``draw`` gives pictures.
+    binary_obs: observations are bits. small_state: the whole numbers of a state fit 16 bits, in which a memory then keeps them.
+    drawable: ``draw`` gives pictures.
     """
 
     obs_low: tuple[float, ...]
@@ -51,6 +52,7 @@ class FuncEnv(ABC):
     step_noise_size: int = 0
     episodic: bool = True
     binary_obs: bool = False
+    small_state: bool = False
     drawable: bool = False
 
     @property

@@ -45,7 +45,7 @@ class GridWorld(FuncEnv):
     """
 
     action_size = 4
-    binary_obs = drawable = True
+    binary_obs = small_state = drawable = True
 
     def __init__(self, rows: Sequence[str], cost: float, goal: float, hole: float):
         cells = [row.split() for row in rows]

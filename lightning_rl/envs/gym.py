@@ -74,10 +74,24 @@ def make_env(game: str | EnvSpec, render: bool = False) -> Env:
     if start:
         env = gymnasium.wrappers.TransformAction(env, lambda action: action + start, gymnasium.spaces.Discrete(spec.action_size))
     if spec.continuous:
-        env = gymnasium.wrappers.ClipAction(gymnasium.wrappers.RescaleAction(env, np.float32(-1), np.float32(1)))
+        env = gymnasium.wrappers.ClipAction(_rescaled(env))
     if spec.repeat > 1:
         env = RepeatAction(env, spec.repeat)
     return SparseReturn(env) if spec.sparse else env
+
+
+def _rescaled(env: Env) -> Env:
+    """The environment with a box of actions of [-1, 1].
+
+    Where its own box does not contain what is rescaled, as the edges are rounded or its numbers are of another type, actions
+    are clipped to it and cast.
+    """
+    box: Any = env.action_space
+    scaled = gymnasium.wrappers.RescaleAction(env, np.float32(-1), np.float32(1))
+    if all(box.contains(scaled.action(np.full(box.shape, edge, np.float32))) for edge in (-1, 1)):
+        return scaled
+    within = gymnasium.wrappers.TransformAction(env, lambda action: np.clip(action, box.low, box.high).astype(box.dtype), box)
+    return gymnasium.wrappers.RescaleAction(within, np.float32(-1), np.float32(1))
 
 
 def with_bounds(env: Env, spec: EnvSpec) -> Env:

@@ -22,7 +22,7 @@ class PanFlute(FuncEnv):
     Never terminates.
     """
 
-    binary_obs = drawable = True
+    binary_obs = small_state = drawable = True
     episodic = False
     step_noise_size = 1
 

@@ -30,7 +30,7 @@ class ProcMaze(FuncEnv):
     """
 
     action_size = 5
-    binary_obs = True
+    binary_obs = small_state = True
     drawable = True
 
     def __init__(self, grid_size: int = 4):

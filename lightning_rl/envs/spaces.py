@@ -75,10 +75,20 @@ def flattened(space: Space[Any], obs: Any) -> Array:
 
     ValueError where it is none of the space.
     """
-    outside = isinstance(space, spaces.Discrete) and not space.contains(obs)
-    if outside or (isinstance(space, spaces.Box) and np.shape(obs) != space.shape):
-        raise ValueError("not in the space")
     try:
+        if not _inside(space, obs):
+            raise ValueError("not in the space")
         return np.asarray(spaces.flatten(space, obs), dtype=np.float32)
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise ValueError("not in the space") from error
+
+
+def _inside(space: Space[Any], obs: Any) -> bool:
+    """Whether all parts of an observation are of the space, but for the bounds of boxes, which few environments keep."""
+    if isinstance(space, spaces.Dict):
+        return all(_inside(part, obs[name]) for name, part in space.spaces.items())
+    if isinstance(space, spaces.Tuple):
+        return len(obs) == len(space.spaces) and all(map(_inside, space.spaces, obs))
+    if isinstance(space, spaces.MultiDiscrete):
+        return bool(space.contains(np.asarray(obs)))
+    return np.shape(obs) == space.shape if isinstance(space, spaces.Box | spaces.MultiBinary) else space.contains(obs)

@@ -291,7 +291,7 @@ def test_a_proxy_starts_where_the_last_registration_does(register):
     for kind in (Chain, CartPole, ContinuousChain):
         register("mine", kind, horizon=3)
         proxy = SyntheticProxy(gamename="mine", hidden=(4,), activation="tanh", horizon=3)
-        assert type(proxy.env(torch.zeros(1, proxy.net.size)).real) is kind
+        assert type(proxy.env(torch.zeros(1, proxy.net.size)).real.env) is kind
 
 
 def test_a_function_may_wrap_and_its_time_limit_is_seen(register):
@@ -315,7 +315,7 @@ def test_a_function_is_filmed_if_it_takes_a_render_mode(register, make, films):
 def test_an_environment_in_batched_torch_is_played_as_one(register):
     register("my-chain", Chain, horizon=7, one_hot=True)
     spec, env = env_spec("my-chain"), make_env("my-chain")
-    assert isinstance(func_env(spec), Chain)
+    assert isinstance(func_env(spec).env, Chain)
     assert (spec.obs_size, spec.horizon, spec.one_hot) == (3, 7, True)
     assert env.reset(seed=0)[0].sum() == 1
 
@@ -403,7 +403,11 @@ def test_observations_become_vectors(register, space, obs, expected):
 @pytest.mark.parametrize(
     ("space", "obs"),
     [(spaces.Discrete(3, start=1), 0), (spaces.Discrete(3), 3), (spaces.Discrete(3), 1.5), (BOX, np.zeros(4)),
-     (spaces.MultiDiscrete([2, 2]), [3, 9]), (spaces.Dict({"a": BOX}), {"b": GRID}), (spaces.Tuple((BOX,)), 1)],
+     (spaces.MultiDiscrete([2, 2]), [3, 9]), (spaces.MultiDiscrete([3, 4]), [5, 0]), (spaces.MultiBinary(3), [0, 1]),
+     (spaces.Dict({"a": spaces.Box(-1, 1, (2,)), "b": spaces.Box(-1, 1, (2,))}), {"a": [0, 0], "b": [0, 0, 0]}),
+     (spaces.Dict({"a": spaces.Box(-1, 1, (4,))}), {"a": 0.5}), (spaces.Tuple((spaces.Discrete(3),)), (3,)),
+     (spaces.Dict({"a": spaces.Discrete(3), "b": spaces.Discrete(3)}), {"a": -1, "b": 0}), (spaces.Dict({"a": BOX}), {"b": GRID}),
+     (spaces.Tuple((BOX,)), 1)],
 )  # fmt: skip
 def test_an_observation_that_is_not_in_its_space_is_one_line_with_its_place(register, space, obs):
     register("echo", Echo, horizon=2, kwargs={"space": space, "obs": obs})

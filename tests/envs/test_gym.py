@@ -5,7 +5,7 @@ from moviepy import VideoFileClip
 from moviepy.video.io.ffmpeg_writer import FFMPEG_VideoWriter
 
 from lightning_rl.core.errors import RolloutError, UserError
-from lightning_rl.core.gamenames import GAMES
+from lightning_rl.core.gamenames import GAMES, Game
 from lightning_rl.envs.films import filming_env
 from lightning_rl.envs.gym import make_env
 from lightning_rl.envs.spec import EnvSpec, env_spec
@@ -71,6 +71,37 @@ def test_continuous_actions_are_rescaled_and_clipped():
     raw.reset(seed=1)
     np.testing.assert_array_equal(after[0], raw.step(np.array([2.0], np.float32))[0])
     np.testing.assert_array_equal(after[0], after[1])
+
+
+class Pump(gymnasium.Env):
+    """Checks, as many do, that an action is of its space."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+
+    def __init__(self, low, high, dtype):
+        self.action_space = gymnasium.spaces.Box(low, high, (1,), dtype)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        return action.astype(np.float32), 0.0, False, False, {}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "dtype"),
+    [(0.2, 0.9, np.float32), (-3, -1.9, np.float32), (-3, 0.1, np.float32), (-1, 2, np.float16), (0.1, 0.3, np.float64)],
+)
+def test_rescaled_actions_are_of_the_space(monkeypatch, low, high, dtype):
+    """Also at the edges, where policies that are clipped are most: single precision rounds 0.2 to just below."""
+    kwargs = (("low", low), ("high", high), ("dtype", dtype))
+    monkeypatch.setitem(GAMES, "pump", Game(Pump, horizon=10, kwargs=kwargs))
+    env = make_env("pump")
+    env.reset(seed=1)
+    reached = [float(env.step(np.array([action], np.float32))[0][0]) for action in (-1, 0, 1, 5)]
+    assert reached == pytest.approx([low, (low + high) / 2, high, high], rel=2e-3)
 
 
 @pytest.mark.parametrize("gamename", ["cliff", "procmaze-3", "buttongrid-3", "panflute-3", "bandit10"])

@@ -87,6 +87,8 @@ ANSWERS = {
     "large": (np.array([0, 1e39, 0]),),
     "string": (OBS, "1.0"),
     "info": (OBS, 0.0, False, False, None),
+    "two ends": (OBS, 0.0, np.array([True, False])),
+    "no end": (OBS, 0.0, False, None),
 }
 
 STEP = rf"Task at {HERE}:{line('def step')} \(gamename bad, seed \d+, step 3\)"
@@ -104,6 +106,8 @@ TOLD = {
     "large": rf"step\(\) gave the observation array\(\[0\.e\+00, 1\.e\+39, .*, expected finite numbers .* -- from {STEP}",
     "string": rf"step\(\) gave the reward '1.0', expected a finite number .* -- from {STEP}",
     "info": rf"step\(\) gave the info None, expected a dict -- from {STEP}",
+    "two ends": rf"step\(\) gave terminated array\(\[ True, False\]\), expected True or False -- from {STEP}",
+    "no end": rf"step\(\) gave truncated None, expected True or False -- from {STEP}",
     "steps": rf"step\(\) returned 4 values, expected \(obs, reward, terminated, truncated, info\) -- from {STEP}",
     "old reset": rf"reset\(\) returned an array of float32 \[3\], expected \(obs, info\) "
     rf"-- from Task at {HERE}:{line('def reset')} .*, step 0\)",
@@ -160,6 +164,16 @@ def test_what_is_unusual_but_right_is_taken(bad, monkeypatch):
             obs, paid, *_ = env.step(1)
         np.testing.assert_array_equal(obs, answer[0])
         assert paid == reward
+
+
+def test_ends_may_be_numbers_or_arrays_of_one(bad, monkeypatch):
+    env = make_env(bad("unusual"))
+    for end, meant in ((1, True), (0, False), (np.array([True]), True), (np.bool_(False), False), (np.array(1.0), True)):
+        monkeypatch.setitem(ANSWERS, "unusual", (OBS, 0.0, end, end))
+        env.reset(seed=1)
+        for _ in range(4):
+            *_, terminated, truncated, _ = env.step(1)
+        assert (terminated, truncated) == (meant, meant)
 
 
 def test_the_time_limit_truncates_and_a_reset_begins_it_anew(bad):
