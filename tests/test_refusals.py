@@ -81,7 +81,8 @@ SIZES = {
              "learning_starts=999999999", "num_updates_per_iter=100000000", "eval_episodes=1000000"],
     "DDQN": ["replay_size=10000000000", "hidden=[65537]", "icm_hidden_size=100000", "batch_size=99999999"],
     "PPO": ["rollout_steps=100000000000"],
-    "RCP-A": ["window_steps=1000000000000", "critic_hidden=[65000,65000,65000]"],
+    "RCP-A": ["window_steps=1000000000000", "steps_per_iter=1000000000", "num_critic_updates_per_iter=10000000",
+              "critic_hidden=[65000,65000,65000]"],
     "REINFORCE": ["num_episodes_per_iter=10000000"],
     "SE": ["population=1000000", "population=99999", "center_agents=1000000", "test_episodes=1000000", "latent_size=100000"],
     "MBRL": ["data_steps=1000000000000", "data_agents=100001"],
@@ -119,15 +120,17 @@ def test_the_footprint_of_a_config_by_hand():
     needed = footprint.footprint(config, env_spec("cartpole"))
     assert needed["critic_hidden"] == 16 * (6 * 5 + 5 * 2)
     assert needed["batch_size"] == 4 * 3 * (12 + 2 * (6 + 10 + 20 + 2) + 2 * (6 + 5 + 2))
-    assert needed["num_updates_per_iter"] == 4 * 3 * 12 * 7
+    assert config.num_critic_updates_per_iter > 7
+    assert needed["num_critic_updates_per_iter"] == 8 * 4 * 3 * (7 + config.num_critic_updates_per_iter)
+    assert needed["steps_per_iter"] == 4 * 12 * config.steps_per_iter
 
 
 def test_every_candidate_of_a_population_takes_a_network_and_an_agent():
-    """The agent: 4,800 bytes of memory, as many of its network, 192 of a critic, 1,248 and 144 of a minibatch."""
+    """The agent: 4,800 bytes of memory, as many of its network, 192 of a critic, 1,248 of a minibatch."""
     agent = {"DDQN": {"hidden": [10, 20], "batch_size": 3, "replay_size": 100}}
     values = {"agent": agent, "hidden": [8], "population": 5, "center_agents": 2, "eval_agents": 3}
     config = build_config(IMPLEMENTATIONS["SE"].Config, [*merged_values("SE", "cartpole"), ("", values)]).resolved("cartpole")
-    assert footprint.footprint(config, env_spec("cartpole"))["population"] == 5 * (11_184 + 16 * (6 * 8 + 8 * 2))
+    assert footprint.footprint(config, env_spec("cartpole"))["population"] == 5 * (11_040 + 16 * (6 * 8 + 8 * 2))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ WHOLE = 10**12
 SEED = 2**32 - 1
 SEEDS = 256  # of one command: each has files that stay open
 EPISODES = 100_000  # that are asked for at once
+STEPS = 10_000_000  # that are collected at once
 AGENTS = 100_000  # candidates, inner agents, trials
 BATCH = 2**24
 WIDTH, LAYERS = 2**16, 64  # of a network

@@ -14,7 +14,7 @@ import gymnasium
 from lightning_rl.core.gamenames import GAMES
 from lightning_rl.envs.batch import EnvBatch, FuncBatch
 from lightning_rl.envs.buttongrid import ButtonGrid
-from lightning_rl.envs.checked_func import CheckedFunc
+from lightning_rl.envs.checked_func import own_env
 from lightning_rl.envs.classic import Acrobot, CartPole, MountainCarContinuous, Pendulum
 from lightning_rl.envs.envpool import EnvPoolBatch
 from lightning_rl.envs.func_env import FuncEnv, FuncGymEnv, is_func_env
@@ -42,12 +42,8 @@ FUNC_ENVS: dict[str, Callable[..., FuncEnv]] = {
 
 def func_env(spec: EnvSpec) -> FuncEnv | None:
     """The environment of ``spec`` in batched torch, if there is such a one: none where rewards are held back to the end."""
-    own: Any = spec.env if is_func_env(spec.env) else None
-    make = own or FUNC_ENVS.get(spec.family)
-    if make is None or spec.sparse:
-        return None
-    env = make(**dict(spec.kwargs))
-    return env if own is None else CheckedFunc(env, spec.gamename)
+    make: Any = functools.partial(own_env, spec) if is_func_env(spec.env) else FUNC_ENVS.get(spec.family)
+    return None if make is None or spec.sparse else make(**dict(spec.kwargs))
 
 
 SIMULATORS: dict[str, Callable[[EnvSpec, Sequence[int]], EnvBatch]] = {

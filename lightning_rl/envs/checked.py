@@ -30,6 +30,7 @@ _PATIENCE_S = 20.0
 _TRUTHS = (bool, np.bool_)
 _LARGEST, _SHORT = float(np.finfo(np.float32).max), 64
 _PRECISION = f" of at most {_LARGEST:.2g} (single precision)"
+_REWARD = 1e15  # the square of what a thousand of them sum up to is finite in single precision
 # Where the installed libraries are, Python's own, and ours.
 _LIBRARIES = tuple(str(Path(file).parent) for file in (Path(np.__file__).parent, os.__file__, Path(__file__).parent))
 
@@ -79,7 +80,7 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             obs, reward, terminated, truncated, info = outcome
             right = self._space is None and obs.shape == self._shape and math.isfinite(reward) and type(info) is dict
             right = right and type(terminated) in _TRUTHS and type(truncated) in _TRUTHS
-            right = right and abs(reward) <= _LARGEST and _all_finite(obs)
+            right = right and abs(reward) <= _REWARD and _all_finite(obs)
         except (AttributeError, OverflowError, TypeError, ValueError):
             right = False
         if not right:
@@ -105,8 +106,8 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             number = math.nan if isinstance(reward, str) else float(reward)
         except (OverflowError, TypeError, ValueError):
             number = math.nan
-        if not abs(number) <= _LARGEST:
-            raise self._wrong("step", f"gave the reward {shown(reward)}, expected a finite number{_PRECISION}")
+        if not abs(number) <= _REWARD:
+            raise self._wrong("step", f"gave the reward {shown(reward)}, expected a finite number of at most {_REWARD:g}")
         if not isinstance(info, dict):
             raise self._wrong("step", f"gave the info {shown(info)}, expected a dict")
         ends = [self._truth(name, end) for name, end in (("terminated", terminated), ("truncated", truncated))]

@@ -14,6 +14,7 @@ from lightning_rl.core.limits import shown
 from lightning_rl.core.types import Array
 from lightning_rl.envs.checked import definition, described, frames_of, own_place
 from lightning_rl.envs.func_env import FuncEnv, State, Step
+from lightning_rl.envs.spec import EnvSpec
 
 
 class CheckedFunc(FuncEnv):
@@ -94,3 +95,9 @@ class CheckedFunc(FuncEnv):
 
     def _where(self, file: str, line: int) -> str:
         return f"{type(self.env).__name__} at {file}:{line} (gamename {self.gamename})"
+
+
+def own_env(spec: EnvSpec, **kwargs: Any) -> FuncEnv:
+    """The environment of ``spec`` where that is a user's class."""
+    make: Any = spec.env
+    return CheckedFunc(make(**kwargs), spec.gamename)

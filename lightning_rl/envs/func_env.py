@@ -40,8 +40,7 @@ class FuncEnv(ABC):
     obs_low, obs_high: bounds of the observations, ``O`` each.
     reset_noise_size, step_noise_size: how many numbers of uniform noise in [0, 1) a reset and a step take.
     episodic: episodes end by themselves; where not, what counts is the reward per step.
-    binary_obs: observations are bits. small_state: the whole numbers of a state fit 16 bits, in which a memory then keeps them.
-    drawable: ``draw`` gives pictures.
+    binary_obs: observations are bits. small_state: whole numbers of states fit 16 bits. drawable: ``draw`` gives pictures.
     """
 
     obs_low: tuple[float, ...]
@@ -88,12 +87,10 @@ class FuncEnv(ABC):
 
     def keep(self, rows: Tensor) -> FuncEnv:
         """The environment for the members ``rows`` ``[M]`` alone; learned ones have parameters for each member."""
-        del rows
         return self
 
     def to(self, device: torch.device) -> FuncEnv:
         """The environment for states on ``device``; those with parameters take them there."""
-        del device
         return self
 
 

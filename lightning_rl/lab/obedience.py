@@ -102,7 +102,7 @@ def calibrate(method: Method, num_workers: int = 0, advance: Advance = lambda co
 
     It is played on environment seeds of its own, actions sampled, about 4,500 episodes: first commands over their whole range
     with each guidance, then those of the table again and again. What can be asked for lies between what uniformly random
-    actions get, less a standard deviation, and what the best command gets.
+    actions get (in episodes as a run begins with), less a standard deviation, and what the best command gets.
 
     Args:
         method: with a policy that takes commands.

@@ -167,8 +167,8 @@ class OnPolicyRollouts(CollectedRollouts):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         super().load_state_dict(state_dict)
-        self.recent_returns.extend(state_dict["recent_returns"])
-        self.past.extend(state_dict["past"])
+        self.recent_returns = deque(state_dict["recent_returns"], self.recent_returns.maxlen)
+        self.past = deque(state_dict["past"], self.past.maxlen)
 
     def layout(self, done: int) -> dict[str, Any]:
         past = (dict(self.method.policy.state_dict()), Count(0, done))

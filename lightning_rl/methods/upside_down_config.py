@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 from pydantic.dataclasses import dataclass as config_dataclass
 
-from lightning_rl.core.limits import EPISODES
+from lightning_rl.core.limits import EPISODES, STEPS
 from lightning_rl.core.schema import STRICT, Batch, Episodes, MethodConfig, Share, Sizes
 from lightning_rl.envs.spec import EnvSpec
 
@@ -20,7 +20,7 @@ class UpsideDownConfig(MethodConfig):
 
     learning_starts: Episodes
     num_episodes_per_iter: Episodes | None
-    steps_per_iter: PositiveInt | None
+    steps_per_iter: Annotated[int, Field(ge=1, le=STEPS)] | None
     num_held_out_episodes_per_iter: Annotated[int, Field(ge=0, le=EPISODES)]
     buffer: Literal["best", "newest", "both"]
     replay_size: PositiveInt

@@ -15,6 +15,7 @@ from lightning_rl.methods.registry import implementation
 
 _NUMBER = 4  # bytes
 _COPIES = 4  # of a weight: itself, its gradient, two moments
+_INDEX = 8 * 4  # bytes: a whole number, for up to four times the updates where an epoch has more steps than asked for
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -32,7 +33,9 @@ def footprint(config: MethodConfig, spec: EnvSpec) -> dict[str, int]:
         needed[key] = _NUMBER * _COPIES * sum(a * b for a, b in itertools.pairwise(layers))
         width += 2 * sum(layers)
     needed["batch_size"] = _NUMBER * batch * width
-    needed["num_updates_per_iter"] = _NUMBER * batch * row * of("num_updates_per_iter", 1)
+    needed["steps_per_iter"] = _NUMBER * row * of("steps_per_iter", 0)
+    updates = {key: of(key, 0) for key in ("num_updates_per_iter", "num_critic_updates_per_iter")}
+    needed[max(updates, key=updates.__getitem__)] = _INDEX * batch * sum(updates.values())
     inner = sum(sum(footprint(each, spec).values()) for each in inner_configs(config))
     many = max(("population", "center_agents", "eval_agents"), key=lambda key: of(key, 0))
     needed[many] = of(many, 0) * (inner + needed["hidden"])

@@ -82,7 +82,7 @@ ANSWERS = {
     "none": (OBS, None),
     "nan": (OBS, math.nan),
     "infinite reward": (OBS, -math.inf),
-    "large reward": (OBS, 1e39),
+    "large reward": (OBS, 1e16),
     "lost": (np.array([0, np.nan, 0], np.float32),),
     "large": (np.array([0, 1e39, 0]),),
     "string": (OBS, "1.0"),
@@ -98,13 +98,13 @@ TOLD = {
     "broadcast": rf"step\(\) gave an observation of shape \(1,\), its space says \(3,\) numbers -- from {STEP}",
     "ragged": rf"step\(\) gave the observation \[\[1.0\], \[1.0, 2.0\]\], which is no array -- from {STEP}",
     "words": rf"step\(\) gave an observation of shape \(3,\) of <U1, its space says \(3,\) numbers -- from {STEP}",
-    "none": rf"step\(\) gave the reward None, expected a finite number .* -- from {STEP}",
-    "nan": rf"step\(\) gave the reward nan, expected a finite number .* -- from {STEP}",
-    "infinite reward": rf"step\(\) gave the reward -inf, expected a finite number .* -- from {STEP}",
-    "large reward": rf"step\(\) gave the reward 1e\+39, expected a finite number of at most 3\.4e\+38 .* -- from {STEP}",
+    "none": rf"step\(\) gave the reward None, expected a finite number of .* -- from {STEP}",
+    "nan": rf"step\(\) gave the reward nan, expected a finite number of .* -- from {STEP}",
+    "infinite reward": rf"step\(\) gave the reward -inf, expected a finite number of .* -- from {STEP}",
+    "large reward": rf"step\(\) gave the reward 1e\+16, expected a finite number of at most 1e\+15 -- from {STEP}",
     "lost": rf"step\(\) gave the observation array\(\[ 0\., nan,  0\.\].*, expected finite numbers .* -- from {STEP}",
     "large": rf"step\(\) gave the observation array\(\[0\.e\+00, 1\.e\+39, .*, expected finite numbers .* -- from {STEP}",
-    "string": rf"step\(\) gave the reward '1.0', expected a finite number .* -- from {STEP}",
+    "string": rf"step\(\) gave the reward '1.0', expected a finite number of .* -- from {STEP}",
     "info": rf"step\(\) gave the info None, expected a dict -- from {STEP}",
     "two ends": rf"step\(\) gave terminated array\(\[ True, False\]\), expected True or False -- from {STEP}",
     "no end": rf"step\(\) gave truncated None, expected True or False -- from {STEP}",
@@ -157,7 +157,7 @@ def test_what_is_unusual_but_right_is_taken(bad, monkeypatch):
     """A list of numbers is an observation, a whole number or one of numpy's is a reward."""
     env = make_env(bad("unusual"))
     most = np.full(3, np.finfo(np.float32).max)
-    for answer, reward in ((([1, 2, 3], np.float32(2.0)), 2.0), ((np.ones(3), 3), 3.0), ((most, -3e38), -3e38)):
+    for answer, reward in ((([1, 2, 3], np.float32(2.0)), 2.0), ((np.ones(3), 3), 3.0), ((most, -1e15), -1e15)):
         monkeypatch.setitem(ANSWERS, "unusual", answer)
         env.reset(seed=1)
         for _ in range(4):

@@ -16,7 +16,7 @@ from rich.table import Table
 from lightning_rl.core.console import put
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures.runs import find_runs
-from lightning_rl.lab.scalars import Curve, attempt, read_scalar
+from lightning_rl.lab.scalars import Curve, attempt, natural_order, read_scalar
 from lightning_rl.lab.tables import save_table
 
 
@@ -46,7 +46,7 @@ def _group(run_dir: Path) -> str:
 def run_table(run_dirs: Sequence[Path], tags: Sequence[str], last: int, until: float) -> pd.DataFrame:
     """All runs with mean, sd and lowest of each group below its runs, as texts. A scalar that a run lacks is left empty."""
     rows = []
-    for run_dir in sorted(run_dirs, key=lambda path: (_group(path), path.name)):
+    for run_dir in sorted(run_dirs, key=lambda path: (_group(path), natural_order(path.name))):
         rows += attempt(run_dir, run_row, run_dir, tags, last, until)
     if not rows:
         raise UserError(f"no table: none of {', '.join(map(str, run_dirs)) or 'the folders'} holds values of '{tags[0]}'")

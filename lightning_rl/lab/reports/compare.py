@@ -90,7 +90,8 @@ def verdict(comparison: Comparison) -> str:
     if np.isnan(low):
         return "one run on a side: nothing can be said of seeds"
     if low > 0 or high < 0:
-        return f"{'A' if value > 0 else 'B'} is higher"
+        alike = " in seeds that are all alike: how sure that is cannot be said" if low == high else ""
+        return f"{'A' if value > 0 else 'B'} is higher{alike}"
     return "no difference shown"
 
 

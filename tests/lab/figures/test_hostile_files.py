@@ -113,5 +113,5 @@ def test_a_pipe_where_the_lock_should_be_stops_no_run(tmp_path, capsys):
 def test_a_generation_that_cannot_be_one_is_named(tmp_path, capsys, generation):
     (tmp_path / "a.csv").write_text(f"gamename,seed,generation,fitness_mean\ncartpole,1,0,10\ncartpole,1,{generation},20\n")
     assert main(["figures", "proxy-success", str(tmp_path / "out"), str(tmp_path / "a.csv")]) == 2
-    assert "row 2: generation" in capsys.readouterr().err
+    assert "row 2, column generation: " in capsys.readouterr().err
     assert not (tmp_path / "out.png").exists()

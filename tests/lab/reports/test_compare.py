@@ -24,6 +24,8 @@ def test_by_hand():
     same = compare_scores("g", ("a", "a"), high, high)
     assert same.improvement[0] == 0.5
     assert verdict(same) == "no difference shown"
+    alike = compare_scores("g", ("a", "b"), np.array([500.0, 500.0]), np.array([499.0, 499.0]))
+    assert verdict(alike) == "A is higher in seeds that are all alike: how sure that is cannot be said"
     assert over_environments([better, same])[0] == 0.75
     assert verdict(compare_scores("g", ("a", "b"), high[:1], low)) == "one run on a side: nothing can be said of seeds"
 
