@@ -89,6 +89,4 @@ def _inside(space: Space[Any], obs: Any) -> bool:
         return all(_inside(part, obs[name]) for name, part in space.spaces.items())
     if isinstance(space, spaces.Tuple):
         return len(obs) == len(space.spaces) and all(map(_inside, space.spaces, obs))
-    if isinstance(space, spaces.MultiDiscrete):
-        return bool(space.contains(np.asarray(obs)))
     return np.shape(obs) == space.shape if isinstance(space, spaces.Box | spaces.MultiBinary) else space.contains(obs)

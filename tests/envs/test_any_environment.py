@@ -407,7 +407,7 @@ def test_observations_become_vectors(register, space, obs, expected):
      (spaces.Dict({"a": spaces.Box(-1, 1, (2,)), "b": spaces.Box(-1, 1, (2,))}), {"a": [0, 0], "b": [0, 0, 0]}),
      (spaces.Dict({"a": spaces.Box(-1, 1, (4,))}), {"a": 0.5}), (spaces.Tuple((spaces.Discrete(3),)), (3,)),
      (spaces.Dict({"a": spaces.Discrete(3), "b": spaces.Discrete(3)}), {"a": -1, "b": 0}), (spaces.Dict({"a": BOX}), {"b": GRID}),
-     (spaces.Tuple((BOX,)), 1)],
+     (spaces.Tuple((BOX,)), 1), (spaces.Tuple((spaces.Box(-1, 1, (4,)),)), (0.5,))],
 )  # fmt: skip
 def test_an_observation_that_is_not_in_its_space_is_one_line_with_its_place(register, space, obs):
     register("echo", Echo, horizon=2, kwargs={"space": space, "obs": obs})

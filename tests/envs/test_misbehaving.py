@@ -88,6 +88,7 @@ ANSWERS = {
     "string": (OBS, "1.0"),
     "info": (OBS, 0.0, False, False, None),
     "two ends": (OBS, 0.0, np.array([True, False])),
+    "odd end": (OBS, 0.0, 2),
     "no end": (OBS, 0.0, False, None),
 }
 
@@ -107,6 +108,7 @@ TOLD = {
     "string": rf"step\(\) gave the reward '1.0', expected a finite number of .* -- from {STEP}",
     "info": rf"step\(\) gave the info None, expected a dict -- from {STEP}",
     "two ends": rf"step\(\) gave terminated array\(\[ True, False\]\), expected True or False -- from {STEP}",
+    "odd end": rf"step\(\) gave terminated 2, expected True or False -- from {STEP}",
     "no end": rf"step\(\) gave truncated None, expected True or False -- from {STEP}",
     "steps": rf"step\(\) returned 4 values, expected \(obs, reward, terminated, truncated, info\) -- from {STEP}",
     "old reset": rf"reset\(\) returned an array of float32 \[3\], expected \(obs, info\) "

@@ -62,6 +62,10 @@ MUTATIONS = [
         ("[worst] * len(row[key]) if isinstance(row[key], list) else worst", "worst"),
     ),
     *area(
+        "lab/protocols/agents.py", "lab/protocols/test_protocols.py::test_no_number_of_episodes_ends_what_is_measured_over_steps",
+        ("self.with_config(train_episodes=steps).loop(", "self.loop("),
+    ),
+    *area(
         "lab/protocols/reward_curves.py", "lab/protocols/test_protocols.py",
         ("r.episodes.unsqueeze(1) > 0", "r.episodes.unsqueeze(1) >= 0"),
         ("math.nan if worst is None else worst", "math.nan"),

@@ -34,7 +34,8 @@ MUTATIONS = [
         ("(inner + needed[\"hidden\"])", "inner"),
         ("        width += 2 * sum(layers)\n", ""),
         ("_NUMBER * batch * width", "_NUMBER * batch"),
-        ("batch * row * of(", "batch * of("),
+        ("_INDEX * batch * sum(", "_INDEX * sum("),
+        ("_NUMBER * row * of(\"steps_per_iter\", 0)", "0"),
         ("needed[many] = of(many, 0) *", "needed[many] ="),
     ),
 ]  # fmt: skip
