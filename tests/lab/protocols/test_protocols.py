@@ -11,8 +11,8 @@ from lightning_rl.cli import main
 from lightning_rl.envs.grids import cliff
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy, read_proxy, save_proxy, shipped
 from lightning_rl.envs.spec import env_spec
-from lightning_rl.lab.protocols import grid_rewards, recording, reward_curves, transitions
-from lightning_rl.lab.protocols.agents import Job, failed_last, make_kinds, train_stacks
+from lightning_rl.lab.protocols import grid_rewards, recording, transitions
+from lightning_rl.lab.protocols.agents import AgentKind, Job, failed_last, make_kinds, train_stacks
 from lightning_rl.lab.protocols.generations import print_runs
 from lightning_rl.lab.protocols.grid_rewards import rewards, visits
 from lightning_rl.lab.protocols.models import Model, best_of_each, find_models, kind_of, real_task
@@ -209,14 +209,21 @@ def test_reward_curves(tmp_path):
 
 
 def test_no_number_of_episodes_ends_what_is_measured_over_steps(tmp_path, monkeypatch):
-    """Plain agents of short episodes would be through with those of their config before."""
-    seen = []
-    monkeypatch.setattr(reward_curves, "curves", lambda trained, grid, worst: seen.append(trained) or grid[None])
-    words = ["proxies", "reward-curves", str(tmp_path / "c.csv"), "--gamename", "bandit10", "--real", "1", "--agents", "QL"]
-    (kind,) = make_kinds(["QL"], "bandit10", "reward-curves", False, {})
-    steps = 50 * (kind.config.train_episodes + 1)  # an episode has 50
-    assert main([*words, "--steps", str(steps), "--points", "2"]) == 0
-    assert seen[0].results.env_steps.tolist() == [steps]
+    """Plain agents of short episodes, here of 50 steps, would be through with those of their config before."""
+    task, (kind,) = real_task("bandit10"), make_kinds(["QL"], "bandit10", "reward-curves", False, {})
+    loop = kind.with_config(train_episodes=2).for_steps(300, task.proxy, 1)
+    assert loop.train(0, task.params.unsqueeze(0), [1]).results.env_steps.tolist() == [300]
+    asked, for_steps = [], AgentKind.for_steps
+
+    def noted(kind, steps, *more, **rule):
+        asked.append(steps)
+        return for_steps(kind, steps, *more, **rule)
+
+    monkeypatch.setattr(AgentKind, "for_steps", noted)
+    for protocol, more in (("reward-curves", ["--points=2"]), ("transfer", [])):
+        words = ["--gamename", "bandit10", "--real", "1", "--agents", "QL", "--steps", "60", *more]
+        assert main(["proxies", protocol, str(tmp_path / f"{protocol}.csv"), *words]) == 0
+    assert asked == [60, 60]
 
 
 def test_the_curve_of_an_agent_that_finished_no_episode_is_its_test(tmp_path):
