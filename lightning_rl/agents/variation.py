@@ -91,13 +91,11 @@ def check_variable(cfg: Any) -> None:
                         f"hidden={[max(hidden, default=64)] * max(len(hidden), 1)}, or do not vary them")  # fmt: skip
 
 
-def vary_agents(cfg: Any, seeds: Sequence[int]) -> Variation | None:
-    """Hyper-parameters around those of an agent's config, drawn for each seed; None for tables, which have no network.
+def vary_agents(cfg: Any, seeds: Sequence[int]) -> Variation:
+    """Hyper-parameters around those of an agent's config that passes ``check_variable``, drawn for each seed.
 
     PPO does not use its batch size: its minibatches are its config's, as they divide a roll-out.
     """
-    if not hasattr(cfg, "hidden"):
-        return None
     return vary(cfg.learning_rate, cfg.batch_size or 1, cfg.hidden[0], len(cfg.hidden), seeds)
 
 

@@ -164,26 +164,28 @@ def run_table(table: pd.DataFrame, asked: float | None) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def require_study(table: pd.DataFrame) -> pd.DataFrame:
+    """The ``run_table``; UserError with the first cell that cannot be drawn."""
+    require(table, ("gamename", "seed", *STUDY, "solved"))
+    for name in ("gamename", "seed", "score_transform"):
+        require_cells(table, name, filled, "filled in")
+    for name in ("solved", "mirrored"):
+        require_cells(table, name, (True, False).__contains__, "True or False")
+    require_cells(table, "step_size", lambda value: value > 0, "more than 0: the axis is logarithmic")
+    return table
+
+
 def read_runs(sources: Sequence[str], asked: float | None) -> pd.DataFrame:
     """``run_table`` of the sources, some of which may be such tables already: the CSVs of a figure."""
 
     def of_csv(path: Path, label: str | None) -> pd.DataFrame:
         table = read_csv(path, ("generations", "step_size"))
         if "generations" not in table:
-            return checked(run_table(_of_csv(path, label, STUDY), asked))
-        require(table, ("gamename", "seed", *STUDY, "solved"))
-        return checked(table)
+            table = run_table(_of_csv(path, label, STUDY), asked)
+        return require_study(table)
 
     def of_run(run: Run) -> pd.DataFrame:
-        return checked(run_table(_of_run(run, STUDY), asked))
-
-    def checked(table: pd.DataFrame) -> pd.DataFrame:
-        for name in ("gamename", "seed", "score_transform"):
-            require_cells(table, name, filled, "filled in")
-        for name in ("solved", "mirrored"):
-            require_cells(table, name, (True, False).__contains__, "True or False")
-        require_cells(table, "step_size", lambda value: value > 0, "more than 0: the axis is logarithmic")
-        return table
+        return require_study(run_table(_of_run(run, STUDY), asked))
 
     return read_sources(sources, of_csv, of_run, f"no source has '{TAG}'; {_REMEDY}")
 
