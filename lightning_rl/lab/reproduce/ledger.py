@@ -178,7 +178,8 @@ def _source(entry: Entry, manifest: Manifest, commit: str) -> str:
     if claim.published is not None:
         lines.append(f"  Published: {claim.published.text} ({claim.published.source}).")
     lines += [f"  Earlier seeds {_earlier_seeds(each)}; then: {each.then}." for each in claim.earlier_seeds]
-    lines.append(f"  {len(seed_list(claim.seeds))} seeds, {hours_text(entry, manifest)}: `{shown_command(claim)}`")
+    seeds = len(seed_list(claim.seeds))
+    lines.append(f"  {seeds} seed{'s' * (seeds != 1)}, {hours_text(entry, manifest)}: `{shown_command(claim)}`")
     if entry.values:
         best = [value for value in entry.bests if math.isfinite(value) and claim.read.in_unit_of_curve]
         beside = f" best over time {sum(best) / len(best):,.1f};" if best else ""
