@@ -204,9 +204,80 @@ def test_the_data_of_another_method_and_bare_loaders_are_refused(name, tmp_path)
     for run in (quiet(tmp_path).fit, quiet(tmp_path).validate):
         with pytest.raises(UserError, match=r"not this method's own, .* they play; give datamodule=method.rollouts\(\)"):
             run(one, datamodule=data)
-    if name in ("DDQN", "ER"):
-        with pytest.raises(UserError, match=f"{name}: its training goes on in its data module; give datamodule="):
-            quiet(tmp_path).fit(one, train_dataloaders=one.rollouts().train_dataloader())
+    data, trainer = one.rollouts(), quiet(tmp_path)
+    for run, loader in ((trainer.fit, data.train_dataloader()), (trainer.validate, data.val_dataloader())):
+        for given in (loader, None):  # bare ones are in no checkpoint
+            with pytest.raises(UserError, match=r"not this method's own, .* they play; give datamodule=method.rollouts\(\)"):
+                run(one, given)
+
+
+@pytest.mark.parametrize("name", ["UDRL", "AAC", "DDQN", "ER", "SE"])
+def test_whole_methods_that_are_frozen_or_compiled_are_refused(name, tmp_path):
+    method = method_of(name)
+    method.freeze()
+    with pytest.raises(UserError, match=f"^{name}: all that optimizer 0 trains is frozen; leave something to be trained"):
+        quiet(tmp_path).fit(method, datamodule=method.rollouts())
+    method = method_of(name)
+    with pytest.raises(UserError, match=f"^torch.compile: {name} cannot be compiled whole; give it as it is$"):
+        quiet(tmp_path).fit(torch.compile(method), datamodule=method.rollouts())
+
+
+@pytest.mark.parametrize("name", ["UDRL", "AAC", "DDQN", "ER", "SE"])
+def test_what_went_on_with_another_trainer_is_resumed(name, tmp_path):
+    """The epochs of a Trainer begin at 0, what is learned from goes on."""
+    method = method_of(name)
+    data = method.rollouts()
+    seen, prepared = [], data.next_batch
+    data.next_batch = lambda: seen.append(prepared()) or seen[-1]
+    for _ in range(2):
+        trainer = quiet(tmp_path, 2)
+        trainer.fit(method, datamodule=data)
+    if name == "SE":
+        assert [generation.number for generation in seen] == [0, 1, 2, 3]
+    trainer.save_checkpoint(tmp_path / "second.ckpt")
+    again = method_of(name)
+    quiet(tmp_path, 3).fit(again, datamodule=again.rollouts(), ckpt_path=tmp_path / "second.ckpt", weights_only=True)
+    trainer.fit_loop.max_epochs = 3
+    trainer.fit(method, datamodule=data)
+    assert int(again.env_steps) == int(method.env_steps)
+    if name in ("DDQN", "ER", "SE"):  # others have their optimizers anew without a checkpoint
+        assert all(value.equal(again.state_dict()[key]) for key, value in method.state_dict().items())
+
+
+def test_a_checkpoint_within_an_epoch_is_refused_by_what_it_is(tmp_path):
+    class Interrupted(Callback):
+        def on_before_optimizer_step(self, trainer, method, optimizer):
+            if trainer.global_step == 5:  # four are an epoch's, with the clock's
+                raise RuntimeError("no more memory")
+
+    method = method_of("UDRL")
+    keeper = ModelCheckpoint(dirpath=tmp_path, filename="{step}", save_top_k=-1, save_on_exception=True)
+    trainer = quiet(tmp_path, 3, callbacks=[Interrupted(), keeper], enable_checkpointing=True)
+    with pytest.raises(RuntimeError, match="no more memory"):
+        trainer.fit(method, datamodule=method.rollouts())
+    again = method_of("UDRL")
+    path = tmp_path / "step=5.ckpt"
+    with pytest.raises(UserError, match=r"was written in the middle of an epoch, .*; use one of an epoch's end"):
+        quiet(tmp_path, 3).fit(again, datamodule=again.rollouts(), ckpt_path=path, weights_only=True)
+
+
+@pytest.mark.parametrize("name", ["UDRL", "DDQN", "SE"])
+def test_a_test_is_an_evaluation(name, tmp_path):
+    method = method_of(name)
+    data = method.rollouts()
+    quiet(tmp_path).fit(method, datamodule=data)
+    run = quiet(tmp_path)
+    assert run.test(method, datamodule=data, verbose=False) == run.validate(method, datamodule=data, verbose=False)
+
+
+def test_a_search_without_its_outer_loop_says_so(tmp_path):
+    class Alone(lrl.SE):
+        def configure_callbacks(self):
+            return []
+
+    method = Alone("emptyroom22", implementation="SE", **tiny_settings("SE"))
+    with pytest.raises(UserError, match=r"Evolution evaluates generations; give \[\*super\(\).configure_callbacks\(\), ...\]"):
+        quiet(tmp_path).fit(method, datamodule=method.rollouts())
 
 
 @pytest.mark.parametrize("name", ["RCP-A", "DDQN", "SE"])

@@ -55,7 +55,7 @@ CHANGES = [
     (("callbacks",), "x", "callbacks: 'x'"),
     (("callbacks",), None, "top level: lacks callbacks"),
     (EXPERIENCE, None, "lacks UpsideDownRollouts"),
-    ((*EXPERIENCE, "epoch"), 7, "UpsideDownRollouts.epoch: 7, expected 2"),
+    ((*EXPERIENCE, "epoch"), 1, "UpsideDownRollouts.epoch: 1, expected a whole number from 2 to"),
     ((*EXPERIENCE, "buffer", "lengths"), [1] * 8, "steps are not those of its 8 episodes"),
     ((*EXPERIENCE, "buffer", "best"), 99, "UpsideDownRollouts.buffer.best: 99, expected a whole number from 1 to 10"),
     ((*EXPERIENCE, "commands"), [], "UpsideDownRollouts.commands: a list of 0"),

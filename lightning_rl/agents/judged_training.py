@@ -18,7 +18,7 @@ Score = Callable[[Agent, Sequence[int]], tuple[Tensor, Tensor]]
 steps that finding out took, ``[M]`` each."""
 
 _TOGETHER = 4
-"""Episodes of each member whose scores are found out together; at most so many are played in vain."""
+"""Episodes of a member, on average, whose scores are found out together; those after the last that counts are in vain."""
 
 
 class JudgedTraining(MemberTraining):

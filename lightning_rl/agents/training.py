@@ -153,13 +153,13 @@ class MemberTraining:
             "memory": {} if self.done or memory is None else memory.snapshot(),
         }  # fmt: skip
 
-    def layout(self, most_steps: int, num_actions: int) -> Any:
-        """What ``snapshot`` may look like after ``most_steps`` decisions, or fewer where all members are done."""
+    def layout(self, num_actions: int) -> Any:
+        """What ``snapshot`` may look like."""
         everyone, memory = len(self._seeds), self.agent.memory()
         loop = rows_like({name: getattr(self, name) for name in _LOOP}, "left")
         end = {"members": TensorOf(torch.int64, (0,)), "envs": {}, "memory": {}}
         template = {
-            "step": Count(0, most_steps), "members": TensorOf(torch.int64, ("left",), 0, everyone - 1),
+            "step": Count(), "members": TensorOf(torch.int64, ("left",), 0, everyone - 1),
             "results": rows_like(vars(self.results), everyone), "loop": loop, "envs": self.envs.layout("left"),
             "memory": {} if memory is None else memory.transitions_layout("left", num_actions),
         }  # fmt: skip
@@ -209,10 +209,23 @@ class MemberTraining:
             self.agent.load_rows(self._everyone)
             self._everyone = None
 
-    def finish(self) -> None:
-        """Ends the training of all members as they are, in the middle of their episodes."""
-        self.results.env_steps[self.members] += self._length.cpu()
-        self._narrow(torch.empty(0, dtype=torch.int64))
+    def spend(self, env_steps: int, repeat: int) -> None:
+        """Trains all members until each is done or has taken ``env_steps``; repeat: the most steps that a decision takes.
+
+        No member gets there before the last of the decisions between two looks, so each ends where it would alone.
+        """
+        while not self.done:
+            self.run(-(-(env_steps - int(self.env_steps[self.members].max())) // repeat))
+            self._end(self.env_steps[self.members] >= env_steps)
+
+    def _end(self, where: Tensor) -> None:
+        """Ends the training of the members ``where`` of those that are left, in the middle of their episodes."""
+        self.results.env_steps[self.members[where]] += self._length.cpu()[where]
+        rows = (~where).nonzero().squeeze(1)
+        self._narrow(rows)
+        if not self.done:
+            self.agent.keep_streams(rows.to(self.obs.device))
+            self.envs.keep(rows.to(self.obs.device))
 
     def _step(self) -> None:
         agent = self.agent

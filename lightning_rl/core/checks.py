@@ -71,15 +71,18 @@ def check_trainer(trainer: Any, method: Any) -> None:
     """UserError for a Trainer that a method cannot be trained or evaluated by.
 
     Precision: episodes, and optimizers that know no scaled gradients, are not made for all. Processes: each would make the same
-    run, and average nothing. Data: those of another method would play its policy. Averaged weights: counters are buffers.
+    run, and average nothing. Data: those of another method would play its policy, and bare loaders are in no checkpoint.
+    Averaged weights: counters are buffers. Compiled: an epoch is no graph, but many updates with Python between them.
     """
     name, known = method.implementation, " or ".join(map(repr, method.precisions))
     if trainer.precision not in method.precisions:
         raise UserError(f"Trainer(precision={trainer.precision!r}): {name} trains in {known}; take that")
     if (processes := trainer.world_size) > 1:
         raise UserError(f"Trainer: {processes} processes, a run is one; use devices=1 (several seeds at once: num_seeds)")
-    data = trainer.datamodule  # None where there are loaders of batches instead
-    if data is not None and getattr(data, "method", None) is not method:
+    if getattr(method, "_compiler_ctx", None) is not None:
+        raise UserError(f"torch.compile: {name} cannot be compiled whole; give it as it is")
+    owner: Any = getattr(trainer.datamodule, "method", None)  # None: bare loaders
+    if owner is not method:
         raise UserError("Trainer: the data are not this method's own, whose policy they play; give datamodule=method.rollouts()")
     weights: Iterable[Any] = method.parameters()
     kinds = {str(each.dtype).removeprefix("torch.") for each in weights if each.is_floating_point()}
@@ -90,6 +93,13 @@ def check_trainer(trainer: Any, method: Any) -> None:
             raise UserError(
                 f"{type(callback).__name__} would average the counters of steps, too; leave it out (UDRL, RCP: set tau below 1)"
             )
+
+
+def check_unfrozen(name: str, optimizers: Iterable[Any]) -> None:
+    """UserError for an optimizer without anything to train, after ``freeze()`` of a whole method."""
+    for number, optimizer in enumerate(optimizers):
+        if not any(each.requires_grad for group in optimizer.param_groups for each in group["params"]):
+            raise UserError(f"{name}: all that optimizer {number} trains is frozen; leave something to be trained")
 
 
 def optional_module(name: str, what: str, remedy: str) -> ModuleType:

@@ -133,8 +133,8 @@ class FuncGymEnv(gymnasium.Env[Any, Any]):
         return self.env.observe(self.state).numpy().copy(), {}
 
     def step(self, action: Any) -> tuple[FloatArray, float, bool, bool, dict[str, Any]]:
-        act = torch.as_tensor(action)
-        act = act if self.env.continuous else act.long()  # an index, of whatever integers a user's policy gives
+        act = torch.as_tensor(action)  # of whatever numbers a user's policy gives
+        act = act.float() if self.env.continuous else act.long()
         step = self.env.step(self.state, act, self._noise(self.env.step_noise_size))
         self.state = step.state
         info = {} if step.continuation is None else {"continuation": float(step.continuation)}

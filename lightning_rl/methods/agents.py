@@ -1,7 +1,8 @@
 """Value-based and actor-critic agents (``agents``) as methods: one LightningModule for all, one Config each.
 
 An epoch is ``steps_per_epoch`` decisions with the learning that goes with them. The agent is a stack of members, one per
-seed; what a member does is a function of its own seed, so one seed of many is, up to rounding, the run of that seed alone.
+seed; what a member does is a function of its own seed, so one seed of many is, up to rounding, the run of that seed alone (but
+with repeated actions, all stop when the first has spent its budget).
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ class AgentRollouts(StackedRollouts):
     def __init__(self, method: AgentMethod, num_workers: int):
         super().__init__(method, method.collector(num_workers))
         cfg, spec = method.cfg, method.spec
-        self.spec, self.steps_per_epoch = spec, cfg.steps_per_epoch
+        self.spec = spec
         rule = stop_rule(cfg, cfg.stop_rule, spec.solved_return if cfg.solved_return is None else cfg.solved_return)
         envs = make_envs(spec, method.seeds, cfg.simulator)
         if cfg.judge == "test" and rule:
@@ -133,7 +134,7 @@ class AgentRollouts(StackedRollouts):
         return [{prefix: scores[id(episodes)] for prefix, episodes in each.items()} for each in played]
 
     def layout(self, done: int) -> Any:
-        return self.training.layout(done * self.steps_per_epoch, self.spec.action_size)
+        return self.training.layout(self.spec.action_size)
 
 
 def agent_method(

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler, ReduceLROnPlateau
 
 from lightning_rl.core.adam import clip_gradients
-from lightning_rl.core.checks import check_trainer, seeds_from, whole_number
+from lightning_rl.core.checks import check_trainer, check_unfrozen, seeds_from, whole_number
 from lightning_rl.core.config import method_config
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import MethodConfig, ramp
@@ -219,7 +219,7 @@ class Method(LightningModule):
 
     def report(self, name: str, value: float, count: int) -> None:
         """A metric of ``count`` episodes for callbacks, and for the table that ``Trainer.validate`` prints and returns."""
-        asked = self._trainer is not None and self._trainer.state.fn == "validate"
+        asked = self._trainer is not None and self._trainer.state.fn in ("validate", "test")
         self.log(name, value, batch_size=count, logger=asked)
 
     def speed_scalars(self, env_steps: int) -> dict[str, float]:
@@ -247,6 +247,7 @@ class Method(LightningModule):
     def on_fit_start(self) -> None:
         if not isinstance(self.trainer.optimizers[0], Clock):
             raise UserError(f"{type(self).__name__}: override make_optimizers and schedulers, not configure_optimizers")
+        check_unfrozen(self.implementation, self.optimizers())
 
     def configure_optimizers(self) -> tuple[list[torch.optim.Optimizer], list[LRScheduler]]:
         """The clock, the optimizers and their schedulers.
@@ -304,6 +305,9 @@ class Method(LightningModule):
             scalars |= episode_scalars(prefix, episodes)
             self.report(f"{prefix}/return_mean", scalars[f"{prefix}/return_mean"], len(episodes))
         self.log_scalars(scalars)
+
+    def test_step(self, evaluated: Any, batch_idx: int) -> None:
+        self.validation_step(evaluated, batch_idx)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Refuses what this method cannot use, before any of it is used; UserError names the first place that differs."""

@@ -124,6 +124,9 @@ def check_resumable(
     require_given(checkpoint.get("hyper_parameters"), method.own_networks, path)
     if "optimizer_states" not in checkpoint:
         raise UserError(f"checkpoint '{path}' has weights alone, by which nothing is resumed; use a whole one, or --reload")
+    if _within_an_epoch(checkpoint):
+        within = "was written in the middle of an epoch, by which nothing is resumed"
+        raise UserError(f"checkpoint '{path}' {within}; use one of an epoch's end")
     stored, known = checkpoint.get("callbacks"), {callback.state_key for callback in callbacks or ()} | set(_callbacks(method, 0))
     if callbacks is not None and isinstance(stored, dict) and (others := [key for key in stored if key not in known]):
         name = callback_name(str(others[0]))
@@ -153,6 +156,15 @@ def _ended(checkpoint: Mapping[str, Any], epoch: int) -> bool:
     """Whether a checkpoint seems to be written after the fit: only then is its ``epoch`` completed, too."""
     try:
         return bool(checkpoint["loops"]["fit_loop"]["epoch_progress"]["current"]["ready"] == epoch > 0)
+    except (LookupError, TypeError):
+        return False
+
+
+def _within_an_epoch(checkpoint: Mapping[str, Any]) -> bool:
+    """Whether a checkpoint seems to be written during an epoch's training, e.g. by a callback when an exception ended it."""
+    try:
+        total = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]["total"]
+        return bool(total["started"] > total["processed"])
     except (LookupError, TypeError):
         return False
 

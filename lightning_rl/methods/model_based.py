@@ -101,11 +101,11 @@ class StepTraining:
             "envs": self.envs.snapshot(), "memory": self.agent.source.memory.snapshot(),
         }  # fmt: skip
 
-    def layout(self, most_steps: int) -> dict[str, Any]:
-        """What ``snapshot`` may look like after ``most_steps`` steps, or fewer: a budget may end within an epoch."""
+    def layout(self) -> dict[str, Any]:
+        """What ``snapshot`` may look like."""
         agent, everyone = self.agent, len(self.agent.seeds)
         return {
-            "step": Count(0, most_steps), "members": torch.arange(everyone), "results": {},
+            "step": Count(), "members": torch.arange(everyone), "results": {},
             "loop": rows_like({name: getattr(self, name) for name in _LOOP}, everyone),
             "envs": self.envs.layout(everyone), "memory": agent.source.memory_layout(),
         }  # fmt: skip
@@ -157,7 +157,6 @@ class ModelBasedRollouts(StackedRollouts):
 
     def __init__(self, method: ModelBased):
         super().__init__(method)
-        self.steps_per_epoch = method.cfg.steps_per_epoch
         self.training = StepTraining(method.agent, "stale-observation" in method.cfg.faithful)
 
     def evaluate(self) -> list[dict[str, Any]]:
@@ -172,7 +171,7 @@ class ModelBasedRollouts(StackedRollouts):
         return members
 
     def layout(self, done: int) -> dict[str, Any]:
-        return self.training.layout(done * self.steps_per_epoch)
+        return self.training.layout()
 
 
 class WorldPolicy(Actor):

@@ -171,11 +171,11 @@ class OnPolicyRollouts(CollectedRollouts):
         self.past = deque(state_dict["past"], self.past.maxlen)
 
     def layout(self, done: int) -> dict[str, Any]:
-        past = (dict(self.method.policy.state_dict()), Count(0, done))
+        past = (dict(self.method.policy.state_dict()), Count())
         return {
             **super().layout(done),
-            "recent_returns": ListOf(Number(), high=min(self.recent_returns.maxlen or 0, done * self.num_episodes)),
-            "past": ListOf(past, high=min(self.past.maxlen or 0, done)),
+            "recent_returns": ListOf(Number(), high=self.recent_returns.maxlen or 0),
+            "past": ListOf(past, high=self.past.maxlen or 0),
         }
 
 

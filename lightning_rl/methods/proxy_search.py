@@ -183,7 +183,7 @@ class ProxyRollouts(Rollouts):
     method: ProxyMethod
 
     def next_batch(self) -> Any:
-        return Generation(self.method.current_epoch)
+        return Generation(int(self.method.num_updates))  # also of another Trainer, whose epochs begin at 0
 
     def evaluate(self) -> dict[str, list[Outcome]]:
         """Fresh agents, other ones than those of a search, on the proxy; no generation sees their returns."""
@@ -381,6 +381,8 @@ class ProxySearch(ProxyMethod):
         """Follows the gradient that was estimated from a generation's outcomes, and logs these."""
         (optimizer,) = self.optimizers()
         before, outcomes = self.strategy.mean.detach().clone(), generation.outcomes
+        if not outcomes:
+            raise UserError("configure_callbacks(): Evolution evaluates generations; give [*super().configure_callbacks(), ...]")
         optimizer.step()
         step_norm = float((self.strategy.mean.detach() - before).norm())
         self.check_finite("the proxy's parameters", step_norm)

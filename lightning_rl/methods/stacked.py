@@ -68,8 +68,6 @@ class StackedMethod(Method):
 
     def setup(self, stage: str) -> None:
         super().setup(stage)
-        if getattr(self.trainer, "datamodule", None) is None:
-            raise UserError(f"{self.implementation}: its training goes on in its data module; give datamodule=method.rollouts()")
         loggers, seeds = len(self.loggers), len(self.seeds)
         if seeds > 1 and loggers not in (0, seeds):
             raise UserError(f"logger: {loggers} for {seeds} seeds; give one for each, in their order, or logger=False")

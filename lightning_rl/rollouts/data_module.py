@@ -14,7 +14,7 @@ import torch
 from pytorch_lightning import LightningDataModule
 from torch import Tensor
 
-from lightning_rl.core.contents import ListOf, Number
+from lightning_rl.core.contents import Count, ListOf, Number
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import ActionMode, Episode, Request
 from lightning_rl.nets.policies import Actor
@@ -88,7 +88,7 @@ class Rollouts(LightningDataModule):
         return played if policy.noise_size else {"eval": played["eval"], "eval_greedy": played["eval"], **played}
 
     def layout(self, done: int) -> dict[str, Any]:
-        """What ``state_dict`` may look like after ``done`` epochs: a template of ``core.contents``."""
+        """What ``state_dict`` may look like after ``done`` epochs of the last Trainer: a template of ``core.contents``."""
         return {}
 
     def collectors(self) -> list[Collector]:
@@ -101,6 +101,8 @@ class Rollouts(LightningDataModule):
     def val_dataloader(self) -> OneBatch:
         """The evaluations; Lightning's check before training, which would play episodes for nothing, gets none."""
         return OneBatch(self.evaluate, lambda: self.trainer is None or not self.trainer.sanity_checking)
+
+    test_dataloader = val_dataloader
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
         """Lightning moves tensors, also in dicts, tuples and dataclasses; evaluations and lists, as of episodes, stay."""
@@ -190,10 +192,10 @@ class CollectedRollouts(Rollouts):
 
     def layout(self, done: int) -> dict[str, Any]:
         if not self.overlap:
-            return {"epoch": done}
+            return {"epoch": Count(done)}
         command = tuple(Number() for _ in self.method.command_names) or None
         return {
-            "epoch": done, "commands": ListOf(command, low=1), "behaviour": dict(self.collector.behaviour.state_dict()),
+            "epoch": Count(done), "commands": ListOf(command, low=1), "behaviour": dict(self.collector.behaviour.state_dict()),
         }  # fmt: skip
 
     def collectors(self) -> list[Collector]:

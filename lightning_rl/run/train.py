@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
+from multiprocessing import get_start_method
 from pathlib import Path
 from typing import Any
 
@@ -248,7 +249,9 @@ def worker_died(cause: BaseException, collectors: Sequence[Collector]) -> Rollou
         return None
     names = [name for collector in collectors for name in collector.outstanding]
     what = f"{names[0]} .. {names[-1]} ({len(names)} requests) were outstanding" if names else "no episode was outstanding"
-    return RolloutError(f"a roll-out worker died ({cause}) while {what}; free memory or lower --num_workers, then --resume")
+    guard = "" if get_start_method() == "fork" else "in a script, put the call below `if __name__ == '__main__':`; else "
+    remedy = f"{guard}free memory or lower --num_workers, then --resume"
+    return RolloutError(f"a roll-out worker died ({cause}) while {what}; {remedy}")
 
 
 def _trainer(

@@ -247,7 +247,7 @@ def test_agents_learn_from_the_raw_done(cap_ends):
     torch.testing.assert_close(agent.seen[0][0], expected)
     assert agent.seen[2][1].tolist() == [True, True]
     assert (agent.seen[2][0] == 0).all().item() == cap_ends
-    training.finish()
+    training.spend(3, repeat=1)
     assert training.results.env_steps.tolist() == [3, 3]
 
 

@@ -62,6 +62,26 @@ def test_an_action_that_is_repeated_trains_for_as_many_steps(horizon, decisions)
     assert trained.agent.num_updates.tolist() == [decisions] * 2
 
 
+@pytest.mark.parametrize("ends_at_once", [True, False])
+def test_the_steps_of_a_training_are_environment_steps_however_short_its_episodes(ends_at_once):
+    """An action that is repeated takes fewer steps at the end of an episode; whoever trains beside takes none from anybody."""
+    kind = agent("DDQN", action_repeat=7, train_episodes=900, learning_starts=0)
+    proxy = SE if ends_at_once else RewardProxy(gamename=GAME, hidden=(8,), activation="tanh", form="exclusive", gamma=0.9)
+    loop = dataclasses.replace(LOOP, agents=(kind,), proxy=proxy, judge_episodes=0, max_train_steps=200)
+    params = rows(3, proxy)
+    if ends_at_once:
+        SE.net.split(params)["done"][:2, -1] = 1.0  # the output's bias: of two of three
+    together = loop.train(0, params, [5, 6, 7])
+    steps = together.results.env_steps.tolist()
+    assert all(200 <= each < 207 for each in steps)
+    assert len(set(together.agent.num_updates.tolist())) > 1
+    for n in range(3):
+        alone = loop.train(0, params[n : n + 1], [5 + n])
+        assert alone.results.env_steps.tolist() == steps[n : n + 1]
+        assert alone.agent.num_updates.tolist() == together.agent.num_updates[n : n + 1].tolist()
+        torch.testing.assert_close(alone.agent.params[0], together.agent.params[n], rtol=0, atol=1e-5)
+
+
 def test_the_only_state_of_a_bandit_is_what_the_task_shows():
     """A table's values are multiplied by the observation: whatever the state is, agents see 1."""
     bandit = dataclasses.replace(SE, gamename="bandit10")

@@ -157,6 +157,14 @@ def test_a_worker_that_died_between_collections_is_reported_too():
     c.close()
 
 
+@pytest.mark.parametrize(("method", "guard"), [("fork", False), ("spawn", True), ("forkserver", True)])
+def test_a_script_without_a_guard_is_told_of_it_where_workers_import_it(monkeypatch, method, guard):
+    monkeypatch.setattr("lightning_rl.run.train.get_start_method", lambda: method)
+    error = str(worker_died(RuntimeError("DataLoader worker (pid(s) 7) exited unexpectedly"), []))
+    assert ("put the call below `if __name__ == '__main__':`; else free memory" in error) is guard
+    assert error.endswith("free memory or lower --num_workers, then --resume")
+
+
 def test_without_workers_nothing_is_shared():
     """Each shared tensor holds a file descriptor, of which a process that trains many runs has not enough."""
     assert not any(tensor.is_shared() for tensor in collector(0).behaviour.state_dict().values())
