@@ -224,4 +224,13 @@ MUTATIONS = [
         ("        self.losses.zero_()\n        self.source", "        self.source"),
         ("        self.source.losses.zero_()\n", ""),
     ),
+    *area(
+        "agents/training.py", "methods/test_inner_loop.py::test_the_steps_of_a_training_are_environment_steps_however_short_its_episodes",
+        ("int(self.env_steps[self.members].max())", "int(self.env_steps[self.members].min())"),
+        (".max())) // repeat))", ".max()))))"),
+        ("self._end(self.env_steps[self.members] >= env_steps)", "self._end(self.env_steps[self.members] > env_steps)"),
+        ("self._length.cpu()[where]", "0"),
+        ("            self.envs.keep(rows.to(self.obs.device))", "            pass"),
+        ("            self.agent.keep_streams(rows.to(self.obs.device))", "            pass"),
+    ),
 ]  # fmt: skip

@@ -45,4 +45,13 @@ MUTATIONS = [
         ('if others or group["weight_decay"]', "if others"),
         ('if others or group["weight_decay"]', 'if group["weight_decay"]'),
     ),
+    *area(
+        "core/checks.py", "test_lightning.py::test_whole_methods_that_are_frozen_or_compiled_are_refused",
+        ("if not any(each.requires_grad", "if False and not any(each.requires_grad"),
+        ('"_compiler_ctx", None) is not None', '"_compiler_ctx", None) == 0'),
+    ),
+    *area(
+        "core/checks.py", "test_lightning.py::test_the_data_of_another_method_and_bare_loaders_are_refused",
+        ("if owner is not method:", "if owner is not None and owner is not method:"),
+    ),
 ]  # fmt: skip

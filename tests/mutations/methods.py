@@ -273,4 +273,17 @@ MUTATIONS = [
         "methods/proxy_search.py", "test_lightning.py",
         ("exception: BaseException) -> None:\n        self.executor.close()", "exception: BaseException) -> None:\n        pass"),
     ),
+    *area(
+        "methods/proxy_search.py", "test_lightning.py::test_what_went_on_with_another_trainer_is_resumed",
+        ("Generation(int(self.method.num_updates))", "Generation(self.method.current_epoch)"),
+    ),
+    *area(
+        "methods/layouts.py", "test_lightning.py::test_a_checkpoint_within_an_epoch_is_refused_by_what_it_is",
+        ('total["started"] > total["processed"]', 'total["started"] < total["processed"]'),
+    ),
+    *area(
+        "rollouts/data_module.py", "test_lightning.py::test_what_went_on_with_another_trainer_is_resumed",
+        ('return {"epoch": Count(done)}', 'return {"epoch": done}'),
+        ('"epoch": Count(done), "commands"', '"epoch": done, "commands"'),
+    ),
 ]  # fmt: skip
