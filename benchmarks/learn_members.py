@@ -30,7 +30,7 @@ def make(name: str, gamename: str, seeds: list[int]) -> tuple[Agent, Any]:
     """Members with the values of the config, which are the tuned ones, and that config."""
     kind = AGENTS[name]
     cfg = build_config(kind.config, merged_values(name, gamename))
-    return kind.build(cfg, env_spec(gamename), seeds), cfg
+    return kind.agent(cfg, env_spec(gamename), seeds), cfg
 
 
 def cliff(seeds: list[int]) -> tuple[Agent, MemberTraining]:

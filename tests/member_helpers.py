@@ -57,7 +57,7 @@ def config(name, **settings):
 
 def agent_of(name, obs_size, action_size, seeds, variation=None, continuous=False, **settings):
     """An agent with the YAML's values but for these."""
-    return KINDS[name].build(config(name, **settings), Task(obs_size, action_size, continuous), seeds, variation)
+    return KINDS[name].agent(config(name, **settings), Task(obs_size, action_size, continuous), seeds, variation)
 
 
 def off_policy(gamma, learning_rate, batch_size, replay_size, tau, hidden, activation="relu", **settings):

@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import torch
@@ -260,10 +259,10 @@ class Agent(Actors, ABC):
 
 @dataclass(frozen=True)
 class RegisteredAgent:
-    """config: the schema of its YAML. build: makes it from (config, spec, seeds, variation)."""
+    """config: the schema of its YAML. agent: the class, which is made from (config, spec, seeds, variation)."""
 
     config: type[AgentConfig]
-    build: Callable[..., Agent]
+    agent: Callable[..., Agent]
     misfit: Callable[[EnvSpec], str | None]
 
 
@@ -273,14 +272,11 @@ AGENTS: dict[str, RegisteredAgent] = {}
 AgentClass = TypeVar("AgentClass", bound=type[Agent])
 
 
-def implements(name: str, config: type[AgentConfig], **settings: Any) -> Callable[[AgentClass], AgentClass]:
-    """Puts a class of agents into the table.
-
-    config: the schema of its values. settings: what the constructor takes beside (config, spec, seeds, variation).
-    """
+def implements(name: str, config: type[AgentConfig]) -> Callable[[AgentClass], AgentClass]:
+    """Puts a class of agents into the table; config: the schema of its values."""
 
     def register(agent: AgentClass) -> AgentClass:
-        AGENTS[name] = RegisteredAgent(config, partial(agent, **settings), agent.misfit)
+        AGENTS[name] = RegisteredAgent(config, agent, agent.misfit)
         return agent
 
     return register

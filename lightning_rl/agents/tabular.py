@@ -26,26 +26,19 @@ class TabularConfig(EpsilonGreedyConfig):
     count_beta: PositiveFloat
 
 
-@implements("QL", TabularConfig, sarsa=False)
-@implements("SARSA", TabularConfig, sarsa=True)
-class Tabular(Agent):
-    """A table ``[N, O, A]`` for one-hot observations, zero at the start; learns from every step as it comes.
-
-    sarsa: bootstrap from an action drawn by the exploring rule after the update's step, as in the earlier code (it is not the
-    one that is taken next); else from the best.
-    """
+@implements("QL", TabularConfig)
+class QLearning(Agent):
+    """A table ``[N, O, A]`` for one-hot observations, zero at the start; learns from every step as it comes."""
 
     count: Tensor
     updates: Tensor
     _epsilon: Tensor
 
-    def __init__(
-        self, cfg: TabularConfig, spec: EnvSpec, seeds: Sequence[int], variation: Variation | None = None, *, sarsa: bool
-    ):  # fmt: skip
+    def __init__(self, cfg: TabularConfig, spec: EnvSpec, seeds: Sequence[int], variation: Variation | None = None):
         if variation is not None:
             raise ValueError("tables have but a learning rate: nothing of them varies")
         super().__init__(seeds)
-        self.cfg, self.sarsa, members = cfg, sarsa, len(self.seeds)
+        self.cfg, members = cfg, len(self.seeds)
         table = torch.zeros(members, spec.obs_size, spec.action_size)
         self.table = nn.Parameter(table, requires_grad=False)
         self.register_buffer("count", torch.zeros_like(table))
@@ -77,16 +70,15 @@ class Tabular(Agent):
         if self.cfg.curiosity == "count":
             self.count[place] += 1
             reward = reward + count_bonus(self.count[place], self.cfg.count_beta)
-        next_q = self._values(next_obs.unsqueeze(1)).squeeze(1)
-        if self.sarsa:
-            next_action = epsilon_greedy(next_q, self._epsilon, self._explore_next.at(step))
-            target = sarsa_target(reward, discount, next_q, next_action)
-        else:
-            target = q_learning_target(reward, discount, next_q)
+        target = self.target(reward, discount, self._values(next_obs.unsqueeze(1)).squeeze(1), step)
         learns = torch.ones_like(over) if active is None else active
         self.updates += learns
         old = self.table[place]
         self.table[place] = torch.where(learns, old + self.cfg.learning_rate * (target - old), old)
+
+    def target(self, reward: Tensor, discount: Tensor, next_q: Tensor, step: int) -> Tensor:
+        """What the value of the step's action moves to ``[N]``: here by the best next action of values ``[N, A]``."""
+        return q_learning_target(reward, discount, next_q)
 
     @property
     def num_updates(self) -> Tensor:
@@ -101,3 +93,12 @@ class Tabular(Agent):
     def adopt(self, net: nn.Module) -> None:
         (weight,) = net.parameters()
         self.table.copy_(weight.detach().T)
+
+
+@implements("SARSA", TabularConfig)
+class Sarsa(QLearning):
+    """The same, but for the target, as in the earlier code: the next action is drawn by the exploring rule, not the one taken."""
+
+    def target(self, reward: Tensor, discount: Tensor, next_q: Tensor, step: int) -> Tensor:
+        next_action = epsilon_greedy(next_q, self._epsilon, self._explore_next.at(step))
+        return sarsa_target(reward, discount, next_q, next_action)

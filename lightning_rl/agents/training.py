@@ -78,6 +78,12 @@ class Results:
     stopped: Tensor
     judge_steps: Tensor
 
+    @classmethod
+    def empty(cls, members: int, episodes: int) -> Results:
+        """Of a training that has not begun."""
+        curve, count = torch.zeros(members, episodes), torch.zeros(members, dtype=torch.int64)
+        return cls(curve, curve.clone(), curve.long(), count, count.clone(), count.bool(), count.clone())
+
 
 class MemberTraining:
     """Trains the members of ``agent`` in ``envs`` until each has played ``max_episodes`` or its stop rule holds.
@@ -106,11 +112,7 @@ class MemberTraining:
         self.step = 0
         self.members = torch.arange(n)  # who is left
         self._everyone: dict[str, Tensor] | None = None  # the rows of all, while the agent has those that are left
-        zeros = torch.zeros(n, dtype=torch.int64)
-        self.results = Results(
-            torch.zeros(n, max_episodes), torch.zeros(n, max_episodes), torch.zeros(n, max_episodes, dtype=torch.int64),
-            zeros.clone(), zeros.clone(), torch.zeros(n, dtype=torch.bool), zeros.clone(),
-        )  # fmt: skip
+        self.results = Results.empty(n, max_episodes)
         self.envs = envs.to(agent.device)
         self.obs = self.envs.reset(torch.zeros(n, dtype=torch.bool, device=agent.device))
         self._episode = torch.zeros(n, dtype=torch.int64, device=agent.device)
@@ -210,10 +212,7 @@ class MemberTraining:
             self._everyone = None
 
     def spend(self, env_steps: int, repeat: int) -> None:
-        """Trains all members until each is done or has taken ``env_steps``; repeat: the most steps that a decision takes.
-
-        No member gets there before the last of the decisions between two looks, so each ends where it would alone.
-        """
+        """Trains all until done or after ``env_steps``: of ``repeat`` in a decision at most, so none is there within a ``run``."""
         while not self.done:
             self.run(-(-(env_steps - int(self.env_steps[self.members].max())) // repeat))
             self._end(self.env_steps[self.members] >= env_steps)
@@ -221,11 +220,9 @@ class MemberTraining:
     def _end(self, where: Tensor) -> None:
         """Ends the training of the members ``where`` of those that are left, in the middle of their episodes."""
         self.results.env_steps[self.members[where]] += self._length.cpu()[where]
-        rows = (~where).nonzero().squeeze(1)
-        self._narrow(rows)
+        rows = self._without(where)
         if not self.done:
-            self.agent.keep_streams(rows.to(self.obs.device))
-            self.envs.keep(rows.to(self.obs.device))
+            self.agent.keep_streams(rows)
 
     def _step(self) -> None:
         agent = self.agent
@@ -279,7 +276,11 @@ class MemberTraining:
         """Goes on without those whose rule held, or who have played all episodes."""
         finished = self.results.stopped[self.members] | (self.results.episodes[self.members] >= self.max_episodes)
         if finished.any():
-            self._leave(finished)
+            self._everyone = self._everyone or {name: value.clone() for name, value in self.agent.rows().items()}
+            self._store()
+            rows = self._without(finished)
+            if not self.done:
+                self.agent.keep(rows)
         self._active = self._learners()
 
     def _store(self) -> None:
@@ -287,24 +288,15 @@ class MemberTraining:
         for name, value in self.agent.rows().items():
             cast(dict[str, Tensor], self._everyone)[name][self.members.to(value.device)] = value
 
-    def _leave(self, finished: Tensor) -> None:
-        """Goes on without the finished members."""
-        if self._everyone is None:
-            self._everyone = {name: value.clone() for name, value in self.agent.rows().items()}
-        self._store()
-        rows = (~finished).nonzero().squeeze(1)
-        self._narrow(rows)
-        if not self.done:
-            there = rows.to(self.obs.device)
-            self.agent.keep(there)
-            self.envs.keep(there)
-
-    def _narrow(self, rows: Tensor) -> None:
-        """The state of the loop is that of the members ``rows`` of those that are left."""
-        self.members = self.members[rows]
+    def _without(self, gone: Tensor) -> Tensor:
+        """Takes members ``gone`` ``[N]`` out of loop and environments; the rows of those that stay, where the agent is."""
+        rows = (~gone).nonzero().squeeze(1)
+        self.members, there = self.members[rows], rows.to(self.obs.device)
         for name in _LOOP:
-            value = getattr(self, name)
-            setattr(self, name, value[rows.to(value.device)])
+            setattr(self, name, getattr(self, name)[there])
+        if not self.done:
+            self.envs.keep(there)
+        return there
 
 
 @torch.no_grad()

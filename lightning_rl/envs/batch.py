@@ -74,7 +74,7 @@ class EnvBatch(ABC):
 
     def to(self, device: torch.device) -> EnvBatch:
         """The environments for agents on ``device``; those that only the CPU can play stay there."""
-        from lightning_rl.envs.copied_batch import CopiedBatch  # not needed on the CPU
+        from lightning_rl.envs.wrapped_batch import CopiedBatch  # not needed on the CPU
 
         return self if device.type == "cpu" else CopiedBatch(self, device)
 

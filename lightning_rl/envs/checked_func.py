@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lightning_rl.core.contents import describe
 from lightning_rl.core.errors import RolloutError
-from lightning_rl.core.limits import shown
 from lightning_rl.core.types import Array
 from lightning_rl.envs.checked import definition, described, frames_of, own_place
 from lightning_rl.envs.func_env import FuncEnv, State, Step
@@ -87,11 +87,8 @@ class CheckedFunc(FuncEnv):
             raise self._wrong(call, what, found[~found.isfinite()][0].item(), "finite numbers")
 
     def _wrong(self, call: str, what: str, found: Any, expected: object) -> RolloutError:
-        is_tensor = isinstance(found, Tensor)
-        form = f"{str(found.dtype).removeprefix('torch.')} {list(found.shape)}" if is_tensor else shown(found)
-        return RolloutError(
-            f"{call}() gave {what} {form}, expected {expected} -- from {self._where(*definition(type(self.env), call))}"
-        )
+        where = self._where(*definition(type(self.env), call))
+        return RolloutError(f"{call}() gave {what} {describe(found)}, expected {expected} -- from {where}")
 
     def _where(self, file: str, line: int) -> str:
         return f"{type(self.env).__name__} at {file}:{line} (gamename {self.gamename})"

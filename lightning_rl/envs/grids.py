@@ -13,10 +13,9 @@ from lightning_rl.core.types import Array
 from lightning_rl.envs.func_env import FuncEnv, State, Step, standard_normal
 from lightning_rl.envs.pictures import BLUE, GREEN, RED, WALL, picture
 
-_MOVES = ((0, 1), (0, -1), (1, 0), (-1, 0))
-MOVES = ("right", "left", "down", "up")
-"""What the actions of grid worlds are called."""
-STEPS = ((-1, 0), (0, -1), (1, 0), (0, 1))
+MOVES = {"right": (0, 1), "left": (0, -1), "down": (1, 0), "up": (-1, 0)}
+"""What the actions of grid worlds are called, and where they lead: rows, columns."""
+MAZE_MOVES = ((-1, 0), (0, -1), (1, 0), (0, 1))
 """Of ProcMaze and ButtonGrid: up, left, down, right."""
 
 
@@ -32,7 +31,7 @@ def neighbours(height: int, width: int, moves: Sequence[tuple[int, int]]) -> Ten
 def moved(size: int) -> Tensor:
     """The cell ``[cells, 5]`` that each action (0 stay, 1 up, 2 left, 3 down, 4 right) leads to without walls."""
     here = torch.arange(size * size).unsqueeze(1)
-    around = neighbours(size, size, STEPS)
+    around = neighbours(size, size, MAZE_MOVES)
     return torch.cat([here, torch.where(around < size * size, around, here)], dim=1)
 
 
@@ -55,7 +54,7 @@ class GridWorld(FuncEnv):
             raise ValueError(f"a grid world is a rectangle with one start, got {list(rows)}")
         self.cells, self.start = cells, flat.index("S")
         self.obs_low, self.obs_high = (0.0,) * len(flat), (1.0,) * len(flat)
-        around, here = neighbours(height, width, _MOVES), torch.arange(len(flat))[:, None]
+        around, here = neighbours(height, width, tuple(MOVES.values())), torch.arange(len(flat))[:, None]
         blocked = torch.tensor([*(cell == "#" for cell in flat), True])  # walls, and what is off the board
         self._next = Constant(torch.where(blocked[around], here, around))
         self._reward = Constant(torch.tensor([{"G": goal, "O": hole}.get(cell, cost) for cell in flat]))

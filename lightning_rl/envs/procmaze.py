@@ -11,7 +11,7 @@ from lightning_rl.core.constant import Constant
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.types import Array
 from lightning_rl.envs.func_env import FuncEnv, State, Step
-from lightning_rl.envs.grids import STEPS, moved, neighbours
+from lightning_rl.envs.grids import MAZE_MOVES, moved, neighbours
 from lightning_rl.envs.pictures import BLUE, GREEN, WALL, picture
 
 _CLOSED = 8  # on the count of open neighbours of a cell that can no longer be opened
@@ -41,7 +41,7 @@ class ProcMaze(FuncEnv):
         self.teleport = 0.1 / ((grid_size + 1) * math.ceil(grid_size / 2) - grid_size % 2)
         self.reset_noise_size, self.step_noise_size = 3 + 4 * cells, 1
         self._moved = Constant(moved(grid_size))
-        self._neighbours = Constant(neighbours(grid_size, grid_size, STEPS))  # off the grid: a cell that is never opened
+        self._neighbours = Constant(neighbours(grid_size, grid_size, MAZE_MOVES))  # off the grid: a cell that is never opened
 
     def reset(self, noise: Tensor) -> State:
         lead = noise.shape[:-1]

@@ -161,13 +161,12 @@ class RewardProxy(Proxy):
 
     @property
     def net(self) -> RewardNet:
-        known, keys = INFO_KEYS.get(self.spec.family, ()), self.info_keys
-        if REWARD_FORMS[self.form].info and not keys:
+        if REWARD_FORMS[self.form].info and not self.info_keys:
             raise UserError(f"reward '{self.form}' needs the info of the task, but '{self.gamename}' gives none; use a form "
                             f"without info, or one of: {', '.join(INFO_KEYS)}")  # fmt: skip
         task = _start_task(self.spec) if self.scale_states else None
         bounds = None if task is None else (task.obs_low, task.obs_high)
-        return RewardNet(self.spec.obs_size, len(known), self.form, self.hidden, self.activation, bounds)
+        return RewardNet(self.spec.obs_size, len(self.info_keys), self.form, self.hidden, self.activation, bounds)
 
     @property
     def info_keys(self) -> tuple[str, ...]:

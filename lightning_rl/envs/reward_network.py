@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 
 from lightning_rl.core.constant import Constant
-from lightning_rl.envs.batch import BatchStep, EnvBatch
+from lightning_rl.envs.batch import BatchStep
 from lightning_rl.envs.func_env import FuncEnv, State, Step
 from lightning_rl.envs.gym import STEPS, Env
 from lightning_rl.envs.gym_batch import GymBatch
 from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.envs.wrapped_batch import WrappedBatch
 from lightning_rl.functional.reward_shaping import REWARD_FORMS, RewardForm, shaped_reward
 from lightning_rl.functional.scaling import units
 from lightning_rl.nets.members import ActivationName, MemberMLP
@@ -140,40 +141,27 @@ class RecordedRepeat(gymnasium.Wrapper[Any, Any, Any, Any]):
         return obs, total, terminated, truncated, {"steps": steps, STEPS: length}
 
 
-class RewardBatch(EnvBatch):
+class RewardBatch(WrappedBatch):
     """The same around Gymnasium environments; repeat: each action is taken so often, learned rewards summed."""
 
     def __init__(
         self, net: RewardNet, params: Tensor, spec: EnvSpec, seeds: Sequence[int], gamma: float, repeat: int = 1,
         info_keys: Sequence[str] = (),
     ):  # fmt: skip
-        self.net, self.params, self.gamma = net, params, gamma
         repeater = functools.partial(RecordedRepeat, info_keys=info_keys)
-        self.real = GymBatch(spec, seeds, repeat, info_keys=("steps",), repeater=repeater)
-        self.obs = self.real.obs
-
-    def reset(self, where: Tensor) -> Tensor:
-        self.obs = self.real.reset(where)
-        return self.obs
+        super().__init__(GymBatch(spec, seeds, repeat, info_keys=("steps",), repeater=repeater))
+        self.net, self.params, self.gamma = net, params, gamma
 
     def step(self, action: Tensor) -> BatchStep:
-        step = self.real.step(action)
+        obs, step = self.obs, super().step(action)
         assert step.info is not None
-        steps, size = step.info.squeeze(1), self.obs.shape[-1]
+        steps, size = step.info.squeeze(1), obs.shape[-1]
         reward, after, info = steps.split([1, size, steps.shape[-1] - 1 - size], dim=-1)
-        before = torch.cat([self.obs.unsqueeze(1), after[:, :-1]], dim=1)
+        before = torch.cat([obs.unsqueeze(1), after[:, :-1]], dim=1)
         learned = self.net.reward(self.params, reward.squeeze(-1), before, after, info, self.gamma)
         beyond = torch.arange(learned.shape[1]) >= step.length.unsqueeze(1)
-        self.obs = step.obs
-        return step._replace(reward=learned.masked_fill(beyond, 0).sum(1), info=info[:, -1])
+        return step._replace(reward=learned.masked_fill(beyond, 0).sum(1), info=None)
 
     def keep(self, rows: Tensor) -> None:
-        self.real.keep(rows)
-        self.params, self.obs = self.params[rows], self.obs[rows]
-
-    def snapshot(self) -> dict[str, Tensor]:
-        return self.real.snapshot()
-
-    def restore(self, state: Mapping[str, Tensor]) -> None:
-        self.real.restore(state)
-        self.obs = self.real.obs
+        super().keep(rows)
+        self.params = self.params[rows]

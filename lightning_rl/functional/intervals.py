@@ -22,14 +22,14 @@ def mean_interval(values: npt.ArrayLike) -> Interval:
     """Mean over runs of ``values [n, ...]``, with Student's interval."""
     array = np.asarray(values, dtype=np.float64)
     mean = array.mean(axis=0)
-    half = _quantile(len(array) - 1) * np.sqrt(_squared_error(array))
+    half = student_quantile(len(array) - 1) * np.sqrt(_squared_error(array))
     return mean, mean - half, mean + half
 
 
 def prediction_interval(values: npt.ArrayLike, confidence: float) -> tuple[Floats, Floats]:
     """Where a further run would be, beside ``values [n]`` of the same distribution, by Student's t; (low, high)."""
     array = np.asarray(values, dtype=np.float64)
-    half = _quantile(len(array) - 1, confidence) * np.sqrt((len(array) + 1) * _squared_error(array))
+    half = student_quantile(len(array) - 1, confidence) * np.sqrt((len(array) + 1) * _squared_error(array))
     return array.mean() - half, array.mean() + half
 
 
@@ -42,7 +42,7 @@ def difference_interval(a: npt.ArrayLike, b: npt.ArrayLike) -> Interval:
     if total == 0:
         return gap, gap, gap
     freedom = total**2 / (errors**2 / (len(x) - 1, len(y) - 1)).sum() if min(len(x), len(y)) > 1 else 0.0
-    half = _quantile(freedom) * np.sqrt(total)
+    half = student_quantile(freedom) * np.sqrt(total)
     return gap, gap - half, gap + half
 
 
@@ -70,7 +70,7 @@ def improvement_interval(a: npt.ArrayLike, b: npt.ArrayLike) -> Interval:
         return chance, np.asarray(np.nan), np.asarray(np.nan)
     p = np.linspace(0, 1, 10_001)
     variance = p * (1 - p) * (1 + ((n + m) / 2 - 1) * ((1 - p) / (2 - p) + p / (1 + p))) / (n * m)
-    inside = p[np.abs(p - chance) <= _quantile(n + m - 2) * np.sqrt(variance) + 1e-9]
+    inside = p[np.abs(p - chance) <= student_quantile(n + m - 2) * np.sqrt(variance) + 1e-9]
     return chance, inside[0], inside[-1]
 
 
@@ -100,7 +100,7 @@ def _squared_error(values: Floats) -> Floats:
     return np.asarray(values.var(axis=0, ddof=1) / len(values))
 
 
-def _quantile(freedom: float, confidence: float = CONFIDENCE) -> float:
+def student_quantile(freedom: float, confidence: float = CONFIDENCE) -> float:
     """Student's quantile of a two-sided interval; nan without a degree of freedom."""
     from scipy import special  # scipy.stats has the same under a plainer name, and takes seconds to import
 

@@ -11,11 +11,11 @@ import functools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from lightning_rl.agents.base import Actors, Agent, AgentConfig, RegisteredAgent
+from lightning_rl.agents.base import Actors, Agent, AgentClass, AgentConfig, RegisteredAgent
 from lightning_rl.agents.judged_training import JudgedTraining, mean_test_return
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.training import MemberTraining, stop_rule
@@ -62,7 +62,7 @@ class AgentMethod(StackedMethod):
 
     def build(self) -> Agent:
         self.spec = replace(self.spec, repeat=self.cfg.action_repeat)
-        return self.kind.build(self.cfg, self.spec, self.seeds, None)
+        return self.kind.agent(self.cfg, self.spec, self.seeds, None)
 
     def adopt(self, weights: Mapping[str, Tensor]) -> None:
         """Every seed starts from the policy; critics, optimizers, memory and counters start anew."""
@@ -152,11 +152,9 @@ DDQN, DuelingDDQN = METHODS["DDQN"], METHODS["DuelingDDQN"]
 TD3, TD3Discrete = METHODS["TD3"], METHODS["TD3-discrete"]
 PPO = METHODS["PPO"]
 
-AgentClass = TypeVar("AgentClass", bound=type[Agent])
-
 
 def register_agent(
-    name: str, config: type[AgentConfig], configs: Path | str | Mapping[str, Any], **settings: Any
+    name: str, config: type[AgentConfig], configs: Path | str | Mapping[str, Any]
 ) -> Callable[[AgentClass], AgentClass]:
     """A decorator that makes a class of agents known, as a method of its own and as an agent that judges proxies.
 
@@ -164,14 +162,16 @@ def register_agent(
         name: of the implementation.
         config: the schema of its values, a pydantic dataclass.
         configs: a file of configs, or its content, see ``register_method``; ``extends: DDQN`` takes over the values of DDQN.
-        settings: what the constructor takes beside (config, spec, seeds, variation).
+
+    Returns:
+        The decorator, which gives back the class as it is.
 
     Raises:
         UserError: a name that is taken, or that ``configs`` does not have.
     """
 
     def register(agent: AgentClass) -> AgentClass:
-        kind = RegisteredAgent(config, functools.partial(agent, **settings), agent.misfit)
+        kind = RegisteredAgent(config, agent, agent.misfit)
         agent_method(name, kind, configs)
         AGENTS[name] = kind
         return agent

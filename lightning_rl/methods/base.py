@@ -234,10 +234,8 @@ class Method(LightningModule):
         if not np.isfinite(value):
             rate = next((key for key in ("learning_rate", "step_size") if hasattr(self.cfg, key)), "learning_rate")
             kept = " (and --reload its last checkpoint, if it has one, to keep those weights)" if self.reloadable else ""
-            raise UserError(
-                f"{name} is {value} in epoch {self.current_epoch}: training diverged. Start anew under another --exp_name with a "
-                f"lower --set {rate}=...{kept}"
-            )
+            what = f"{name} is {value} in epoch {self.current_epoch}: training diverged"
+            raise UserError(f"{what}. Start anew under another --exp_name with a lower --set {rate}=...{kept}")
 
     # What Lightning calls
 
@@ -273,11 +271,10 @@ class Method(LightningModule):
     def on_train_start(self) -> None:
         """A resumed run may have a larger budget: its learning rates are those of the share that is spent of it."""
         for scheduler in (cast(Any, config.scheduler) for config in self.trainer.lr_scheduler_configs if self.current_epoch):
-            if not isinstance(scheduler, LambdaLR):
-                continue  # others go on from their last rate, and know of no budget
-            scheduler.last_epoch -= 1  # its last step is taken again
-            scheduler.step()
-            scheduler._step_count -= 1
+            if isinstance(scheduler, LambdaLR):  # others go on from their last rate, and know of no budget
+                scheduler.last_epoch -= 1  # its last step is taken again
+                scheduler.step()
+                scheduler._step_count -= 1
 
     def backward(self, loss: Tensor, by_hand: Backward | None = None) -> None:
         """What ``manual_backward`` calls."""

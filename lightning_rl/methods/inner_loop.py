@@ -28,9 +28,9 @@ from lightning_rl.core.schema import MethodConfig
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.batch import EnvBatch
-from lightning_rl.envs.finite_batch import FiniteActions
 from lightning_rl.envs.proxies import Proxy
 from lightning_rl.envs.spec import EnvSpec, env_spec
+from lightning_rl.envs.wrapped_batch import FiniteActions
 from lightning_rl.evolution.strategies import Item, Proposal
 
 ALL_FAILED = -1e9
@@ -254,7 +254,7 @@ class InnerLoop:
     def training(self, number: int, params: Tensor, seeds: Sequence[int]) -> MemberTraining:
         """Fresh agents of kind ``number`` about to learn on the proxies."""
         (name, cfg), spec = self.agents[number], self.task(number)
-        agent = AGENTS[name].build(cfg, spec, seeds, vary_agents(cfg, seeds) if self.vary else None).to(params.device)
+        agent = AGENTS[name].agent(cfg, spec, seeds, vary_agents(cfg, seeds) if self.vary else None).to(params.device)
         envs = self.proxy.batch(params.cpu(), [derive_seed(seed, "proxy") for seed in seeds], cfg.gamma, cfg.action_repeat)
         envs = FiniteActions(envs) if self.proxy.real_dynamics and spec.continuous else envs
         rule = stop_rule(cfg, self.stop_rule, self.solved_return)

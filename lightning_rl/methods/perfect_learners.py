@@ -12,7 +12,6 @@ are taught for a moment, without trial and error, what pays best in the start st
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -74,9 +73,7 @@ class PerfectFirst(InnerLoop):
         params, seeds = proposal.rows(items), [proposal.seed(item) for item in items]
         learners = perfect_learners(self.proxy, params, seeds)
         judges = learners if proposal.generation < self.perfect_generations else clones(learners, self.proxy.spec)
-        none = torch.zeros(len(seeds), dtype=torch.int64)
-        nothing = Results(none[:, None].float(), none[:, None].float(), none[:, None], none, none, none.bool(), none)
-        return self.outcomes(self.tested(judges, nothing, self.proxy.spec, seeds))
+        return self.outcomes(self.tested(judges, Results.empty(len(seeds), 1), self.proxy.spec, seeds))
 
 
 def perfect_learners(proxy: Proxy, params: Tensor, seeds: Sequence[int]) -> PerfectLearners:
@@ -126,9 +123,3 @@ def states_met(learner: Actors, envs: EnvBatch) -> Tensor:
         over |= step.terminated | step.truncated
         obs = envs.reset(step.terminated | step.truncated)
     return torch.cat(met)
-
-
-def perfect_first(loop: InnerLoop, generations: int, clone_generations: int = 0) -> InnerLoop:
-    """The same, of one-step environments, with so many generations of perfect learners at first, then of clones."""
-    values = {field.name: getattr(loop, field.name) for field in dataclasses.fields(loop)}
-    return PerfectFirst(**values, perfect_generations=generations, clone_generations=clone_generations)

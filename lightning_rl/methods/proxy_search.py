@@ -129,8 +129,9 @@ class SEConfig(AgentSearchConfig):
             raise UserError(f"key 'reencode': agents on {spec.gamename} see states as they are; leave it out")
         if not self.perfect_generations:
             return super().loop(spec)
-        from lightning_rl.methods.perfect_learners import perfect_first  # which other searches do not need
-        return perfect_first(super().loop(spec), self.perfect_generations, self.clone_generations)
+        from lightning_rl.methods.perfect_learners import PerfectFirst  # which other searches do not need
+        counts = {"perfect_generations": self.perfect_generations, "clone_generations": self.clone_generations}
+        return PerfectFirst(**{**vars(super().loop(spec)), **counts})
 
     @model_validator(mode="after")
     def _check_one_step(self) -> SEConfig:

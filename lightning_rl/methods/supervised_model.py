@@ -88,7 +88,7 @@ def collect(cfg: MBRLConfig, spec: EnvSpec, run_seed: int, device: torch.device)
     name, agent_cfg = agent_configs(cfg.agent, spec.gamename)[0]
     agent_cfg = dataclasses.replace(agent_cfg, replay_size=cfg.data_steps)
     seeds = [derive_seed(run_seed, "data", n) for n in range(cfg.data_agents)]
-    agent = AGENTS[name].build(agent_cfg, spec, seeds, None).to(device)
+    agent = AGENTS[name].agent(agent_cfg, spec, seeds, None).to(device)
     training = MemberTraining(agent, task_envs(spec, seeds), cfg.data_steps, agent_cfg.gamma, agent_cfg.learning_starts)
     training.run(cfg.data_steps)
     memory = agent.memory()

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-import torch
 from pydantic import Field
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor
@@ -67,9 +66,11 @@ class CloningLoop(InnerLoop):
         _, cfg = self.agents[number]
         clones = Clones(cfg, self.proxy.spec, seeds, vary_agents(cfg, seeds) if self.vary else None).to(params.device)
         loss = clones.fit(*self.proxy.net.split(params))
-        one, updates = torch.ones(len(seeds), dtype=torch.int64), clones.num_updates.cpu().clone()
-        lengths, returns = updates.unsqueeze(1), -loss.unsqueeze(1).cpu()
-        return clones, Results(returns, returns, lengths, one, updates, torch.zeros_like(one, dtype=torch.bool), 0 * one)
+        updates, returns = clones.num_updates.cpu().clone(), -loss.unsqueeze(1).cpu()
+        results = Results.empty(len(seeds), 1)
+        results.returns, results.scores, results.lengths, results.env_steps = returns, returns, updates.unsqueeze(1), updates
+        results.episodes += 1
+        return clones, results
 
 
 @register_method("SD")

@@ -74,18 +74,16 @@ class Rollouts(LightningDataModule):
         assert self.evaluator is not None
         method, epoch, count = self.method, self.method.current_epoch, self.method.cfg.eval_episodes
         first = method.first_command()
-        series: dict[str, tuple[tuple[float, ...] | None, ActionMode]] = {
-            "eval": (first, "sampled"), "eval_greedy": (first, "greedy"),
-            **{prefix: (command, "sampled") for prefix, command in method.probe_commands().items()},
-        }  # fmt: skip
-        if policy.noise_size == 0:
-            del series["eval_greedy"]
+        series: dict[str, tuple[tuple[float, ...] | None, ActionMode]] = {"eval": (first, "sampled")}
+        if policy.noise_size:
+            series["eval_greedy"] = (first, "greedy")
+        series |= {prefix: (command, "sampled") for prefix, command in method.probe_commands().items()}
         requests: list[Request] = []
         for command, mode in series.values():
             requests += evaluation_requests(seed, "evaluation", epoch, count, command, mode)
         episodes = self.evaluator.collect(requests, policy.state_dict(), version=epoch + 1)
         played = {prefix: episodes[i * count : (i + 1) * count] for i, prefix in enumerate(series)}
-        return played if policy.noise_size else {"eval": played["eval"], "eval_greedy": played["eval"], **played}
+        return {"eval": played["eval"], "eval_greedy": played.get("eval_greedy", played["eval"]), **played}
 
     def layout(self, done: int) -> dict[str, Any]:
         """What ``state_dict`` may look like after ``done`` epochs of the last Trainer: a template of ``core.contents``."""
@@ -194,9 +192,8 @@ class CollectedRollouts(Rollouts):
         if not self.overlap:
             return {"epoch": Count(done)}
         command = tuple(Number() for _ in self.method.command_names) or None
-        return {
-            "epoch": Count(done), "commands": ListOf(command, low=1), "behaviour": dict(self.collector.behaviour.state_dict()),
-        }  # fmt: skip
+        behaviour = dict(self.collector.behaviour.state_dict())
+        return {"epoch": Count(done), "commands": ListOf(command, low=1), "behaviour": behaviour}
 
     def collectors(self) -> list[Collector]:
         return [self.collector, *super().collectors()]
@@ -204,8 +201,7 @@ class CollectedRollouts(Rollouts):
 
 def warm_up_requests(run_seed: int, count: int) -> list[Request]:
     """Episodes of uniformly random actions."""
-    seeds = (derive_seed(run_seed, "warm-up", i) for i in range(count))
-    return [Request(f"warm-up, episode {i}", seed, "uniform") for i, seed in enumerate(seeds)]
+    return [Request(f"warm-up, episode {i}", derive_seed(run_seed, "warm-up", i), "uniform") for i in range(count)]
 
 
 def training_requests(

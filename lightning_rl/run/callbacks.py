@@ -82,7 +82,8 @@ class StopOnSignal(Callback):
         self._restore()
 
 
-BUDGETS = ("max_env_steps", "max_episodes", "max_epochs")
+BUDGETS = {"max_env_steps": "environment steps", "max_episodes": "training episodes", "max_epochs": "epochs"}
+"""Keys of budgets, and what they are called on an axis."""
 
 
 class StopAtBudget(Callback):

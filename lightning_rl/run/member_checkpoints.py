@@ -101,23 +101,21 @@ def join_checkpoints(checkpoints: Sequence[dict[str, Any]], data_key: str) -> di
 
 
 _LIVE = ("loop", "envs", "memory")  # parts of a snapshot with one row for each member that is left
-_ALL = ("agent", "results")  # and those with one for every member; most agents are saved apart
 
 
 def member_snapshot(state: dict[str, Any], member: int) -> dict[str, Any]:
     """The snapshot of one member trained alone, out of that of a stack."""
     row = (state["members"] == member).nonzero().squeeze(1)
     live = {part: {name: value[row] for name, value in state[part].items()} for part in _LIVE}
-    parts = [part for part in _ALL if part in state]
-    every = {part: {name: value[member : member + 1].clone() for name, value in state[part].items()} for part in parts}
-    return {"step": state["step"], "members": torch.zeros_like(row), **live, **every}
+    results = {name: value[member : member + 1].clone() for name, value in state["results"].items()}
+    return {"step": state["step"], "members": torch.zeros_like(row), **live, "results": results}
 
 
 def join_snapshots(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The snapshot of a stack out of those of its members, all taken at one step."""
     members = [n for n, state in enumerate(states) if len(state["members"])]
     left = [states[n] for n in members] or [states[0]]
-    parts = {part: left if part in _LIVE else list(states) for part in (*_LIVE, *_ALL) if part in states[0]}
+    parts = {**dict.fromkeys(_LIVE, left), "results": states}  # results are of every member
     joined = {
         part: {name: torch.cat([state[part][name] for state in rows]) for name in rows[0][part]} for part, rows in parts.items()
     }

@@ -5,7 +5,7 @@ import torch
 from member_helpers import HORIZON, Match, Task, config, ddqn_of, epsilon, table_of, train
 
 from lightning_rl.agents.judged_training import JudgedTraining, mean_test_return
-from lightning_rl.agents.tabular import Tabular
+from lightning_rl.agents.tabular import QLearning
 from lightning_rl.agents.training import MemberTraining, evaluate_agents, solved
 from lightning_rl.agents.variation import Variation, vary
 from lightning_rl.envs.batch import FuncBatch
@@ -67,14 +67,14 @@ def test_members_end_by_their_own_returns():
 
 
 def test_time_limits_are_stored_as_told():
-    class Spy(Tabular):
+    class Spy(QLearning):
         def learn(self, transition, over, step, active):
             seen.append(transition.discount.item())
 
     for faithful, last in ((False, 0.5), (True, 0.0)):
         seen = []
         settings = {"gamma": 0.5, "learning_rate": 0.1, **epsilon(0.1, 0.1, 0.1)}
-        agent = Spy(config("QL", **settings), Task(3, 3), [0], sarsa=False)
+        agent = Spy(config("QL", **settings), Task(3, 3), [0])
         MemberTraining(agent, FuncBatch(Match(), HORIZON, [0]), 1, 0.5, time_limits_end=faithful).run()
         assert seen == [0.5] * 9 + [last]
 

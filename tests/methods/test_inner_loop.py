@@ -13,14 +13,14 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES as NAMED
 from lightning_rl.core.gamenames import Game
 from lightning_rl.envs.adapters import make_envs
-from lightning_rl.envs.finite_batch import FiniteActions
 from lightning_rl.envs.one_step import REWARD_STD
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
 from lightning_rl.envs.spec import env_spec
+from lightning_rl.envs.wrapped_batch import FiniteActions
 from lightning_rl.evolution.strategies import GaussianProposal, Item
 from lightning_rl.evolution.variants import SNES
 from lightning_rl.methods.inner_loop import OBJECTIVES, Facts, InnerLoop, area_under_curve, steps_to_threshold, worst_for_failed
-from lightning_rl.methods.perfect_learners import CLONE, agents_come_in, clones, perfect_first, perfect_learners, states_met
+from lightning_rl.methods.perfect_learners import CLONE, PerfectFirst, agents_come_in, clones, perfect_learners, states_met
 from lightning_rl.methods.proxy_search import SEConfig
 from lightning_rl.methods.registry import implementation
 
@@ -192,7 +192,7 @@ def test_the_states_met_are_those_of_one_episode_each():
 
 def test_the_first_generations_are_judged_by_perfect_learners():
     proxy, params = paying(GAME, 0.0, 1.0)  # always to the right: 8 to 11 steps until the pole has fallen
-    loop = perfect_first(dataclasses.replace(LOOP, proxy=proxy), 2)
+    loop = PerfectFirst(**{**vars(LOOP), "proxy": proxy}, perfect_generations=2, clone_generations=0)
     item = Item(member=-1, sign=0, agent=0, turn=0)
     proposals = [GaussianProposal(1, n, params[0].numpy(), torch.zeros(params.shape[1]).numpy()) for n in range(3)]
     (perfect,), (trained,) = (loop(proposals[n], [item]) for n in (1, 2))
@@ -205,7 +205,7 @@ def test_the_first_generations_are_judged_by_perfect_learners():
 
 def test_clones_judge_between_perfect_learners_and_agents():
     proxy, params = paying(GAME, 0.0, 1.0)
-    loop = perfect_first(dataclasses.replace(LOOP, proxy=proxy), 1, 2)
+    loop = PerfectFirst(**{**vars(LOOP), "proxy": proxy}, perfect_generations=1, clone_generations=2)
     item, still = Item(member=-1, sign=0, agent=0, turn=0), torch.zeros(params.shape[1]).numpy()
     outcomes = [loop(GaussianProposal(1, n, params[0].numpy(), still), [item])[0] for n in range(4)]
     assert [outcome.num_updates for outcome in outcomes[:3]] == [0, CLONE.num_updates, CLONE.num_updates]

@@ -59,7 +59,7 @@ def test_it_trains_on_its_own():
 @pytest.mark.usefixtures("halving")
 def test_it_judges_proxies():
     ((name, cfg),) = agent_configs({"Halving": {"share": 0.25}}, "cartpole-v0")
-    agent = AGENTS[name].build(cfg, Task(3, 3), [1, 2])
+    agent = AGENTS[name].agent(cfg, Task(3, 3), [1, 2])
     MemberTraining(agent, FuncBatch(Match(), HORIZON, [1, 2]), 3, cfg.gamma, 0).run()
     assert set(agent.replay.data["rows"][: 3 * HORIZON, 4].tolist()) == {0.0, 0.25}
 

@@ -230,7 +230,7 @@ MUTATIONS = [
         (".max())) // repeat))", ".max()))))"),
         ("self._end(self.env_steps[self.members] >= env_steps)", "self._end(self.env_steps[self.members] > env_steps)"),
         ("self._length.cpu()[where]", "0"),
-        ("            self.envs.keep(rows.to(self.obs.device))", "            pass"),
-        ("            self.agent.keep_streams(rows.to(self.obs.device))", "            pass"),
+        ("            self.envs.keep(there)", "            pass"),
+        ("            self.agent.keep_streams(rows)", "            pass"),
     ),
 ]  # fmt: skip

@@ -63,10 +63,9 @@ MUTATIONS = [
     ),
     *area(
         "envs/reward_network.py", "envs/test_reward_batch.py envs/test_reward_network.py",
-        ("        self.obs = step.obs\n", ""),
         ("self.real.observe(state), step.obs, None", "step.obs, step.obs, None"),
-        ("self.params, self.obs = self.params[rows], self.obs[rows]", "self.obs = self.obs[rows]"),
-        ("torch.cat([self.obs.unsqueeze(1), after[:, :-1]], dim=1)", "after"),
+        ("self.params = self.params[rows]", "pass"),
+        ("torch.cat([obs.unsqueeze(1), after[:, :-1]], dim=1)", "after"),
         ("learned.masked_fill(beyond, 0).sum(1)", "learned.sum(1)"),
         ("(obs - center) / unit", "obs / unit"),
         ("(obs - center) / unit", "obs - center"),
@@ -140,9 +139,14 @@ MUTATIONS = [
     *area("envs/gym_batch.py", "envs/test_batch.py envs/test_reward_batch.py", ('derive_seed(self._seeds[slot], "reset", self._episodes[slot])', 'derive_seed(self._seeds[slot], "reset", 0)')),
     *area(
         "envs/reward_network.py", "envs/test_reward_batch.py",
-        ("self.obs = self.real.reset(where)", "self.obs = torch.where(where.unsqueeze(-1), self.obs, self.real.reset(where))"),
-        ("self.params[rows], self.obs[rows]", "self.params[rows], self.obs[:1]"),
         ("while length < len(steps) and not over:", "while length < len(steps):"),
+    ),
+    *area(
+        "envs/wrapped_batch.py", "envs/test_reward_batch.py",
+        ("        step = self.real.step(action)\n        self.obs = step.obs", "        step = self.real.step(action)"),
+        ("        self.real.keep(rows)\n        self.obs = self.obs[rows]", "        self.real.keep(rows)\n        self.obs = self.obs[:1]"),
+        ("        self.obs = self.real.reset(where)\n", "        self.real.reset(where)\n"),
+        ("        self.obs = self.real.obs\n", ""),
     ),
     *area(
         "envs/reward_network.py", "envs/test_reward_network.py",

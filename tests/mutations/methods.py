@@ -253,10 +253,10 @@ MUTATIONS = [
     ),
     *area(
         "methods/base.py", "test_lightning.py",
-        ("if not isinstance(scheduler, LambdaLR):", "if False:"),
+        ("if isinstance(scheduler, LambdaLR):", "if True:"),
         ('seeded_torch(self.seed, "training", self.current_epoch) if draws else', ""),
         ("isinstance(each, ReduceLROnPlateau)", "False"),
-        ('self._trainer.state.fn == "validate"', "False"),
+        ('self._trainer.state.fn in ("validate", "test")', "False"),
     ),
     *area(
         "methods/stacked.py", "test_lightning.py",

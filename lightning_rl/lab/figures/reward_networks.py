@@ -17,6 +17,7 @@ from matplotlib.colors import Normalize
 from matplotlib.patches import Rectangle
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.envs.grids import MOVES
 from lightning_rl.envs.spec import solved_return
 from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.lab.figures import style
@@ -36,8 +37,6 @@ GRID_COLUMNS = (
 _BAND = f"band (from {BAND_RUNS}): 95 % interval over proxies, over agents (or groups of agents, one a seed) where there is one. "
 _CORNERS = {"right": ((1, 0), (1, 1)), "left": ((0, 0), (0, 1)), "down": ((0, 1), (1, 1)), "up": ((0, 0), (1, 0))}
 """The side of a cell, (column, row) of its two corners, that is the base of an action's triangle; its tip is the middle."""
-_MOVES = {"right": (0, 1), "left": (0, -1), "down": (1, 0), "up": (-1, 0)}
-_NAMES = {"O": "hole", "#": "wall", "G": "goal", "S": "start"}
 
 
 def curve_table(agents: pd.DataFrame) -> tuple[Floats, Floats, Floats]:
@@ -153,7 +152,7 @@ def read_cells(sources: Sequence[str]) -> pd.DataFrame:
     for quantity in ("reward", "visits"):
         if not (table["quantity"] == quantity).any():
             raise UserError(f"the sources have no row of quantity {quantity}; make one with lightning-rl proxies grid-rewards")
-    require_cells(table[table["quantity"] == "reward"], "action", _MOVES.__contains__, f"one of: {', '.join(_MOVES)}")
+    require_cells(table[table["quantity"] == "reward"], "action", MOVES.__contains__, f"one of: {', '.join(MOVES)}")
     return table
 
 
@@ -179,7 +178,7 @@ def steps_into_holes(cells: pd.DataFrame) -> pd.Series:
     letters = cells.drop_duplicates(["row", "column"]).set_index(["row", "column"])["cell"].to_dict()
 
     def into_hole(step: pd.Series) -> bool:
-        down, right = _MOVES[step["action"]]
+        down, right = MOVES[step["action"]]
         return bool(letters.get((step["row"] + down, step["column"] + right)) == "O")
 
     return cells.apply(into_hole, axis=1)
@@ -191,7 +190,7 @@ def draw_board(axes: Axes, cells: pd.DataFrame, title: str) -> None:
     axes.set(xlim=(0, width), ylim=(height, 0), aspect="equal", xticks=[], yticks=[], title=title)
     axes.grid(visible=False)
     for _, place in cells.drop_duplicates(["row", "column"]).iterrows():
-        if place["cell"] in _NAMES:
+        if place["cell"] in "O#GS":  # hole, wall, goal, start
             dark = place["cell"] in "O#"
             if dark:
                 axes.add_patch(Rectangle((place["column"], place["row"]), 1, 1, color="#555555", zorder=3))

@@ -15,9 +15,7 @@ from lightning_rl.core.outputs import Out
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.groups import LABELS
 from lightning_rl.lab.tuning.results import Trial, plain, ranked, read_search, read_trials
-
-BUDGETS = {"max_epochs": "epochs", "max_steps": "gradient updates"}
-"""What budgets are called on an axis."""
+from lightning_rl.run.callbacks import BUDGETS
 
 
 def draw_search(out: Out, order: Sequence[Trial], search: Mapping[str, Any]) -> None:
@@ -33,7 +31,7 @@ def draw_search(out: Out, order: Sequence[Trial], search: Mapping[str, Any]) -> 
         best = trial is scored[0]
         panels[0].plot(steps, score, color=style.colour(1 if best else 0), alpha=1 if best else 0.35, marker="o", markersize=3,
                        linewidth=2 if best else 0.9, label=f"best ({trial.name})" if best else None)  # fmt: skip
-    panels[0].set(xlabel=BUDGETS.get(budget, budget), ylabel=metric, title=f"{len(scored)} trials ({tune['algorithm']})")
+    panels[0].set(xlabel=BUDGETS[budget], ylabel=metric, title=f"{len(scored)} trials ({tune['algorithm']})")
     panels[0].legend()
     panels[0].locator_params(axis="x", integer=True)
     style.big_numbers(panels[0].xaxis)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.batch import BatchStep, EnvBatch
 from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.envs.spec import EnvSpec
+from lightning_rl.envs.wrapped_batch import WrappedBatch
 
 
 class Transitions(NamedTuple):
@@ -30,37 +31,18 @@ class Transitions(NamedTuple):
     next_obs: Tensor
 
 
-class RecordedBatch(EnvBatch):
+class RecordedBatch(WrappedBatch):
     """Another batch, of which every step is kept in ``kept``."""
 
     def __init__(self, envs: EnvBatch, kept: list[Transitions]):
-        self.envs, self.kept = envs, kept
-        self._obs = torch.empty(0)
-
-    def reset(self, where: Tensor) -> Tensor:
-        self._obs = self.envs.reset(where)
-        return self._obs
-
-    def retire(self, where: Tensor) -> Tensor:
-        self._obs = self.envs.retire(where)
-        return self._obs
+        super().__init__(envs)
+        self.kept = kept
 
     def step(self, action: Tensor) -> BatchStep:
-        step = self.envs.step(action)
+        obs, step = self.obs, super().step(action)
         done = step.terminated.float() if step.continuation is None else 1 - step.continuation
-        self.kept.append(Transitions(self._obs, action, step.reward, done, step.obs))
-        self._obs = step.obs
+        self.kept.append(Transitions(obs, action, step.reward, done, step.obs))
         return step
-
-    def keep(self, rows: Tensor) -> None:
-        self.envs.keep(rows)
-        self._obs = self._obs[rows]
-
-    def snapshot(self) -> dict[str, Tensor]:
-        return self.envs.snapshot()
-
-    def restore(self, state: Mapping[str, Tensor]) -> None:
-        raise NotImplementedError("a recording has no second start")
 
 
 @dataclass(frozen=True)

@@ -74,8 +74,7 @@ def sample_transitions(
 ) -> list[Transitions]:
     """The three samples of ``count`` agents on one proxy; one that diverged plays no real task. UserError if all did."""
     assert isinstance(model.proxy, SyntheticProxy)
-    settings = {field.name: getattr(model.proxy, field.name) for field in dataclasses.fields(SyntheticProxy)}
-    recorded = RecordedProxy(**settings)
+    recorded = RecordedProxy(**{field.name: getattr(model.proxy, field.name) for field in dataclasses.fields(SyntheticProxy)})
     jobs, real, left_out = jobs_on([model._replace(proxy=recorded)], count), [], 0
     for stack, _, trained in train_stacks([(kind, jobs)], training(1, steps), "transitions", run_seed):
         spec = dataclasses.replace(model.proxy.spec, repeat=kind.config.action_repeat)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 
 from lightning_rl.core.limits import within
+from lightning_rl.functional.intervals import student_quantile
 from lightning_rl.lab.tables import put_rows
 from lightning_rl.run.shipped import ShippedAgent, shipped_agents
-
-_T = 1.98  # Student's t of 100 episodes, 95 %
 
 
 def show(arguments: argparse.Namespace) -> None:
@@ -23,7 +22,7 @@ def show(arguments: argparse.Namespace) -> None:
 
 def score(agent: ShippedAgent) -> str:
     """The mean return and half of its interval, and which actions it is of where they are not sampled."""
-    interval = f"{agent.score:.1f} ± {_T * agent.sd / agent.episodes**0.5:.1f}"
+    interval = f"{agent.score:.1f} ± {student_quantile(agent.episodes - 1) * agent.sd / agent.episodes**0.5:.1f}"
     return interval if agent.mode == "sampled" else f"{interval}, {agent.mode}"
 
 

@@ -60,7 +60,6 @@ _COLUMNS = (
     "claim", "published", "what differs here", "here, 95 % interval", "verdict", "goal", "seeds", "earlier seeds",
     "settings tried", "unit", "machine",
 )  # fmt: skip
-_BUILT = re.compile(r"^Built at commit (\w+)\.$", re.MULTILINE)
 
 
 def ledger(manifest: Manifest, root: Path, commit: str) -> str:
@@ -124,12 +123,6 @@ def show(given: argparse.Namespace) -> None:
         otherwise = claim.published.here if claim.published else ""
         rows.append((what, published, otherwise, here, goal_text(claim.goal), verdict_text(entry, word), f"`{name}`"))
     print(markdown(rows))
-
-
-def built_at(page: str) -> str:
-    """The commit that a page says it was built at; empty where it says none."""
-    match = _BUILT.search(page)
-    return match[1] if match else ""
 
 
 def _row(entry: Entry, word: str) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import signal
 import sys
@@ -12,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lightning_rl.core.checks import optional_module
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.outputs import Out
 from lightning_rl.evolution.cluster import join_cluster
@@ -74,15 +74,9 @@ def tune(plan: Plan, resume: bool) -> int:
 
 
 def _require_packages(algorithm: str) -> None:
+    remedy = f"pip install 'lightning_rl[{algorithm}]', or take {' or '.join(each for each in NEEDS if each != algorithm)}"
     for name in NEEDS[algorithm]:
-        try:
-            importlib.import_module(name)
-        except ImportError as error:
-            package = name.partition(".")[0]
-            raise UserError(
-                f"--tune algorithm={algorithm} needs {package} ({error}): pip install 'lightning_rl[{algorithm}]', or take "
-                f"{' or '.join(other for other in NEEDS if other != algorithm)}"
-            ) from error
+        optional_module(name, f"--tune algorithm={algorithm}: {name.partition('.')[0]}", remedy)
 
 
 def _fit(plan: Plan, state: Path, resume: bool) -> bool:

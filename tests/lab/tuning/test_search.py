@@ -248,8 +248,8 @@ def test_what_cannot_be_searched_is_refused(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "ConfigSpace", None)  # as if it were not installed
     assert main([*base, "--use_tune", "--tune", "algorithm=bohb"]) == 2
     message = capsys.readouterr().err
-    assert message.startswith("error: --tune algorithm=bohb needs ConfigSpace (")
-    assert message.endswith("): pip install 'lightning_rl[bohb]', or take asha or optuna\n")
+    assert message.startswith("error: --tune algorithm=bohb: ConfigSpace is not installed (")
+    assert message.endswith("); pip install 'lightning_rl[bohb]', or take asha or optuna\n")
     with pytest.raises(UserError, match="is not the tune/ folder of a search"):
         read_search(tmp_path)
 

@@ -1,7 +1,8 @@
-"""Environments that only the CPU can play, for agents on another device."""
+"""Environments around environments: for agents that may have diverged, or on another device."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,53 @@ from torch import Tensor
 from lightning_rl.envs.batch import BatchStep, EnvBatch
 
 
-class CopiedBatch(EnvBatch):
+class WrappedBatch(EnvBatch):
+    """Another batch, ``real``; a subclass says what it changes."""
+
+    def __init__(self, real: EnvBatch):
+        self.real, self.obs = real, real.obs
+
+    def reset(self, where: Tensor) -> Tensor:
+        self.obs = self.real.reset(where)
+        return self.obs
+
+    def retire(self, where: Tensor) -> Tensor:
+        self.obs = self.real.retire(where)
+        return self.obs
+
+    def step(self, action: Tensor) -> BatchStep:
+        step = self.real.step(action)
+        self.obs = step.obs
+        return step
+
+    def keep(self, rows: Tensor) -> None:
+        self.real.keep(rows)
+        self.obs = self.obs[rows]
+
+    def snapshot(self) -> dict[str, Tensor]:
+        return self.real.snapshot()
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        self.real.restore(state)
+        self.obs = self.real.obs
+
+    def layout(self, members: int | str) -> Any:
+        return self.real.layout(members)
+
+
+class FiniteActions(WrappedBatch):
+    """Another batch, in which an action that is nan does nothing and is paid nan: physics never sees it, judges do."""
+
+    def step(self, action: Tensor) -> BatchStep:
+        missing = action.isnan()
+        step = super().step(action.masked_fill(missing, 0))
+        return step._replace(reward=step.reward.masked_fill(missing.any(-1), math.nan))
+
+    def to(self, device: torch.device) -> EnvBatch:
+        return FiniteActions(self.real.to(device))
+
+
+class CopiedBatch(WrappedBatch):
     """Environments on the CPU for agents on ``device``: a step of all members is one copy there and one back."""
 
     def __init__(self, real: EnvBatch, device: torch.device):
@@ -35,15 +82,9 @@ class CopiedBatch(EnvBatch):
         self.real.keep(rows.cpu())
         self.obs = self.obs[rows]
 
-    def snapshot(self) -> dict[str, Tensor]:
-        return self.real.snapshot()
-
     def restore(self, state: Mapping[str, Tensor]) -> None:
         self.real.restore(state)
         self.obs = self.real.obs.to(self.device)
-
-    def layout(self, members: int | str) -> Any:
-        return self.real.layout(members)
 
     def to(self, device: torch.device) -> EnvBatch:
         return self.real.to(device)
