@@ -212,7 +212,7 @@ class MemberTraining:
             self._everyone = None
 
     def spend(self, env_steps: int, repeat: int) -> None:
-        """Trains all until done or after ``env_steps``: of ``repeat`` in a decision at most, so none is there within a ``run``."""
+        """Trains all until done or after ``env_steps``; with ``repeat`` in a decision at most, none is there in mid-``run``."""
         while not self.done:
             self.run(-(-(env_steps - int(self.env_steps[self.members].max())) // repeat))
             self._end(self.env_steps[self.members] >= env_steps)

@@ -77,7 +77,7 @@ def number(text: str) -> float:
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"invalid number: '{shorten(text)}'") from error
     if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"{value} is not finite")
+        raise argparse.ArgumentTypeError(f"{value} is not finite; give a finite number")
     return value
 
 

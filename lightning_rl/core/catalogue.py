@@ -93,7 +93,7 @@ def _entries(document: Any, path: Path | None, family: str = "") -> dict[str, En
         found = [blocks[SHARED]] if SHARED in blocks else []
         for parent in names(blocks[name], "extends"):
             if parent not in blocks and family:
-                raise UserError(f"{where}, block '{name}': it extends '{parent}', which is not there")
+                raise UserError(f"{where}, block '{name}': it extends '{parent}', which is not there; name another")
             found += lineage(parent, (*below, name)) if parent in blocks else (_known().get(parent) or entry(parent)).blocks
         return [*found, blocks[name]]
 

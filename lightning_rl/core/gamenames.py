@@ -193,7 +193,7 @@ def named_game(gamename: str) -> Game | None:
         meaning = " and ".join(key for key, _ in known)
         raise UserError(f"gamename '{asked}': sizes are whole numbers, {meaning}, e.g. {example}")
     if any(len(size) > 4 or int(size) > ENV_SIZE for size in sizes):
-        raise UserError(f"gamename '{asked}': sizes go up to {ENV_SIZE}")
+        raise UserError(f"gamename '{asked}': sizes go up to {ENV_SIZE}; use smaller ones")
     return SIZED[name](*map(int, sizes))
 
 

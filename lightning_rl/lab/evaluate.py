@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -35,16 +35,20 @@ from lightning_rl.run.loading import Command, LoadedAgent, asked_names, full_com
 from lightning_rl.run.shipped import is_shipped, results_folder
 from lightning_rl.run.state import LAST, read_state
 
+if TYPE_CHECKING:
+    from lightning_rl.run.train import Run
+
 SWEEP_POINTS, SWEEP_MOST = 13, 16
 
 
 def evaluate(
-    checkpoint: str | Path | Any, episodes: int = 100, command: Mapping[str, float] | None = None, num_workers: int = 0
+    agent: str | Path | Method | LoadedAgent | Run, episodes: int = 100, command: Mapping[str, float] | None = None,
+    num_workers: int = 0,
 ) -> dict[str, Any]:
     """Plays a trained policy, with sampled and with greedy actions on the same environment seeds. Writes nothing.
 
     Args:
-        checkpoint: path of a checkpoint or a run directory, a method, or an agent or a run that has one as ``method``.
+        agent: what ``load`` takes (path, name or run), what it gave, or a method.
         episodes: how many of each mode.
         command: its values by name, e.g. ``{"return": 150}``; those left out keep the checkpoint's.
         num_workers: processes that play episodes; 0: this one. Results do not depend on it.
@@ -57,10 +61,10 @@ def evaluate(
         UserError: no checkpoint of this version, or a command that its policy does not know.
     """
     episodes, num_workers = whole_number("episodes", episodes, 1, EPISODES), check_workers(num_workers)
-    agent: Any = load(checkpoint) if isinstance(checkpoint, str | Path) else checkpoint
+    agent = load(agent) if isinstance(agent, str | Path) else agent
     method = getattr(agent, "method", agent)
     if not isinstance(method, Method):
-        raise UserError(f"evaluate({shown(checkpoint)}): give a path, a method, or an agent or run that has one")
+        raise UserError(f"evaluate({shown(agent)}): give a path, a method, or an agent or run that has one")
     if not isinstance(agent, LoadedAgent):  # which is prepared
         method.prepare_evaluation()
     values = full_command(method, command or {})

@@ -142,7 +142,9 @@ def agent_method(
 ) -> type[AgentMethod]:
     """Registers the method that trains agents on their own, those of this name in the table unless a ``kind`` is given."""
     kind = kind or AGENTS[name]
-    method = type(name.replace("-", ""), (AgentMethod,), {"kind": kind, "Config": kind.config, "__module__": __name__})
+    doc = f"{name} as a method of its own; see ``Method`` for arguments and errors, and ``StackedMethod`` for ``num_seeds``."
+    body = {"kind": kind, "Config": kind.config, "__module__": __name__, "__doc__": doc}
+    method = type(name.replace("-", ""), (AgentMethod,), body)
     return register_method(name, configs=configs)(method)
 
 

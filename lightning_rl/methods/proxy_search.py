@@ -346,7 +346,7 @@ class ProxySearch(ProxyMethod):
             return proxy.net.init([torch.Generator().manual_seed(derive_seed(self.seed, "proxy start"))])[0]
         other, params, _ = read_proxy(proxy_path(self.cfg.start), self.spec.gamename)
         if other.net != proxy.net:
-            raise UserError(f"key 'start': proxy '{self.cfg.start}' is {other.net}, not {proxy.net} as this run's")
+            raise UserError(f"key 'start': '{self.cfg.start}' is {other.net}, not {proxy.net} as this run's; set its keys alike")
         if getattr(other, "done", None) == "classifier":  # log-odds are no signal that is compared with a half
             raise UserError(f"key 'start': '{self.cfg.start}' is a model of MBRL, which tells ends otherwise; use a proxy of SE")
         return params

@@ -26,6 +26,9 @@ def register_method(*names: str, configs: Path | str | Mapping[str, Any] | None 
         configs: a file of configs like those of this package, or its content: keys and values by implementation, see
             ``core.catalogue``. Without it, the names are of a file that is known already.
 
+    Returns:
+        The decorator, which gives back the class as it is.
+
     Raises:
         UserError: a name that is taken, or that no file of configs has; neither names nor configs, or configs in which no block
             says what it is ``about``.

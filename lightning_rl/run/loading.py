@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -22,6 +22,9 @@ from lightning_rl.methods.registry import implementation
 from lightning_rl.rollouts.player import ActionNoise
 from lightning_rl.run.checkpoints import read_checkpoint
 from lightning_rl.run.state import checkpoint_at
+
+if TYPE_CHECKING:
+    from lightning_rl.run.train import Run
 
 _SEEDS = 2**63
 ACTING_ONLY = "acting_only"
@@ -191,13 +194,16 @@ class LoadedAgent:
         return found
 
 
-def load(path: str | Path | Any, networks: Mapping[str, nn.Module] | None = None) -> LoadedAgent:
+def load(path: str | Path | Run, networks: Mapping[str, nn.Module] | None = None) -> LoadedAgent:
     """The agent of a checkpoint.
 
     Args:
         path: of a checkpoint, or of a run directory, whose last one is taken; or the name of an agent that comes with the
             package, e.g. ``"RCP-A-lunarlander"`` (``lightning-rl agents`` lists them); or a ``Run``.
         networks: those that were given to the training, by name.
+
+    Returns:
+        The agent, which acts step by step; its ``method`` is the LightningModule.
 
     Raises:
         UserError: an unknown name, no checkpoint of this version, or one that is damaged.

@@ -59,7 +59,7 @@ def _read(path: Path, label: str | None, columns: Sequence[str], protocol: str, 
     table = read_csv(path, [name for name in columns if name in _NUMBERS], [name for name in columns if name in _LISTS], True)
     require(table, columns, f"make one with lightning-rl proxies {protocol}")
     if table.empty:
-        raise UserError("it has no whole row")
+        raise UserError(f"it has no whole row; make one with lightning-rl proxies {protocol}")
     for name in _WHOLE.keys() & set(columns):
         require_whole(table, name, *_WHOLE[name])
     if "width" in columns:

@@ -52,7 +52,7 @@ class Run:
 def open_run(path: Path) -> Run:
     """The run at ``path``; UserError if there is none, or its config.yaml is damaged."""
     if not is_run(path):
-        raise UserError(f"'{path}' is no run directory: it has neither a config.yaml nor a logger/ folder")
+        raise UserError(f"'{path}' is no run directory: it has neither a config.yaml nor a logger/ folder; name a seed_N folder")
     parts = ("", "", "", *path.resolve().parts)[-4:]
     seed = re.fullmatch(r"seed_(\d+)", parts[3])
     about: dict[str, Any] = dict(zip(IDENTITY, (*parts[:3], int(seed[1]) if seed else parts[3]), strict=True))
@@ -87,7 +87,7 @@ def find_runs(sources: Sequence[Path], skip: Skip = print_skipped) -> list[Run]:
         for path in paths:
             found += attempt(path, open_run, path, skip=skip)
     if not found:
-        raise UserError(f"no run at or below {', '.join(map(str, sources))}")
+        raise UserError(f"no run at or below {', '.join(map(str, sources))}; name a folder above some, e.g. exp_dir")
     for source in empty:
         skip(source, "there is no run at or below it")
     return found
@@ -189,7 +189,7 @@ def read_results(path: Path, label: str | None, tag: str, axis: str) -> pd.DataF
     runs["value"] = _number_column(path, table, ("value", tag, tag.rpartition("/")[2]))
     runs = runs[runs[[axis, "value"]].notna().all(axis=1)]
     if runs.empty:
-        raise UserError("it has no row of a single run with finite numbers")
+        raise UserError("it has no row of a single run with finite numbers; name another CSV")
     return runs.assign(run=f"{path}:" + runs["implementation"] + ":" + runs["gamename"] + ":" + runs["seed"])
 
 

@@ -73,7 +73,7 @@ def compare(given: argparse.Namespace) -> list[Comparison]:
         a, b = ({"": next(iter(runs.values()))} for runs in (a, b))
     shared = [game for game in a if game in b]
     if not shared:
-        raise UserError(f"A is on {', '.join(a)}, B on {', '.join(b)}: there is no environment that both have")
+        raise UserError(f"A is on {', '.join(a)}, B on {', '.join(b)}: both have none; compare runs of one environment")
     for game in sorted(a.keys() ^ b.keys()):
         print(f"skipped {game}: only {'A' if game in a else 'B'} has runs on it")
     found = []
