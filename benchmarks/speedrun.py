@@ -106,7 +106,7 @@ def train_seed(options: RunOptions, started: float, pipe: Connection, log: Path)
         prepare_process()
         run = run_training(options, [LambdaCallback(on_validation_end=evaluated, on_train_epoch_end=epoch_over)])
         stop = next(each for each in run.trainer.callbacks if isinstance(each, StopAtReturn))  # type: ignore[attr-defined]
-        outcome = REACHED if stop.reached else STOPPED if run.received else SPENT
+        outcome = REACHED if stop.reached else STOPPED if run.signal else SPENT
     except KeyboardInterrupt:
         outcome = STOPPED
     except Exception as error:
@@ -209,7 +209,7 @@ def speedrun(words: Sequence[str], records: Path = RECORDS) -> int:
     options = run_options(arguments)
     from lightning_rl.run.options import run_config
 
-    config, runs = run_config(options), options.seeds()
+    config, runs = run_config(options), options.single_runs()
     if (folder := runs[0].run_dir.parent).exists():
         raise UserError(f"'{folder}' exists; choose another --exp_name")
     with appending(records, ",".join(COLUMNS), "move it away") as table:

@@ -58,7 +58,7 @@ class Flag:
     """A flag of ``trainer.py``.
 
     modes: those in which it means something.
-    options: what argparse is told.
+    options: those of argparse.
     words: what a command calls it, where that is something else; without dashes it is an argument, empty it is left out.
     """
 

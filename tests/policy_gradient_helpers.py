@@ -12,7 +12,7 @@ from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.types import Episode
 from lightning_rl.methods.policy_gradient import PolicyGradient, StepBatch, step_batch
 from lightning_rl.methods.registry import IMPLEMENTATIONS
-from lightning_rl.rollouts.data_module import OneBatch
+from lightning_rl.rollouts.data_module import Rollouts
 
 METHODS = list(aliases().values())
 SCALARS = {"rollout/return_running_mean": 0.0}
@@ -44,9 +44,11 @@ def fit(method: PolicyGradient, make: Callable[[], StepBatch], epochs: int) -> N
     """Lightning trains on the batches of ``make``, one for each epoch."""
     trainer = Trainer(
         accelerator="cpu", devices=1, logger=False, enable_checkpointing=False, enable_progress_bar=False,
-        enable_model_summary=False, max_epochs=epochs,
+        enable_model_summary=False, max_epochs=epochs, limit_val_batches=0,
     )  # fmt: skip
-    trainer.fit(method, OneBatch(make))
+    data = Rollouts(method)
+    data.next_batch = make
+    trainer.fit(method, datamodule=data)
 
 
 def update(method: PolicyGradient, batch: StepBatch, optimizer: torch.optim.Optimizer | None = None) -> dict[str, float]:

@@ -122,7 +122,7 @@ def test_a_plain_trainer_resumes_without_nonsense_and_its_logger_has_the_config(
 
 @pytest.mark.parametrize(("where", "value", "named"), [
     (("state_dict", "env_steps"), torch.tensor(-5), "state_dict.env_steps: numbers from -5"),
-    (("UpsideDownRollouts", "epoch"), 7, "UpsideDownRollouts.epoch: 7, expected 2"),
+    (("UpsideDownRollouts", "epoch"), 1, "UpsideDownRollouts.epoch: 1, expected a whole number from 2"),
     (("optimizer_states", 1, "param_groups", 0, "lr"), "x", "lr: 'x'"),
     (("hyper_parameters", "implementation"), "RCP-A", "hyper_parameters.implementation: 'RCP-A', expected 'UDRL'"),
 ])  # fmt: skip

@@ -98,16 +98,16 @@ class MemberTraining:
         gamma: discount factor.
         learning_starts: episodes without learning (and of uniform actions, for agents that start so).
         stop: ends a member's training, judged by its training returns.
-        time_limits_end: bootstrap nothing at a time limit, as earlier code did, which stored it as a termination.
+        limit_terminates: bootstrap nothing at a time limit, as earlier code did, which stored it as a termination.
     """
 
     def __init__(
         self, agent: Agent, envs: EnvBatch, max_episodes: int, gamma: float, learning_starts: int = 0,
-        stop: StopRule | None = None, time_limits_end: bool = False,
+        stop: StopRule | None = None, limit_terminates: bool = False,
     ):  # fmt: skip
         self.agent, self.stop = agent, stop
         self.max_episodes, self.learning_starts, self.gamma = max_episodes, learning_starts, gamma
-        self.time_limits_end = time_limits_end
+        self.limit_terminates = limit_terminates
         n, self._seeds = agent.num_members, list(agent.seeds)
         self.step = 0
         self.members = torch.arange(n)  # who is left
@@ -121,9 +121,9 @@ class MemberTraining:
         self._active = self._learners()
 
     @classmethod
-    def of(cls, agent: Agent, envs: EnvBatch, cfg: AgentConfig, stop: StopRule | None, limits_end: bool, **options: Any) -> Self:
+    def of(cls, agent: Agent, envs: EnvBatch, cfg: AgentConfig, stop: StopRule | None, terminates: bool, **options: Any) -> Self:
         """Training as the agent's config asks for it."""
-        return cls(agent, envs, cfg.train_episodes, cfg.gamma, getattr(cfg, "learning_starts", 0), stop, limits_end, **options)
+        return cls(agent, envs, cfg.train_episodes, cfg.gamma, getattr(cfg, "learning_starts", 0), stop, terminates, **options)
 
     def to(self, device: torch.device) -> MemberTraining:
         """Goes on where the agent has been moved; Lightning asks for it at each epoch, as for any batch."""
@@ -230,7 +230,7 @@ class MemberTraining:
         step = self.envs.step(agent.to_env(action))
         over = step.terminated | step.truncated
         discount = step.discount(self.gamma)
-        if self.time_limits_end:
+        if self.limit_terminates:
             discount = discount.masked_fill(step.truncated, 0)
         transition = Transition(self.obs, action, step.reward, discount, step.obs)
         agent.learn(transition, over, self.step, self._active)

@@ -113,7 +113,7 @@ def figure_path(text: str) -> Path:
 
 @dataclass(frozen=True)
 class Argument:
-    """A flag, or without dashes a word, of a command, and what argparse is told of it."""
+    """A flag, or without dashes a word, of a command, and its options for argparse."""
 
     names: tuple[str, ...]
     options: Mapping[str, Any]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lightning_rl.core.checks import a_name
+from lightning_rl.core.checks import checked_name
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import nearest, shorten, shown
 from lightning_rl.core.yaml_files import parse_yaml, read_yaml
@@ -153,7 +153,7 @@ def canonical(name: str) -> str:
 def entry(name: str) -> Entry:
     """The implementation of this name or alias, in any case; UserError for an unknown one."""
     known = entries()
-    if (full := canonical(a_name("implementation", name, "'RCP-A'"))) in known:
+    if (full := canonical(checked_name("implementation", name, "'RCP-A'"))) in known:
         return known[full]
     near = nearest(name, [*aliases(), *known])
     hint = f"did you mean '{near}'? Choose" if near else "choose"

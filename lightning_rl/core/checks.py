@@ -39,16 +39,16 @@ def one_of(name: str, value: str, known: Sequence[str]) -> str:
     return value
 
 
-def a_name(what: str, value: Any, example: str) -> str:
+def checked_name(what: str, value: Any, example: str) -> str:
     """A text; UserError for an environment, a class or whatever else was given instead of its name."""
     if not isinstance(value, str):
         raise UserError(f"{what} {shown(value)}: give its name, e.g. {example}")
     return value
 
 
-def a_gamename(value: Any) -> str:
-    """``a_name`` of an environment."""
-    return a_name("gamename", value, "'CartPole-v1', or register_env one of yours")
+def checked_gamename(value: Any) -> str:
+    """``checked_name`` of an environment."""
+    return checked_name("gamename", value, "'CartPole-v1', or register_env one of yours")
 
 
 def seeds_from(seed: Any, num_seeds: Any = 1) -> range:

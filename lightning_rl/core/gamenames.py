@@ -205,7 +205,7 @@ def same_game(one: str, other: str) -> bool:
 def unknown_gamename(gamename: str, ids: Iterable[str] = ()) -> UserError:
     """The error for a gamename that is neither here nor in Gymnasium, with the nearest name, in any case. ids: Gymnasium's.
 
-    Ids are compared without their versions, of which the last is told. What a module of the user's may have is told with it;
+    Ids are compared without their versions, of which the last is suggested. What a module of the user's may have is told with it;
     where none is named, it ends with how one is.
     """
     module, _, name = gamename.rpartition(":")
@@ -214,8 +214,8 @@ def unknown_gamename(gamename: str, ids: Iterable[str] = ()) -> UserError:
     known = names | stems if _VERSION.search(name) else stems | names  # the last of several that differ in case counts
     remedy = f"choose one of: {', '.join(GAMES)}; or a Gymnasium id, e.g. MountainCar-v0 or my_package:MyEnv-v0"
     if (near := nearest(_VERSION.sub("", name), known)) is not None:
-        told = known[near] if not module or known[near] in _BUILT_IN else f"{module}:{known[near]}"
-        remedy = f"did you mean '{told}'?"
+        suggested = known[near] if not module or known[near] in _BUILT_IN else f"{module}:{known[near]}"
+        remedy = f"did you mean '{suggested}'?"
     own = "" if module else f"{'' if remedy.endswith('?') else ';'} if it is yours: export {MODULES}=its_module"
     return UserError(f"unknown gamename '{shorten(gamename)}'; {remedy}{own}")
 

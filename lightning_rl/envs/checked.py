@@ -187,9 +187,9 @@ def located(error: BaseException) -> str:
 
 def own_place(frames: Sequence[Place], own: str = "") -> Place | None:
     """The innermost of the frames (outermost first) that is in the file ``own``, else in a file that is no library's."""
-    mine = [place for place in frames if place[0] == own]
+    in_own_file = [place for place in frames if place[0] == own]
     others = [place for place in frames if not place[0].startswith((*_LIBRARIES, "<"))]
-    return next(iter((mine or others)[::-1]), None)
+    return next(iter((in_own_file or others)[::-1]), None)
 
 
 def frames_of(error: BaseException) -> list[Place]:

@@ -21,7 +21,7 @@ from lightning_rl.envs.spaces import flattened
 from lightning_rl.envs.spec import plain_env
 
 
-class CapEnds(gymnasium.Wrapper[Any, Any, Any, Any]):
+class LimitTerminates(gymnasium.Wrapper[Any, Any, Any, Any]):
     """The time limit is a termination: nothing is to be expected after it."""
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
@@ -63,7 +63,7 @@ def proxy_env(proxy: Proxy, params: Tensor) -> Env:
 def _(proxy: SyntheticProxy | DatasetProxy, params: Tensor) -> Env:
     env: Env = gymnasium.wrappers.TimeLimit(FuncGymEnv(proxy.env(params.unsqueeze(0))), proxy.horizon)
     if proxy.cap_ends:
-        env = CapEnds(env)
+        env = LimitTerminates(env)
     task = plain_env(proxy.spec)
     task.close()
     if isinstance(task.action_space, gymnasium.spaces.Box):

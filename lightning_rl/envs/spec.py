@@ -18,7 +18,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec as GymSpec
 from gymnasium.envs.registration import registry
 
-from lightning_rl.core.checks import a_gamename
+from lightning_rl.core.checks import checked_gamename
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, Game, base_name, folder_name, named_game, unknown_gamename
 from lightning_rl.core.limits import shorten
@@ -82,7 +82,7 @@ def env_spec(gamename: str) -> EnvSpec:
     Raises:
         UserError: The name is unknown, the environment cannot be made, or its spaces do not fit any network here.
     """
-    game, entry = _lookup(a_gamename(gamename))
+    game, entry = _lookup(checked_gamename(gamename))
     sources = (GAMES.get(base_name(gamename)), None if callable(game.env) else entry)
     known = _READ.get(gamename)
     if known is None or any(now is not then for now, then in zip(sources, known[0], strict=True)):

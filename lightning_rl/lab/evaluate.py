@@ -174,7 +174,7 @@ def evaluate_checkpoint(
     report = {"checkpoint": str(path), "asked": given, **evaluate(method, episodes, given, num_workers), "video": None}
     out.write(_report_file(kept, report))  # before the environment's code draws: what was played is not lost
     if can_film(method.spec):
-        record_episode(method, _requests(method, 1, full_command(method, given), method.plays)[0], film, told(given))
+        record_episode(method, _requests(method, 1, full_command(method, given), method.plays)[0], film, asked_text(given))
         report["video"] = str(film)
         out.write(_report_file(kept, report))
     return report
@@ -189,7 +189,7 @@ def _report_file(path: Path, report: Mapping[str, Any]) -> File:
     return File(path, (json.dumps(report, indent=2) + "\n").encode(), _owned_report)
 
 
-def told(given: Mapping[str, float]) -> str | None:
+def asked_text(given: Mapping[str, float]) -> str | None:
     """What was asked for, in words; None: what the checkpoint's command says."""
     return ", ".join(f"{name} {value:g}" for name, value in given.items()) if given.keys() == {"return"} else None
 

@@ -20,7 +20,7 @@ from lightning_rl.core.outputs import File, Out
 from lightning_rl.core.types import Array, Episode, Request
 from lightning_rl.envs.films import Filmed, shown_env
 from lightning_rl.envs.gym import can_film
-from lightning_rl.lab.evaluate import parse_command, told
+from lightning_rl.lab.evaluate import asked_text, parse_command
 from lightning_rl.methods.base import Method
 from lightning_rl.run.callbacks import play_filmed, story_of
 from lightning_rl.run.loading import asked_names, full_command, load_method
@@ -75,7 +75,7 @@ def _stage(
 ) -> Iterator[tuple[Request, Filmed]]:
     """A request for an episode, and the environment that gives ``sink`` its frames."""
     request = Request("a film", seed, method.plays, full_command(method, given))
-    with shown_env(method.spec, story_of(method, request, told(given)), sink) as env:
+    with shown_env(method.spec, story_of(method, request, asked_text(given)), sink) as env:
         yield request, env
 
 

@@ -258,11 +258,11 @@ class InnerLoop:
         envs = self.proxy.batch(params.cpu(), [derive_seed(seed, "proxy") for seed in seeds], cfg.gamma, cfg.action_repeat)
         envs = FiniteActions(envs) if self.proxy.real_dynamics and spec.continuous else envs
         rule = stop_rule(cfg, self.stop_rule, self.solved_return)
-        limits_end = cfg.faithful if self.proxy.limit_terminates is None else self.proxy.limit_terminates
+        limit_terminates = cfg.faithful if self.proxy.limit_terminates is None else self.proxy.limit_terminates
         if self.judge_episodes == 0 or not (self.proxy.real_dynamics or self.stop_rule == "solved"):
-            return MemberTraining.of(agent, envs, cfg, rule, limits_end)
+            return MemberTraining.of(agent, envs, cfg, rule, limit_terminates)
         score = mean_test_return(functools.partial(task_envs, spec), self.judge_episodes)
-        return JudgedTraining.of(agent, envs, cfg, rule, limits_end, score=score)
+        return JudgedTraining.of(agent, envs, cfg, rule, limit_terminates, score=score)
 
     def outcomes(self, trained: Trained) -> list[Outcome]:
         """The outcome of each member."""

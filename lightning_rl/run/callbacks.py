@@ -45,11 +45,11 @@ RETURNS = {
 class StopOnSignal(Callback):
     """Finishes the epoch, so that ``last.ckpt`` is exact, then stops. A second signal leaves at once.
 
-    ``received`` is the signal's number, or 0.
+    ``signal`` is the signal's number, or 0.
     """
 
     def __init__(self) -> None:
-        self.received = 0
+        self.signal = 0
         self._before: dict[int, Any] = {}
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -59,16 +59,16 @@ class StopOnSignal(Callback):
             self._before[number] = signal.signal(number, self._handle)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.received:
+        if self.signal:
             raise KeyboardInterrupt
-        self.received = number
+        self.signal = number
         print(
             f"\n{signal.Signals(number).name}: finishing this epoch and writing last.ckpt; once more to leave at once",
             file=sys.stderr, flush=True,
         )  # fmt: skip
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if self.received:
+        if self.signal:
             trainer.should_stop = True
 
     def _restore(self) -> None:
@@ -227,7 +227,7 @@ def record_episode(method: Method, request: Request, path: Path, asked: str | No
 
 
 def story_of(method: Method, request: Request, asked: str | None = None) -> Story:
-    """What is told on the frames of a request."""
+    """The caption of the frames of a request."""
     return Story(method.command_names, request.command or (), method.command_rule(), asked)
 
 

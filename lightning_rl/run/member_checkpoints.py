@@ -45,10 +45,10 @@ def member_checkpoint(checkpoint: dict[str, Any], member: int, data_key: str) ->
     hparams = dict(checkpoint["hyper_parameters"])
     hparams["seed"] += member
     del hparams["num_seeds"]
-    state, mine = checkpoint["state_dict"], f"policies.{member}."
+    state, start = checkpoint["state_dict"], f"policies.{member}."
     weights = {name: value for name, value in state.items() if not name.startswith("policies.")}
     # Cloned, as a view of a block with all members would be stored with all of it.
-    weights |= {f"policies.0.{name.removeprefix(mine)}": value.clone() for name, value in state.items() if name.startswith(mine)}
+    weights |= {f"policies.0.{name.removeprefix(start)}": value.clone() for name, value in state.items() if name.startswith(start)}
     weights |= {name: state[name][member : member + 1].clone() for name in _stacked(weights)}
     weights |= dict(zip(MEMBER_COUNTERS, weights["member_counters"][0].clone(), strict=True))
     changed: dict[str, Any] = {"hyper_parameters": hparams, "state_dict": weights}

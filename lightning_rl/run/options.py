@@ -13,10 +13,10 @@ import torch
 from lightning_rl.core.checks import (
     ACCELERATORS,
     EXECUTORS,
-    a_gamename,
-    a_name,
     check_apart,
     check_workers,
+    checked_gamename,
+    checked_name,
     one_of,
     seeds_from,
     whole_number,
@@ -82,7 +82,7 @@ class RunOptions:
     def run_dir(self) -> Path:
         return self.logdir / folder_name(self.gamename) / self.exp_name / self.implementation / f"seed_{self.seed}"
 
-    def seeds(self) -> list[RunOptions]:
+    def single_runs(self) -> list[RunOptions]:
         """The run of each seed: seed, seed + 1, .."""
         return [dataclasses.replace(self, seed=self.seed + n, num_seeds=1) for n in range(self.num_seeds)]
 
@@ -90,10 +90,10 @@ class RunOptions:
 def checked(options: RunOptions) -> RunOptions:
     """The options of a Python caller as the command line would have taken them; UserError where it would refuse them."""
     o = options
-    a_gamename(o.gamename)
-    a_name("exp_name", o.exp_name, "'default'")
+    checked_gamename(o.gamename)
+    checked_name("exp_name", o.exp_name, "'default'")
     if o.preset is not None:
-        a_name("preset", o.preset, "'tuned'")
+        checked_name("preset", o.preset, "'tuned'")
     if not isinstance(o.config, Mapping):
         raise UserError(f"config {shown(o.config)}: give a dict of keys and values, e.g. {{'gamma': 0.99}}")
     for flag, path in (("--logdir", o.logdir), ("--reload", o.reload or "")):

@@ -18,7 +18,7 @@ _MAY_CHANGE_ON_RESUME = frozenset(
 
 def checkpoint_to_resume(options: RunOptions, config: MethodConfig) -> Path | None:
     """The checkpoint to resume from, None for a new run; UserError where either would mix or overwrite runs."""
-    seeds = options.seeds()
+    seeds = options.single_runs()
     lasts = committed([run.run_dir / LAST for run in seeds])
     resumed = [_may_resume(run, last, config) for run, last in zip(seeds, lasts, strict=True)]
     if not any(resumed):

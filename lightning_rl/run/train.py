@@ -59,14 +59,14 @@ class Run:
         trainer: the Lightning Trainer that trained it.
         path: the folder of its files.
         metrics: of the last evaluation; empty where there was none (see ``eval_interval``).
-        received: the number of the signal that ended it, or 0.
+        signal: the number of the signal that ended it, or 0.
     """
 
     method: Method
     trainer: Trainer
     path: Path
     metrics: Mapping[str, float]
-    received: int = 0
+    signal: int = 0
 
 
 class RunLogger(TensorBoardLogger):
@@ -150,7 +150,7 @@ def run_training(
     _check_feasible(options, config)
     resume_from = checkpoint_to_resume(options, config)
     method = _build_method(options, config, networks)
-    folders = [run.run_dir for run in options.seeds()]
+    folders = [run.run_dir for run in options.single_runs()]
     with contextlib.ExitStack() as held:
         begins = [held.enter_context(owned(folder)) for folder in folders]
         settle(folders)
@@ -160,18 +160,18 @@ def run_training(
         with _collecting(data):
             if resume_from is not None:
                 storage.resume(resume_from, method, data, callbacks)
-            for begin, run in zip(begins, options.seeds(), strict=True):
+            for begin, run in zip(begins, options.single_runs(), strict=True):
                 begin()
                 begun = {} if resume_from is None else first_start(run.run_dir)
                 write_config(run, config, method.hparams.get("networks"), begun)
             stop = StopOnSignal()
-            loggers = [RunLogger(run) for run in options.seeds()] if logger is True else logger
+            loggers = [RunLogger(run) for run in options.single_runs()] if logger is True else logger
             trainer = _trainer(options, config, [stop, *callbacks], loggers, storage)
             _fit(trainer, method, data, resume_from)
         for folder in folders:
-            write_state(folder, "interrupted" if stop.received else "finished")
+            write_state(folder, "interrupted" if stop.signal else "finished")
     metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
-    return Run(method, trainer, options.run_dir, metrics, stop.received)
+    return Run(method, trainer, options.run_dir, metrics, stop.signal)
 
 
 def train_and_report(options: RunOptions) -> int:
@@ -179,7 +179,7 @@ def train_and_report(options: RunOptions) -> int:
     prepare_process()
     run = run_training(options)
     print(_summary(run))
-    return 128 + run.received if run.received else 0
+    return 128 + run.signal if run.signal else 0
 
 
 def _check_feasible(options: RunOptions, config: MethodConfig) -> None:
@@ -265,7 +265,7 @@ def _trainer(
     if options.recording_epoch_interval > 0:
         every.append(Recorder(options.run_dir, options.recording_epoch_interval))
     if options.checkpoint:
-        every += [BestCheckpoint([run.run_dir for run in options.seeds()])]
+        every += [BestCheckpoint([run.run_dir for run in options.single_runs()])]
         every += [LastCheckpoint(options.run_dir, config.checkpoint_interval)]
     if not (own_bar := any(isinstance(each, ProgressBar) for each in callbacks)):
         every.append(RunProgress(name, config.epoch_budget, config.max_env_steps, getattr(config, "train_episodes", None)))
@@ -290,18 +290,18 @@ def _trainer(
 
 
 def _summary(run: Run) -> str:
-    state = "interrupted" if run.received else "finished"
+    state = "interrupted" if run.signal else "finished"
     line = f"{state} at {int(run.method.env_steps):,} training steps, {int(run.method.eval_env_steps):,} evaluation steps"
     returns = last_returns(run.method.scalars)
     line += f"; last returns: {', '.join(returns)}" if returns else ""
     line += _ended_early(run)
-    return line + (f"\ncontinue with --resume; run directory: {run.path}" if run.received else f"\nrun directory: {run.path}")
+    return line + (f"\ncontinue with --resume; run directory: {run.path}" if run.signal else f"\nrun directory: {run.path}")
 
 
 def _ended_early(run: Run) -> str:
     """What ended a run before the steps that were asked for, e.g. train_episodes; nothing if they were played."""
     method, asked = run.method, run.method.cfg.max_env_steps
-    if asked is None or run.received or int(method.env_steps) >= asked:
+    if asked is None or run.signal or int(method.env_steps) >= asked:
         return ""
     done = {"train_episodes": int(method.episodes), "max_episodes": int(method.episodes), "max_epochs": run.trainer.current_epoch}
     limits = {key: getattr(method.cfg, key, None) for key in done}

@@ -75,7 +75,7 @@ def test_time_limits_are_stored_as_told():
         seen = []
         settings = {"gamma": 0.5, "learning_rate": 0.1, **epsilon(0.1, 0.1, 0.1)}
         agent = Spy(config("QL", **settings), Task(3, 3), [0])
-        MemberTraining(agent, FuncBatch(Match(), HORIZON, [0]), 1, 0.5, time_limits_end=faithful).run()
+        MemberTraining(agent, FuncBatch(Match(), HORIZON, [0]), 1, 0.5, limit_terminates=faithful).run()
         assert seen == [0.5] * 9 + [last]
 
 

@@ -242,7 +242,7 @@ def test_agents_learn_from_the_raw_done(cap_ends):
     env, agent = make(2), Spy([0, 1])
     envs = FuncBatch(env, 3, [0, 1])
     expected = 0.9 * env.step(envs.state, torch.zeros(2, dtype=torch.int64), torch.empty(2, 0)).continuation
-    training = MemberTraining(agent, envs, 2, 0.9, time_limits_end=cap_ends)
+    training = MemberTraining(agent, envs, 2, 0.9, limit_terminates=cap_ends)
     training.run(3)
     torch.testing.assert_close(agent.seen[0][0], expected)
     assert agent.seen[2][1].tolist() == [True, True]

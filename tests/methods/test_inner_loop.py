@@ -97,12 +97,12 @@ def test_who_says_that_a_time_limit_ends_an_episode(faithful):
     asked = agent("DDQN", faithful=faithful)
     for proxy, ends in ((SE, False), (dataclasses.replace(SE, cap_ends=True), True), (reward, faithful)):
         loop = dataclasses.replace(LOOP, proxy=proxy, agents=(asked,))
-        assert loop.training(0, proxy.net.init([torch.Generator().manual_seed(0)]), [5]).time_limits_end is ends
+        assert loop.training(0, proxy.net.init([torch.Generator().manual_seed(0)]), [5]).limit_terminates is ends
         alone = dataclasses.replace(loop, judge_episodes=0)  # judged by training returns
-        assert alone.training(0, proxy.net.init([torch.Generator().manual_seed(0)]), [5]).time_limits_end is ends
+        assert alone.training(0, proxy.net.init([torch.Generator().manual_seed(0)]), [5]).limit_terminates is ends
     for judge in ("test", "training"):
         method = implementation("DDQN")("cartpole", seed=0, faithful=faithful, judge=judge, stop_rule="solved")
-        assert method.rollouts().training.time_limits_end is faithful
+        assert method.rollouts().training.limit_terminates is faithful
 
 
 @pytest.mark.parametrize("name", SMALL)

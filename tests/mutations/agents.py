@@ -157,7 +157,7 @@ MUTATIONS = [
     ),
     *area(
         "agents/training.py", "agents/test_training.py::test_time_limits_are_stored_as_told",
-        ("if self.time_limits_end:", "if not self.time_limits_end:"),
+        ("if self.limit_terminates:", "if not self.limit_terminates:"),
         ("discount.masked_fill(step.truncated, 0)", "discount.masked_fill(~step.truncated, 0)"),
     ),
     *area(

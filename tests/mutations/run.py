@@ -5,7 +5,7 @@ from mutations.mutation import area
 MUTATIONS = [
     *area(
         "run/train.py", "methods/test_counters.py",
-        ("run.received or int(method.env_steps) >= asked", "run.received"),
+        ("run.signal or int(method.env_steps) >= asked", "run.signal"),
         ("done[key] >= limit]", "done[key] > limit]"),
         ("if not reached:", "if reached:"),
     ),

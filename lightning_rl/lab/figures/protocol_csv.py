@@ -83,7 +83,7 @@ def ordered(values: Sequence[str], first: Mapping[str, int]) -> list[str]:
     return sorted(dict.fromkeys(values), key=rank)
 
 
-def told_apart(protocols: Iterable[str]) -> tuple[str, dict[str, str]]:
+def split_common(protocols: Iterable[str]) -> tuple[str, dict[str, str]]:
     """What all protocols say, and what each says of its own."""
     words = {protocol: re.split(r", (?![^\[]*\])", protocol) for protocol in protocols}  # but for commas as of hidden=[8, 8]
     same = set.intersection(*map(set, words.values()))

@@ -23,7 +23,7 @@ from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import require_cells
 from lightning_rl.lab.figures.curves import BAND_RUNS, TOGETHER
-from lightning_rl.lab.figures.protocol_csv import numbers, ordered, read_protocol, told_apart
+from lightning_rl.lab.figures.protocol_csv import numbers, ordered, read_protocol, split_common
 from lightning_rl.lab.scalars import Floats
 from lightning_rl.lab.tables import markdown
 
@@ -121,7 +121,7 @@ def draw_curves(given: argparse.Namespace) -> None:
     rewards = ordered(table["trained_on"], FIRST)
     agents_first = list(table["agent"].unique())  # the protocols of an agent side by side
     kinds = sorted(table.groupby(["agent", "protocol"], sort=False), key=lambda kind: agents_first.index(kind[0][0]))
-    same, own = told_apart(table["protocol"].unique())
+    same, own = split_common(table["protocol"].unique())
     figure, panels = style.panels(len(kinds), (7.0, 4.6), legend=2, sharey="row")
     rows = []
     for axes, ((agent, protocol), part) in zip(panels, kinds, strict=True):

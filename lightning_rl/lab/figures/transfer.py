@@ -18,7 +18,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import read_csv, require
-from lightning_rl.lab.figures.protocol_csv import counts_text, numbers, ordered, read_protocol, told_apart
+from lightning_rl.lab.figures.protocol_csv import counts_text, numbers, ordered, read_protocol, split_common
 from lightning_rl.lab.figures.runs import Run, find_runs, split_label
 from lightning_rl.lab.scalars import attempt, read_scalar
 from lightning_rl.lab.tables import interval, markdown
@@ -41,7 +41,7 @@ def with_groups(table: pd.DataFrame) -> pd.DataFrame:
     """With a column ``group``: what the agents trained on and, where protocols meet, what of their own is not the same in all."""
     if table.groupby("agent")["protocol"].nunique().max() == 1:
         return table.assign(group=table["trained_on"])
-    _, own = told_apart(table["protocol"].unique())
+    _, own = split_common(table["protocol"].unique())
     named = {protocol: f" (agents: {text})" if text else "" for protocol, text in own.items()}
     return table.assign(group=table["trained_on"] + table["protocol"].map(named))
 

@@ -91,7 +91,7 @@ class Plan:
         base = self.options
         exp_name = f"{base.exp_name}/{base.implementation}/tune/{name}"
         run = dataclasses.replace(base, exp_name=exp_name, settings={**self.fixed, **settings}, num_seeds=self.tune.seeds)
-        return [run] if implementation(base.implementation).stackable else run.seeds()
+        return [run] if implementation(base.implementation).stackable else run.single_runs()
 
     def config(self, settings: Mapping[str, Any]) -> MethodConfig:
         """The whole config of a trial with these settings."""
@@ -127,9 +127,9 @@ def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[di
     for number in range(len(before_now) + 1, tune.reports + 1):
         before, budget = (round(total * n / tune.reports) for n in (number - 1, number))
         for run in plan.runs(name, settings):
-            if run_training(dataclasses.replace(run, resume=True), [StopAtBudget(key, budget)]).received:
+            if run_training(dataclasses.replace(run, resume=True), [StopAtBudget(key, budget)]).signal:
                 raise KeyboardInterrupt
-        folders = [run.run_dir for whole in plan.runs(name, settings) for run in whole.seeds()]
+        folders = [run.run_dir for whole in plan.runs(name, settings) for run in whole.single_runs()]
         scores = [stretch_score(each, tune.metric, before if key == "max_env_steps" else None) for each in folders]
         report = {"report": number, "budget": budget, "score": float(np.mean(scores))}
         _record(folder, [*report.values(), " ".join(f"{score:.6g}" for score in scores)])

@@ -57,7 +57,7 @@ def test_runs_of_unequal_lengths_are_compared_where_all_have_data(tmp_path, caps
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "words"), [("a", "b", "no environment that both have"), ("both", "a", "several methods on one")]
+    ("a", "b", "words"), [("a", "b", "both have none; compare runs of one environment"), ("both", "a", "several methods on one")]
 )
 def test_refusals(tmp_path, capsys, a, b, words):
     write_runs(tmp_path / "a", "one", "A", [1.0])

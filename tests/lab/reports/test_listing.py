@@ -47,7 +47,7 @@ def test_steps_are_those_of_the_run_not_of_its_last_evaluation(tmp_path):
 
 def test_nothing_to_list(tmp_path, capsys):
     assert main(["runs", str(tmp_path)]) == 2
-    assert capsys.readouterr().err.splitlines() == [f"error: no run at or below {tmp_path}"]
+    assert capsys.readouterr().err == f"error: no run at or below {tmp_path}; name a folder above some, e.g. exp_dir\n"
     assert main(["runs", str(tmp_path / "nowhere")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line == f"error: '{tmp_path / 'nowhere'}' does not exist; give a run directory, or a folder above some"

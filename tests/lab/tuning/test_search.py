@@ -40,7 +40,7 @@ def test_a_trial_trains_its_seeds_in_stretches_and_reports_their_mean(tmp_path, 
     settings = {"learning_rate": 1e-3, "hidden": [8, 8]}
     reports = list(run_trial(plan, "one", settings))
     assert [(report["report"], report["budget"]) for report in reports] == [(1, 200), (2, 400), (3, 600)]
-    folders = [run.run_dir for whole in plan.runs("one", settings) for run in whole.seeds()]
+    folders = [run.run_dir for whole in plan.runs("one", settings) for run in whole.single_runs()]
     assert [folder.name for folder in folders] == ["seed_25", "seed_26"]
     curves = [read_scalar(folder, "rollout/return_mean") for folder in folders]
     newest = [curve.value[curve.env_steps > 400].mean() for curve in curves]
@@ -64,7 +64,7 @@ def test_a_trial_killed_on_its_way_goes_on_to_the_same_result(tmp_path):
     # as if the first seed had just finished the second stretch when the machine went down
     (first, _) = broken.runs("one", settings)
     first = dataclasses.replace(first, settings={**first.settings, "max_env_steps": 600}, resume=True)
-    assert run_training(first, [StopAtBudget("max_env_steps", 400)]).received == 0
+    assert run_training(first, [StopAtBudget("max_env_steps", 400)]).signal == 0
     assert list(run_trial(broken, "one", settings)) == expected[1:]
 
 
@@ -92,7 +92,7 @@ def test_a_trial_trains_what_a_run_with_its_settings_does(tmp_path, name, budget
     assert len(list(run_trial(plan, "one", settings))) == 3
     (trial,) = plan.runs("one", settings)
     run = dataclasses.replace(trial, exp_name="straight", settings={**trial.settings, **budget})
-    assert run_training(run).received == 0
+    assert run_training(run).signal == 0
     stopped, straight = (torch.load(each.run_dir / "last.ckpt", weights_only=True) for each in (trial, run))
     assert stopped["epoch"] == straight["epoch"] >= 3
     for saved in (stopped, straight):
