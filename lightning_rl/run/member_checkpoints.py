@@ -48,7 +48,8 @@ def member_checkpoint(checkpoint: dict[str, Any], member: int, data_key: str) ->
     state, start = checkpoint["state_dict"], f"policies.{member}."
     weights = {name: value for name, value in state.items() if not name.startswith("policies.")}
     # Cloned, as a view of a block with all members would be stored with all of it.
-    weights |= {f"policies.0.{name.removeprefix(start)}": value.clone() for name, value in state.items() if name.startswith(start)}
+    policy = {name: value.clone() for name, value in state.items() if name.startswith(start)}
+    weights |= {f"policies.0.{name.removeprefix(start)}": value for name, value in policy.items()}
     weights |= {name: state[name][member : member + 1].clone() for name in _stacked(weights)}
     weights |= dict(zip(MEMBER_COUNTERS, weights["member_counters"][0].clone(), strict=True))
     changed: dict[str, Any] = {"hyper_parameters": hparams, "state_dict": weights}
