@@ -43,8 +43,7 @@ def plateaued(returns: Tensor, count: Tensor, window: int, tolerance: float, lea
     R' averages fewer values while there are fewer. returns and count as in ``solved``.
     """
     middle = (count - window).clamp(min=0)
-    now = window_mean(returns, middle, count)
-    before = window_mean(returns, (middle - window).clamp(min=0), middle)
+    now, before = window_mean(returns, middle, count), window_mean(returns, (middle - window).clamp(min=0), middle)
     return ((now - before).abs() / (before.abs() + 1e-9) < tolerance) & (count > learning_starts + window)
 
 
@@ -169,11 +168,15 @@ class MemberTraining:
 
     def _inconsistency(self, state: dict[str, Any]) -> str | None:
         """Whether the parts of a snapshot contradict each other."""
-        members, episodes = state["members"], state["results"]["episodes"]
+        members, episodes, steps = state["members"], state["results"]["episodes"], state["results"]["env_steps"][state["members"]]
         if bool((members.diff() <= 0).any()):
             return "members that are not in order"
         if not torch.equal(episodes[members], state["loop"]["_episode"]) or bool((episodes[members] >= self.max_episodes).any()):
             return f"episodes {state['loop']['_episode'].tolist()} under way, expected {episodes[members].tolist()}"
+        if not torch.equal(steps, state["results"]["lengths"][members].sum(1)):
+            return f"{steps.tolist()} environment steps, which are not those of the episodes"
+        if bool((steps + state["loop"]["_length"] < state["step"]).any()):
+            return f"{state['step']} decisions in fewer environment steps"
         return f"{int(episodes.max())} episodes of {self.max_episodes}" if int(episodes.max()) > self.max_episodes else None
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -215,14 +218,11 @@ class MemberTraining:
         """Trains all until done or after ``env_steps``; with ``repeat`` in a decision at most, none is there in mid-``run``."""
         while not self.done:
             self.run(-(-(env_steps - int(self.env_steps[self.members].max())) // repeat))
-            self._end(self.env_steps[self.members] >= env_steps)
-
-    def _end(self, where: Tensor) -> None:
-        """Ends the training of the members ``where`` of those that are left, in the middle of their episodes."""
-        self.results.env_steps[self.members[where]] += self._length.cpu()[where]
-        rows = self._without(where)
-        if not self.done:
-            self.agent.keep_streams(rows)
+            spent = self.env_steps[self.members] >= env_steps  # in the middle of their episodes
+            self.results.env_steps[self.members[spent]] += self._length.cpu()[spent]
+            rows = self._without(spent)
+            if not self.done:
+                self.agent.keep_streams(rows)
 
     def _step(self) -> None:
         agent = self.agent

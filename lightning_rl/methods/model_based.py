@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from lightning_rl.agents.model_based import ModelBasedConfig, ModelBasedDQN
-from lightning_rl.core.contents import Count, rows_like
+from lightning_rl.core.contents import Also, Count, rows_like
 from lightning_rl.core.seeding import NOISE, MemberNoise, derive_seed
 from lightning_rl.core.types import FloatArray
 from lightning_rl.envs.adapters import func_env
@@ -101,14 +101,19 @@ class StepTraining:
             "envs": self.envs.snapshot(), "memory": self.agent.source.memory.snapshot(),
         }  # fmt: skip
 
-    def layout(self) -> dict[str, Any]:
+    def layout(self) -> Any:
         """What ``snapshot`` may look like."""
         agent, everyone = self.agent, len(self.agent.seeds)
-        return {
+        template = {
             "step": Count(), "members": torch.arange(everyone), "results": {},
             "loop": rows_like({name: getattr(self, name) for name in _LOOP}, everyone),
             "envs": self.envs.layout(everyone), "memory": agent.source.memory_layout(),
         }  # fmt: skip
+        return Also(template, self._inconsistency)
+
+    def _inconsistency(self, state: dict[str, Any]) -> str | None:
+        remembered = int(state["memory"]["written"][0])
+        return None if remembered == state["step"] else f"{state['step']} steps, but {remembered} were remembered"
 
     def restore(self, state: dict[str, Any]) -> None:
         """Goes on from a snapshot."""

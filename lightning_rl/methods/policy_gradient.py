@@ -23,7 +23,7 @@ from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
 
 from lightning_rl.core.adam import Adam
-from lightning_rl.core.contents import Count, ListOf, Number
+from lightning_rl.core.contents import Also, Count, ListOf, Number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import STRICT, Episodes, MethodConfig, Share, Sizes
 from lightning_rl.core.seeding import seeded_torch
@@ -170,13 +170,22 @@ class OnPolicyRollouts(CollectedRollouts):
         self.recent_returns = deque(state_dict["recent_returns"], self.recent_returns.maxlen)
         self.past = deque(state_dict["past"], self.past.maxlen)
 
-    def layout(self, done: int) -> dict[str, Any]:
+    def layout(self, done: int) -> Any:
         past = (dict(self.method.policy.state_dict()), Count())
-        return {
+        template = {
             **super().layout(done),
             "recent_returns": ListOf(Number(), high=self.recent_returns.maxlen or 0),
             "past": ListOf(past, high=self.past.maxlen or 0),
         }
+        return Also(template, self._inconsistency)
+
+    def _inconsistency(self, state: dict[str, Any]) -> str | None:
+        """What cannot have been by its epoch."""
+        epoch, versions, returns = state["epoch"], [version for _, version in state["past"]], len(state["recent_returns"])
+        if versions != sorted(versions) or any(version > epoch for version in versions):
+            return f"parameters of epochs {versions} at epoch {epoch}"
+        most = epoch * self.num_episodes
+        return f"{returns} returns of {most} episodes" if returns > most else None
 
 
 def relu_layers(sizes: Sequence[int]) -> nn.Sequential:

@@ -192,7 +192,7 @@ class UpsideDownRollouts(CollectedRollouts):
         self.buffer.load_state_dict(state_dict["buffer"])
         super().load_state_dict(state_dict)
 
-    def layout(self, done: int) -> dict[str, Any]:
+    def layout(self, done: int) -> Any:
         return {**super().layout(done), "buffer": self.buffer.layout(self.method.spec)}
 
 

@@ -85,7 +85,7 @@ class Rollouts(LightningDataModule):
         played = {prefix: episodes[i * count : (i + 1) * count] for i, prefix in enumerate(series)}
         return {"eval": played["eval"], "eval_greedy": played.get("eval_greedy", played["eval"]), **played}
 
-    def layout(self, done: int) -> dict[str, Any]:
+    def layout(self, done: int) -> Any:
         """What ``state_dict`` may look like after ``done`` epochs of the last Trainer: a template of ``core.contents``."""
         return {}
 
@@ -188,7 +188,7 @@ class CollectedRollouts(Rollouts):
             self._under_way = training_requests(self.run_seed, self.epoch, state_dict["commands"], self.noise_hold())
             self.collector.start(self._under_way, state_dict["behaviour"], max(self.epoch - 1, 0))
 
-    def layout(self, done: int) -> dict[str, Any]:
+    def layout(self, done: int) -> Any:
         if not self.overlap:
             return {"epoch": Count(done)}
         command = tuple(Number() for _ in self.method.command_names) or None

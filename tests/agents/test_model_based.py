@@ -11,6 +11,7 @@ from model_based_helpers import KINDS, config
 from lightning_rl.agents.model_based import ModelBasedDQN, UpdateBatch
 from lightning_rl.agents.optim import MemberAdam
 from lightning_rl.core.config import build_config, merged_values
+from lightning_rl.core.contents import MismatchError, check
 from lightning_rl.envs.buttongrid import ButtonGrid
 from lightning_rl.envs.func_env import Step
 from lightning_rl.envs.panflute import PanFlute
@@ -60,6 +61,14 @@ def test_stopping_and_going_on_equals_not_having_stopped(kind):
     later.run(30)
     for name, value in whole.agent.rows().items():
         assert torch.equal(value, later.agent.rows()[name]), name
+
+
+def test_a_snapshot_of_more_steps_than_are_remembered_is_refused():
+    training = StepTraining(make("replay", PanFlute(3), [0, 1]))
+    training.run(8)
+    check(training.snapshot(), training.layout())
+    with pytest.raises(MismatchError, match="9 steps, but 8 were remembered"):
+        check({**training.snapshot(), "step": 9}, training.layout())
 
 
 def test_schedule_of_target_and_updates():

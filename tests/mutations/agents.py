@@ -225,11 +225,16 @@ MUTATIONS = [
         ("        self.source.losses.zero_()\n", ""),
     ),
     *area(
+        "agents/training.py", "agents/test_training.py::test_a_snapshot_whose_counts_contradict_each_other_is_refused",
+        ('steps, state["results"]["lengths"][members].sum(1)', "steps, steps"),
+        ('steps + state["loop"]["_length"] < state["step"]', 'steps + state["loop"]["_length"] < 0'),
+    ),
+    *area(
         "agents/training.py", "methods/test_inner_loop.py::test_the_steps_of_a_training_are_environment_steps_however_short_its_episodes",
         ("int(self.env_steps[self.members].max())", "int(self.env_steps[self.members].min())"),
         (".max())) // repeat))", ".max()))))"),
-        ("self._end(self.env_steps[self.members] >= env_steps)", "self._end(self.env_steps[self.members] > env_steps)"),
-        ("self._length.cpu()[where]", "0"),
+        ("spent = self.env_steps[self.members] >= env_steps", "spent = self.env_steps[self.members] > env_steps"),
+        ("self._length.cpu()[spent]", "0"),
         ("            self.envs.keep(there)", "            pass"),
         ("            self.agent.keep_streams(rows)", "            pass"),
     ),

@@ -156,12 +156,16 @@ MUTATIONS = [
     *area(
         "methods/policy_gradient.py", "methods/test_policy_gradient_data.py::test_staleness_is_zero_or_what_was_asked_for[False-0] "
         "methods/test_policy_gradient_data.py::test_staleness_is_zero_or_what_was_asked_for[True-0] "
-        "methods/test_policy_gradient_data.py::test_snapshot_resumes_the_running_mean_and_the_age[True]",
+        "methods/test_policy_gradient_data.py::test_snapshot_resumes_the_running_mean_and_the_age[True] "
+        "methods/test_policy_gradient_data.py::test_a_snapshot_of_what_cannot_have_been_is_refused",
         ("maxlen=STALE_UPDATES if cfg.stale_rollouts else 0", "maxlen=STALE_UPDATES"),
         ("value.clone() for name, value in newest.items()", "value for name, value in newest.items()"),
         ("self.past[0] if self.past", "self.past[-1] if self.past"),
         ("[epoch - episode.policy_version for", "[episode.policy_version for"),
         ('"past": list(self.past)}', '"past": []}'),
+        ("if versions != sorted(versions) or any(", "if any("),
+        ("any(version > epoch for", "any(version < 0 for"),
+        ("if returns > most", "if returns > most + 1"),
     ),
     *area(
         "methods/proxy_search.py", "methods/test_generations_by_hand.py",
@@ -230,6 +234,7 @@ MUTATIONS = [
     *area(
         "methods/model_based.py", "agents/test_model_based.py",
         ("if not self.stale_observation:", "if self.stale_observation:"),
+        ("if remembered == state", "if remembered <= state"),
         ("total += reward.masked_fill(over, 0)", "total += reward"),
     ),
     *area(

@@ -149,9 +149,14 @@ def _earlier_seeds(each: EarlierSeeds) -> str:
     values = [value for value in each.values if math.isfinite(value)]
     if not values:
         return f"{each.seeds}: not kept"
-    spread = f" ({min(values):,.4g} to {max(values):,.4g})" if len(values) > 1 else ""
+    spread = f" ({_four_digits(min(values))} to {_four_digits(max(values))})" if len(values) > 1 else ""
     never = f", {len(each.values) - len(values)} never" if len(values) < len(each.values) else ""
-    return f"{each.seeds}: {sum(values) / len(values):,.4g}{spread}{never}"
+    return f"{each.seeds}: {_four_digits(sum(values) / len(values))}{spread}{never}"
+
+
+def _four_digits(value: float) -> str:
+    """Without an exponent: 12345.6 is 12,350."""
+    return f"{float(f'{value:.4g}'):,.9g}"
 
 
 def _link(path: str, root: str) -> str:

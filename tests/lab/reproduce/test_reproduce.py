@@ -27,7 +27,7 @@ from lightning_rl.lab.reproduce.checkout import MANIFEST, PAGE
 from lightning_rl.lab.reproduce.claims import EarlierSeeds, Goal
 from lightning_rl.lab.reproduce.command import ROOT, missing, possible, reproduce
 from lightning_rl.lab.reproduce.entries import MET, NOT_MET, difference_of_claims, value_of_claim
-from lightning_rl.lab.reproduce.ledger import counts, ledger
+from lightning_rl.lab.reproduce.ledger import _earlier_seeds, counts, ledger
 from lightning_rl.lab.reproduce.manifest import load_claims
 from lightning_rl.lab.reproduce.reading import read_rows
 from lightning_rl.lab.reproduce.runs import Job, Outcome, shown_command
@@ -454,6 +454,11 @@ def test_claims_that_were_met_after_earlier_seeds_are_counted_apart():
     missed = dataclasses.replace(again, name="c")
     (_, *_), (_, *family), (_, *everything) = counts({"f": [once, again, missed]}, {"a": MET, "b": MET, "c": NOT_MET})
     assert family == everything == ["3", "2", "1", "1", "0", "0", "0"]
+
+
+def test_values_of_earlier_seeds_have_no_exponent():
+    seen = EarlierSeeds(seeds="90-93", values=[12345.6, 900.0, 12.34567, float("inf")], then="a change")
+    assert _earlier_seeds(seen) == "90-93: 4,419 (12.35 to 12,350), 1 never"
 
 
 @pytest.mark.slow
