@@ -156,7 +156,7 @@ MUTATIONS = [
     *area(
         "methods/policy_gradient.py", "methods/test_policy_gradient_data.py::test_staleness_is_zero_or_what_was_asked_for[False-0] "
         "methods/test_policy_gradient_data.py::test_staleness_is_zero_or_what_was_asked_for[True-0] "
-        "methods/test_policy_gradient_data.py::test_snapshot_resumes_the_running_mean_and_the_age[True] "
+        "methods/test_policy_gradient_data.py::test_snapshot_resumes_the_running_mean_and_the_age[True-False] "
         "methods/test_policy_gradient_data.py::test_a_snapshot_of_what_cannot_have_been_is_refused",
         ("maxlen=STALE_UPDATES if cfg.stale_rollouts else 0", "maxlen=STALE_UPDATES"),
         ("value.clone() for name, value in newest.items()", "value for name, value in newest.items()"),
