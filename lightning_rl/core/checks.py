@@ -67,12 +67,19 @@ def check_workers(value: Any) -> int:
     return count
 
 
+_CALLBACKS = {
+    "WeightAveraging": "would average the counters of steps, which are buffers, too; leave it out (UDRL, RCP: set tau below 1)",
+    "ModelPruning": "would replace the parameters by names that no episode is played with; leave it out, prune what is trained",
+}
+"""What Lightning's callbacks would do to a method, by their classes."""
+
+
 def check_trainer(trainer: Any, method: Any) -> None:
     """UserError for a Trainer that a method cannot be trained or evaluated by.
 
     Precision: episodes, and optimizers that know no scaled gradients, are not made for all. Processes: each would make the same
     run, and average nothing. Data: those of another method would play its policy, and bare loaders are in no checkpoint.
-    Averaged weights: counters are buffers. Compiled: an epoch is no graph, but many updates with Python between them.
+    Compiled: an epoch is no graph, but many updates with Python between them.
     """
     name, known = method.implementation, " or ".join(map(repr, method.precisions))
     if trainer.precision not in method.precisions:
@@ -89,10 +96,8 @@ def check_trainer(trainer: Any, method: Any) -> None:
     if kinds - {"float32"}:
         raise UserError(f"{name} has weights in {', '.join(sorted(kinds - {'float32'}))}; convert them by method.float()")
     for callback in trainer.callbacks:
-        if any(kind.__name__ == "WeightAveraging" for kind in type(callback).__mro__):
-            raise UserError(
-                f"{type(callback).__name__} would average the counters of steps, too; leave it out (UDRL, RCP: set tau below 1)"
-            )
+        for kind in _CALLBACKS.keys() & {kind.__name__ for kind in type(callback).__mro__}:
+            raise UserError(f"{type(callback).__name__} {_CALLBACKS[kind]}")
 
 
 def check_unfrozen(name: str, optimizers: Iterable[Any]) -> None:
