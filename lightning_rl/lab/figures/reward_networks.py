@@ -35,6 +35,7 @@ GRID_COLUMNS = (
     "gamename", "trained_on", "proxy", "agent", "agents", "quantity", "row", "column", "cell", "action", "value",
 )  # fmt: skip
 _BAND = f"band (from {BAND_RUNS}): 95 % interval over proxies, over agents (or groups of agents, one a seed) where there is one. "
+_DOTS = "dots: the last value of each proxy, or of each agent (or group of agents, one a seed) where there is one. "
 _CORNERS = {"right": ((1, 0), (1, 1)), "left": ((0, 0), (0, 1)), "down": ((0, 1), (1, 1)), "up": ((0, 0), (1, 0))}
 """The side of a cell, (column, row) of its two corners, that is the base of an action's triangle; its tip is the middle."""
 
@@ -73,6 +74,13 @@ def draw_curve(axes: Axes, agents: pd.DataFrame, colour: str, label: str, banded
     style.banded_line(axes, steps, mean, low, high, colour, banded=banded and len(units) >= BAND_RUNS, linewidth=1.8,
                       linestyle=line, label=label)  # fmt: skip
     return pd.DataFrame({"env_steps": steps, "mean": mean, "low": low, "high": high})
+
+
+def draw_ends(axes: Axes, agents: pd.DataFrame, index: int) -> None:
+    """The last value of each line that the mean is of, as a dot; index: of the column of dots beside the lines' end."""
+    steps, _, units = curve_table(agents)
+    place = np.full(len(units), steps[-1] * (1.02 + 0.015 * index))
+    axes.plot(place, units[:, -1], ".", color=style.colour(index), markersize=5, alpha=0.7)
 
 
 def first_step(steps: Floats, curve: Floats, limit: float) -> str:
@@ -130,6 +138,8 @@ def draw_curves(given: argparse.Namespace) -> None:
             if len(agents):
                 lines = draw_curve(axes, agents, style.colour(index), in_words(reward), len(rewards) <= TOGETHER)
                 rows.append(lines.assign(agent=agent, protocol=protocol, reward=reward))
+                if len(rewards) > TOGETHER:
+                    draw_ends(axes, agents, index)
         if limit is not None:
             axes.axhline(limit, color="grey", linewidth=1, linestyle="-.", label=f"solved: {limit:g}")
         axes.set(xlabel="training steps", ylabel="return of a greedy real episode")
@@ -140,7 +150,7 @@ def draw_curves(given: argparse.Namespace) -> None:
     style.shared_legend(figure, panels, first=list(map(in_words, rewards)), title="reward")
     style.describe(
         figure, given.title or f"Agents with learned rewards on {game}",
-        f"Mean over agents; {_BAND if len(rewards) <= TOGETHER else ''}"
+        f"Mean over agents; {_BAND if len(rewards) <= TOGETHER else _DOTS}"
         f"{lines_text(table, rewards)}" + (f"; protocol: {same}." if same else "."),
     )  # fmt: skip
     style.save(figure, given.out, pd.concat(rows, ignore_index=True).assign(gamename=game))

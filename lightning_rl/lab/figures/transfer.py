@@ -120,11 +120,16 @@ def draw_agents(panels: Sequence[Axes], table: pd.DataFrame) -> pd.DataFrame:
     """A panel of shares for each agent, and one of all means; the rows of the CSV."""
     labels, steps, points = group_labels(table), shares(table), means(table)
     wrapped = {group: style.even_lines(label, LABEL_WIDTH) for group, label in labels.items()}
-    for axes, agent in zip(panels[:-1], table["agent"].unique(), strict=True):
+    for axes, (agent, rows) in zip(panels[:-1], table.groupby("agent", sort=False), strict=True):
         draw_shares(axes, steps[steps["agent"] == agent], wrapped)
-        axes.set_title(agent)
+        axes.set_title(f"{agent}, {_range_text(rows['train_steps'])} training steps")
     draw_means(panels[-1], points, list(labels))
     return pd.concat([steps, points.melt(["agent", "group"], var_name="quantity")], ignore_index=True)
+
+
+def _range_text(values: pd.Series) -> str:
+    low, high = values.min(), values.max()
+    return f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
 
 
 def draw(given: argparse.Namespace) -> None:
