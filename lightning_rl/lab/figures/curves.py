@@ -269,7 +269,7 @@ def draw_areas(
     for value, label in lines:
         axes.axvline(value, color="black", linestyle=":", linewidth=1)
         axes.annotate(label, (value, 1.01), xycoords=("data", "axes fraction"), fontsize=9, ha="center")
-    axes.set(yticks=[], xlabel="mean over the steps (area under the curve)")
+    axes.set(yticks=[], xlabel=f"mean over the steps up to {rows[0][2]:,.0f} (area under the curve)")
     axes.set_ylim(len(rows) - 0.6, -0.8)
 
 

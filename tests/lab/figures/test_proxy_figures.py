@@ -98,6 +98,8 @@ def test_each_agent_has_its_own_means(tmp_path, monkeypatch):
     pd.concat([table, table.assign(agent="PPO", return_mean=table["return_mean"] + 7)]).to_csv(tmp_path / "t.csv", index=False)
     assert main(["figures", "proxy-transfer", "x", str(tmp_path / "t.csv")]) == 0
     *_, dots, legend = shown[0].axes
+    titles = [f"{agent}, 100 to 301 training steps" for agent in ("DDQN", "PPO")]
+    assert [axes.get_title() for axes in shown[0].axes[:2]] == titles
     assert [text.get_text() for text in dots.get_yticklabels()] == ["DDQN", "PPO"]
     places = {float(line.get_xdata()[0]): round(float(line.get_ydata()[0])) for line in dots.lines if len(line.get_xdata()) == 1}
     assert {value: places[value] for value in (150, 15, 157, 22)} == {150: 0, 15: 0, 157: 1, 22: 1}
@@ -222,6 +224,21 @@ def test_panels_of_a_row_share_what_they_hold_and_protocols_of_an_agent_stand_si
     assert one.get_ylim() == two.get_ylim()
     assert -1000 < one.get_ylim()[0] < -900
     assert three.get_ylim()[0] > -60
+
+
+def test_the_ends_of_single_proxies_are_dots_beside_the_lines_of_many_rewards(tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr(style, "save", lambda figure, out, table: shown.append(figure))
+    rows = [curve_rows().assign(trained_on=kind, proxy=lambda t, kind=kind: t["proxy"] + kind) for kind in "abcd"]
+    for name, count in (("many", 4), ("few", 3)):
+        pd.concat(rows[:count]).to_csv(tmp_path / f"{name}.csv", index=False)
+        assert main(["figures", "reward-curves", "x", str(tmp_path / f"{name}.csv")]) == 0
+    table = rows[0]
+    _, _, units = curve_table(table)
+    many, few = ([line for line in figure.axes[0].lines if line.get_marker() == "."] for figure in shown)
+    assert [line.get_ydata().tolist() for line in many] == [units[:, -1].tolist()] * 4
+    assert len({line.get_color() for line in many}) == len({line.get_xdata()[0] for line in many}) == 4
+    assert few == []
 
 
 def test_curves_of_different_grids_do_not_share_an_axis(tmp_path, capsys):
