@@ -23,6 +23,7 @@ first=$((10#$first)) last=$((10#$last)) # 08 is no octal number
 ((first <= last)) || fail "first seed $first is above last seed $last; swap them"
 for flag in ${flags[@]+"${flags[@]}"}; do
     [[ $flag != --seed* ]] || fail "--seed is set for each run; give the range after --"
+    [[ $flag != --use_tune && $flag != --eval_agent* ]] || fail "${flag%%=*} trains no range of seeds; use trainer.py alone"
     [[ $flag != --num_seeds* ]] || fail "--num_seeds: here each seed is a run of its own; leave it out, or use trainer.py alone"
 done
 jobs=${JOBS:-$(nproc 2>/dev/null || sysctl -n hw.ncpu)}

@@ -54,6 +54,8 @@ def test_ctrl_c_lets_a_seed_finish_what_it_is_at(tmp_path):
         (("--", "5", "2"), "first seed 5 is above last seed 2"),
         (("--seed", "3", "--", "1", "2"), "--seed is set for each run"),
         (("--", "09", "08"), "first seed 9 is above last seed 8"),
+        (("--use_tune", "--", "0", "1"), "--use_tune trains no range of seeds; use trainer.py alone"),
+        (("--eval_agent=run", "--", "0", "1"), "--eval_agent trains no range of seeds; use trainer.py alone"),
         (("--num_seeds", "2", "--", "0", "1"), "--num_seeds: here each seed is a run of its own"),
     ],
 )

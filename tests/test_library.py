@@ -203,6 +203,11 @@ def an_agent():
     [
         (lambda: an_agent().act((np.zeros(8), {})), "obs is no array of numbers; give what env.reset()[0] or env"),
         (lambda: an_agent().act(np.zeros(3)), "obs has 3 numbers; an observation of 'lunarlander' has 8, see make_env"),
+        (lambda: an_agent().act(torch.zeros(8, requires_grad=True)), "obs is no array of numbers; give what env.reset"),
+        (lambda: an_agent().act(np.full(8, np.nan)), "every number must be finite; see what the environment gives"),
+        (lambda: an_agent().act(np.full(8, -np.inf)), "every number must be finite; see what the environment gives"),
+        (lambda: an_agent().act(np.zeros(8), float("nan")), "reward nan: it must be a finite number"),
+        (lambda: lightning_rl.train("VPG", "cartpole", lr=1), "lrl.train: unknown key 'lr'"),
         (lambda: an_agent().reset(command=1.5), "command 1.5: give numbers by name, e.g. {'return': 150}"),
         (lambda: an_agent().reset(command={"advantage": "x"}), "command {'advantage': 'x'}: give numbers by name"),
         (lambda: lightning_rl.load(3), "load(3): give the path of a checkpoint or of a run directory, or the name of an agent"),
@@ -239,6 +244,11 @@ def test_short_names_and_paths_as_text_are_understood_as_on_the_command_line(tmp
     last = str(first.path / "last.ckpt")
     again = lightning_rl.train("vpg", "cartpole", seed=1, logdir=tmp_path, reload=last, **tiny("REINFORCE"))
     assert again.method.implementation == "REINFORCE"
+
+
+def test_a_tuple_is_a_list(tmp_path):
+    run = lightning_rl.train("VPG", "cartpole", logdir=tmp_path, **{**tiny("REINFORCE"), "hidden": (8,), "max_epochs": 1})
+    assert run.method.hparams["config"]["hidden"] == [8]
 
 
 def test_a_seed_of_numpy_is_a_seed(tmp_path):

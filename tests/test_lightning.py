@@ -1,5 +1,6 @@
 """Methods as any other LightningModule: a plain Trainer trains them, its callbacks see the updates, its checkpoints resume."""
 
+import contextlib
 import dataclasses
 import multiprocessing
 import time
@@ -220,6 +221,18 @@ def test_whole_methods_that_are_frozen_or_compiled_are_refused(name, tmp_path):
     method = method_of(name)
     with pytest.raises(UserError, match=f"^torch.compile: {name} cannot be compiled whole; give it as it is$"):
         quiet(tmp_path).fit(torch.compile(method), datamodule=method.rollouts())
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"), [({"gamma": 0.5}, "config.gamma: 0.95, of this method 0.5"), ({"max_epochs": 9}, None)]
+)
+def test_only_budgets_may_be_others_when_a_trainer_goes_on(settings, word, tmp_path):
+    fit("AAC", tmp_path, 1, callbacks=[ModelCheckpoint(tmp_path, "first")])
+    own = {**tiny_settings("AAC"), **SETTINGS.get("AAC", {}), **settings}
+    method = implementation("AAC")("cartpole", implementation="AAC", seed=3, **own)
+    error = contextlib.nullcontext() if word is None else pytest.raises(UserError, match=word)
+    with error:
+        quiet(tmp_path, 2).fit(method, datamodule=method.rollouts(), ckpt_path=tmp_path / "first.ckpt", weights_only=True)
 
 
 @pytest.mark.parametrize("name", ["UDRL", "AAC", "DDQN", "ER", "SE"])

@@ -194,6 +194,30 @@ def test_a_resumed_run_says_how_it_began(tmp_path, monkeypatch):
     assert yaml.safe_load(config.read_text())["reload"] is None
 
 
+def test_a_preset_of_which_a_record_leaves_nothing_is_refused(tmp_path, capsys):
+    assert run_cli(tmp_path / "a", "--max_epochs", "1", implementation="RCP-A") == 0
+    record = str(run_dir(tmp_path / "a", implementation="RCP-A") / "config.yaml")
+    words = ["--implementation", "RCP-A", "--gamename", "cartpole", "--logdir", str(tmp_path / "b"), "--config", record]
+    assert main([*words, "--preset", "original"]) == 2
+    assert "--preset original: --config sets all of its keys" in capsys.readouterr().err
+    assert not (tmp_path / "b").exists()
+    (tmp_path / "part.yaml").write_text("config: {learning_rate: 0.01, max_epochs: 1}")
+    words[-1] = str(tmp_path / "part.yaml")
+    assert main([*words, "--preset", "original", "--no_checkpoint", "--num_workers", "0", *tiny_flags("RCP-A")]) == 0
+
+
+def test_a_run_that_was_killed_before_its_first_checkpoint_begins_again_with_its_weights(tmp_path):
+    assert run_cli(tmp_path / "a", "--max_epochs", "1") == 0
+    source = run_dir(tmp_path / "a") / "last.ckpt"
+    assert run_cli(tmp_path / "b", "--max_epochs", "1", "--reload", str(source), learning_rate=1e-30) == 0
+    for checkpoint in run_dir(tmp_path / "b").glob("*.ckpt"):
+        checkpoint.unlink()
+    assert run_cli(tmp_path / "b", "--max_epochs", "1", "--resume", learning_rate=1e-30) == 0
+    a, b = weights(source), weights(run_dir(tmp_path / "b") / "last.ckpt")
+    assert torch.equal(a["policy.net.net.embed_obs.weight"], b["policy.net.net.embed_obs.weight"])
+    assert yaml.safe_load((run_dir(tmp_path / "b") / "config.yaml").read_text())["reload"] == str(source)
+
+
 @pytest.mark.parametrize(
     ("settings", "epochs"), [({"max_epochs": 1}, []), ({"max_epochs": 5}, [1, 3]), ({"max_env_steps": 1}, [0])],
 )  # fmt: skip

@@ -259,6 +259,14 @@ def config_layers(
     return [*merged_values(implementation, gamename, preset), ("--config", config)]
 
 
+def refuse_hidden_preset(implementation: str, gamename: str, preset: str | None, config: Mapping[str, Any]) -> None:
+    """UserError for a preset of which a file of ``--config``, e.g. a run's record, would leave nothing."""
+    below = len(merged_values(implementation, gamename))
+    hidden = {key for _, values in merged_values(implementation, gamename, preset)[below:] for key in values}
+    if hidden and hidden <= config.keys():
+        raise UserError(f"--preset {preset}: --config sets all of its keys ({', '.join(sorted(hidden))}); leave one out")
+
+
 def load_config(
     schema: type[M], implementation: str, gamename: str, preset: str | None, config: Mapping[str, Any],
     settings: Mapping[str, Any], where: str = "--set",
@@ -267,6 +275,7 @@ def load_config(
 
     A value of ``config`` that the YAML has as well may stay: a run's record holds every key. where: the settings come from.
     """
+    refuse_hidden_preset(implementation, gamename, preset, config)
     layers = config_layers(implementation, gamename, preset, config)
     built = build_config(schema, [*layers, (where, settings)])
     refuse_unread(built.unread(), ("--config", changes(config, layers[:-1])), (where, dotted_keys(settings)))

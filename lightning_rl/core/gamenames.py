@@ -213,7 +213,7 @@ def unknown_gamename(gamename: str, ids: Iterable[str] = ()) -> UserError:
     names = {known: known for known in GAMES}
     known = names | stems if _VERSION.search(name) else stems | names  # the last of several that differ in case counts
     remedy = f"choose one of: {', '.join(GAMES)}; or a Gymnasium id, e.g. MountainCar-v0 or my_package:MyEnv-v0"
-    if (near := nearest(_VERSION.sub("", name), known)) is not None:
+    if (near := nearest(_VERSION.sub("", name), known, 0.7)) is not None:
         suggested = known[near] if not module or known[near] in _BUILT_IN else f"{module}:{known[near]}"
         remedy = f"did you mean '{suggested}'?"
     own = "" if module else f"{'' if remedy.endswith('?') else ';'} if it is yours: export {MODULES}=its_module"

@@ -40,8 +40,11 @@ def join_cluster(address: str | None) -> bool:
         place = {"address": address, "runtime_env": {"py_modules": [package]}}
     try:
         ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **place)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise _no_answer(str(address), str(error).splitlines()[0]) from error
+    except Exception as error:  # Ray raises it bare where a node does not start in time
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if address is not None:
+            raise _no_answer(address, reason) from error
+        raise UserError(f"no local Ray cluster has started ({reason}); try again when the machine has less to do") from error
     return True
 
 

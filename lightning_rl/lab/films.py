@@ -80,7 +80,8 @@ def _stage(
 
 
 def _report(given: Mapping[str, float], episode: Episode) -> None:
-    asked = ", ".join(f"{name}={value:g}" for name, value in given.items()) or "its own command"
+    own = "no command" if episode.command is None else "its own command"
+    asked = ", ".join(f"{name}={value:g}" for name, value in given.items()) or own
     put(f"{asked}: return {episode.ret:.1f} in {episode.length} steps")
 
 

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from torch import Tensor, nn
 
@@ -42,10 +42,8 @@ class GreedyActor(Actor):
 
 def member_policy(agent: Actors, row: int, spec: EnvSpec) -> Policy | GreedyActor:
     """One member as a plain policy."""
-    net = agent.module(row)
-    if agent.distribution_class is None:
-        return GreedyActor(net, spec.continuous)
-    return Policy(net, agent.distribution_class, spec.action_size)
+    net, kind = agent.module(row), agent.distribution_class
+    return GreedyActor(net, spec.continuous) if kind is None else Policy(net, kind, spec.action_size)
 
 
 class AgentMethod(StackedMethod):
@@ -77,6 +75,11 @@ class AgentMethod(StackedMethod):
     def make_policy(self, row: int) -> Actor:
         return member_policy(self.agent, row, self.spec)
 
+    def on_train_start(self) -> None:
+        """Resumed agents whose training had ended have nothing left to do."""
+        super().on_train_start()
+        self.trainer.should_stop |= cast(Any, self.trainer).datamodule.training.done
+
     def train_epoch(self, batch: MemberTraining) -> None:
         before, played, judged = batch.results.episodes.clone(), batch.env_steps.sum(), batch.results.judge_steps.clone()
         end, repeat = batch.step + self.decisions(batch.step, 0), self.spec.repeat
@@ -90,8 +93,7 @@ class AgentMethod(StackedMethod):
         self.sum_up()
         speed = self.speed_scalars(int(batch.env_steps.sum() - played))
         self.log_members([{**rollout_scalars(batch, before, n), **speed} for n in range(len(self.seeds))])
-        if batch.done:
-            self.trainer.should_stop = True
+        self.trainer.should_stop |= batch.done
 
     def _take_policies(self) -> None:
         """Copies the agent's rows into the plain networks."""
@@ -128,8 +130,7 @@ class AgentRollouts(StackedRollouts):
 
     def evaluate(self) -> list[Scores]:
         """Every member's own policy."""
-        members = zip(self.method.seeds, self.method.policies, strict=True)
-        played = [self.play_policy(seed, policy) for seed, policy in members]
+        played = [self.play_policy(seed, policy) for seed, policy in zip(self.method.seeds, self.method.policies, strict=True)]
         scores = {id(episodes): scores_of(episodes) for each in played for episodes in distinct(each)}
         return [{prefix: scores[id(episodes)] for prefix, episodes in each.items()} for each in played]
 

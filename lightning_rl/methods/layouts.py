@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
 ANOTHER = "use another checkpoint, or start anew under another --exp_name"
 _NAME = Text(NAME_BYTES)
+MAY_CHANGE_ON_RESUME = frozenset(
+    ("max_epochs", "max_env_steps", "max_episodes", "target_return", "eval_interval", "eval_episodes", "checkpoint_interval")
+)
 HPARAMS = {
     "implementation": _NAME, "gamename": _NAME, "seed": Count(0, SEED), "config": Plain(mapping=True),
     "networks": Optional(CLASS_NAMES), "num_seeds": Optional(Count(2, SEEDS)),
@@ -190,7 +194,10 @@ def resume_layout(
         "optimizer_states": [optimizer_layout(optimizer) for optimizer in optimizers],
         "lr_schedulers": [_scheduler_layout(scheduler, done) for scheduler in schedulers],
         "hparams_name": OneOf((Text(NAME_BYTES), None)),
-        "hyper_parameters": Fields({name: method.hparams[name] for name in ("implementation", "gamename", "seed")}, more=True),
+        "hyper_parameters": Also(
+            Fields({name: method.hparams[name] for name in ("implementation", "gamename", "seed")}, more=True),
+            partial(_other_config, method.hparams["config"]),
+        ),
         **({data_key(data): layout} if data is not None and layout else {}),
     }
     return Also(Fields(fields, more=users_trainer), _wrong_steps)
@@ -265,6 +272,15 @@ def _counters(example: Any) -> Any:
     if isinstance(example, dict):
         return {name: _counters(value) for name, value in example.items()}
     return Flag() if isinstance(example, bool) else Count()
+
+
+def _other_config(config: Mapping[str, Any], hparams: Mapping[str, Any]) -> str | None:
+    """Another value of a key than this method's would make it another run."""
+    before = hparams["config"] if isinstance(hparams.get("config"), Mapping) else {}
+    for key, value in config.items():
+        if key not in MAY_CHANGE_ON_RESUME and before.get(key) != value:
+            return f"config.{key}: {shown(before.get(key))}, of this method {shown(value)}"
+    return None
 
 
 def _wrong_steps(checkpoint: Mapping[str, Any]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -174,6 +175,8 @@ class LoadedAgent:
             UserError: no observation of the agent's environment.
         """
         row = torch.from_numpy(self._checked(obs)).reshape(1, -1)
+        if reward is not None and not math.isfinite(reward):
+            raise UserError(f"reward {shown(reward)}: it must be a finite number; see what the environment gives")
         if reward is not None and self._step and self._rule is not None and self._command is not None:
             self._command = self._rule(self._command, np.array([reward], dtype=np.float32))
         noise = torch.from_numpy(self._noise.at(self._step, np.zeros(1, dtype=np.int64)))
@@ -186,11 +189,13 @@ class LoadedAgent:
     def _checked(self, obs: Any) -> FloatArray:
         try:
             found = np.asarray(obs, dtype=np.float32)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RuntimeError) as error:  # RuntimeError: a tensor that has a gradient
             raise UserError("obs is no array of numbers; give what env.reset()[0] or env.step(action)[0] is") from error
         if found.size != self.method.spec.obs_size:
             size = self.method.spec.obs_size
             raise UserError(f"obs has {found.size} numbers; an observation of '{self.gamename}' has {size}, see make_env")
+        if not np.isfinite(found).all():
+            raise UserError(f"obs {shown(found.tolist())}: every number must be finite; see what the environment gives")
         return found
 
 

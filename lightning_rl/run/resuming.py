@@ -7,13 +7,13 @@ from pathlib import Path
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import MethodConfig
+from lightning_rl.methods.layouts import MAY_CHANGE_ON_RESUME
 from lightning_rl.run.checkpoints import committed, read_checkpoint
 from lightning_rl.run.options import RunOptions
-from lightning_rl.run.state import LAST, refuse_second
+from lightning_rl.run.state import LAST, checkpoint_at, first_start, refuse_second
 
-_MAY_CHANGE_ON_RESUME = frozenset(
-    ("max_epochs", "max_env_steps", "max_episodes", "target_return", "eval_interval", "eval_episodes", "checkpoint_interval")
-)
+_COUNTED = {"max_env_steps": "env_steps", "max_episodes": "episodes"}
+"""The budgets of a run, and what counts them."""
 
 
 def checkpoint_to_resume(options: RunOptions, config: MethodConfig) -> Path | None:
@@ -27,6 +27,12 @@ def checkpoint_to_resume(options: RunOptions, config: MethodConfig) -> Path | No
         missing = seeds[resumed.index(False)].run_dir
         raise UserError(f"--resume: '{missing}' has no {LAST} but another seed has; resume those seeds that have one")
     return options.run_dir / LAST
+
+
+def begun_again(options: RunOptions) -> RunOptions:
+    """The options of a run without a checkpoint, which may have been killed before the first: with the weights it began with."""
+    start = first_start(options.run_dir).get("reload")
+    return options if start is None else dataclasses.replace(options, reload=checkpoint_at(Path(start)))
 
 
 def _may_resume(options: RunOptions, last: Path, config: MethodConfig) -> bool:
@@ -46,7 +52,7 @@ def _may_resume(options: RunOptions, last: Path, config: MethodConfig) -> bool:
             f"seed_{before['seed']}, or start anew from its weights with --reload"
         )
     for key, value in dataclasses.asdict(config).items():
-        if key not in _MAY_CHANGE_ON_RESUME and before["config"].get(key) != value:
+        if key not in MAY_CHANGE_ON_RESUME and before["config"].get(key) != value:
             raise UserError(
                 f"--resume: {key} is {value!r} now but {before['config'].get(key)!r} in '{last}'; "
                 "use the same settings, or another --exp_name for a new run"
@@ -56,4 +62,12 @@ def _may_resume(options: RunOptions, last: Path, config: MethodConfig) -> bool:
             f"--resume: '{last}' has done {done} epochs, more than the {config.epoch_budget} that are asked for; "
             f"ask for {done} or more, or --eval_agent it"
         )
+    for key, counter in _COUNTED.items():
+        asked, earlier = getattr(config, key, None), before["config"].get(key)
+        steps = int(checkpoint["state_dict"][counter])
+        if asked is not None and asked < steps and (earlier is None or asked < earlier):
+            raise UserError(
+                f"--resume: '{last}' is of {steps:,} {counter}, more than {key}={asked:,}; ask for {steps} or more, or "
+                "--eval_agent it"
+            )
     return True

@@ -43,7 +43,7 @@ from lightning_rl.run.checkpoints import AtomicCheckpointIO, load_weights, settl
 from lightning_rl.run.footprint import require_memory
 from lightning_rl.run.member_checkpoints import MemberCheckpointIO
 from lightning_rl.run.options import RunOptions, accelerator_of, checked, run_config
-from lightning_rl.run.resuming import checkpoint_to_resume
+from lightning_rl.run.resuming import begun_again, checkpoint_to_resume
 from lightning_rl.run.runtime import prepare_process
 from lightning_rl.run.state import first_start, owned, write_config, write_state
 
@@ -127,7 +127,8 @@ def train(
     """
     fields = {field.name for field in dataclasses.fields(RunOptions)} - {"settings"}
     given = {name: value for name, value in options.items() if name in fields}
-    settings = {name: value for name, value in options.items() if name not in fields}
+    own = {name: value for name, value in options.items() if name not in fields}
+    settings = {name: list(value) if isinstance(value, tuple) else value for name, value in own.items()}
     found = entry(implementation)
     for name in settings:
         near = nearest(name, [*fields, *keys(found)])
@@ -137,18 +138,23 @@ def train(
     if not (several or isinstance(logger, bool | Logger)):
         raise UserError(f"logger {shown(logger)}: give Lightning loggers, e.g. CSVLogger('logs'), or False for none")
     name = found.name  # paths, configs and checkpoints carry the long one
-    return run_training(checked(RunOptions(name, gamename, settings=settings, **given)), callbacks, logger, networks)
+    return run_training(checked(RunOptions(name, gamename, settings=settings, **given)), callbacks, logger, networks, "lrl.train")
 
 
 def run_training(
     options: RunOptions, callbacks: Sequence[Callback] = (), logger: Logger | Sequence[Logger] | bool = True,
-    networks: Mapping[str, nn.Module] | None = None,
+    networks: Mapping[str, nn.Module] | None = None, where: str = "--set",
 ) -> Run:  # fmt: skip
-    """``train`` with its options in one object: trains until the budget is spent or a signal arrives."""
-    config = run_config(options)
+    """``train`` with its options in one object: trains until the budget is spent or a signal arrives.
+
+    where: its settings come from, for messages.
+    """
+    config = run_config(options, where)
     options = dataclasses.replace(options, accelerator=accelerator_of(options, config))
     _check_feasible(options, config)
     resume_from = checkpoint_to_resume(options, config)
+    if options.resume and resume_from is None:
+        options = begun_again(options)
     method = _build_method(options, config, networks)
     folders = [run.run_dir for run in options.single_runs()]
     with contextlib.ExitStack() as held:

@@ -7,13 +7,14 @@ import threading
 import time
 
 import pytest
+import ray
 import torch
 
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.errors import RolloutError, UserError
 from lightning_rl.envs.proxies import SyntheticProxy
-from lightning_rl.evolution.cluster import RayExecutor
+from lightning_rl.evolution.cluster import RayExecutor, join_cluster
 from lightning_rl.evolution.executors import SerialExecutor, shards, unshard
 from lightning_rl.evolution.strategies import Published, StrategyConfig
 from lightning_rl.methods.inner_loop import InnerLoop
@@ -90,8 +91,6 @@ def lambda_free_kill(proposal, items):
 
 def test_ray_gives_the_same_outcomes(ray_cluster):
     """A killed worker is in tests/lab/tuning/test_three_levels.py."""
-    import ray
-
     executor = RayExecutor()
     assert executor.map(LOOP, *asked()) == LOOP(*asked())
     executor.close()
@@ -150,6 +149,16 @@ def test_the_cluster_that_the_environment_names_is_joined_as_ray_itself_would(mo
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     with pytest.raises(UserError, match=r"'127.0.0.1:1': no Ray cluster answers there .* leave the flag and RAY_ADDRESS out"):
         RayExecutor()
+
+
+def test_a_local_cluster_that_does_not_start_is_one_line(monkeypatch):
+    def late(**_):
+        raise Exception("The current node timed out during startup.\nMore.")  # as Ray does
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", late)
+    with pytest.raises(UserError, match=r"^no local Ray cluster has started \(The current node timed out .*startup\.\); try"):
+        join_cluster(None)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "nonsense"])

@@ -33,6 +33,25 @@ def test_resuming_equals_not_having_stopped(tmp_path, implementation, gamename):
     assert_same_runs(*(last(folder, implementation, gamename) for folder in (whole, parts)))
 
 
+@pytest.mark.parametrize(("implementation", "gamename"), [("QL", "cliff"), ("DDQN", "cartpole")])
+def test_agents_whose_episodes_are_played_are_not_gone_on_with(tmp_path, implementation, gamename):
+    """Neither the run's scalars nor its checkpoints change when it is resumed with nothing left to do."""
+
+    def again():
+        flags = ("--max_epochs", "50", "--resume", "--num_seeds", "2")
+        assert run_cli(tmp_path, *flags, implementation=implementation, gamename=gamename, train_episodes=2) == 0
+        folder = run_dir(tmp_path, gamename, 25, implementation)
+        events = EventAccumulator(str(folder / "logger" / "version_0")).Reload()
+        scalars = {tag: [(e.step, e.value) for e in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
+        checkpoint = torch.load(folder / "last.ckpt", weights_only=True)
+        return {tag: points for tag, points in scalars.items() if "/" in tag}, sorted(folder.glob("*.ckpt")), checkpoint["epoch"]
+
+    scalars, checkpoints, epoch = again()
+    assert scalars["rollout/return_mean"]
+    assert scalars["eval/return_mean"]
+    assert again() == (scalars, checkpoints, epoch)
+
+
 @pytest.mark.parametrize(
     ("implementation", "gamename"), [("QL", "cliff"), ("DDQN", "cartpole"), ("TD3", "pendulum"), ("DDQN", "lunarlander")]
 )

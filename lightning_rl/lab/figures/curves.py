@@ -7,7 +7,9 @@ the unit of the curve, with its interval over seeds.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -208,6 +210,8 @@ def curves_figure(
         for axes in every:
             axes.set_ylim(bottom=look.low)
     cut = "" if look.low is None else f"; below {look.low:g} not shown"
+    bounds = [float(np.nanmax(each.below)) for each in references if np.isfinite(each.below).any()]
+    cut += f"; published curves have gaps where they are below {max(bounds):g}" if bounds else ""
     style.describe(figure, look.title, f"{explained(games, split)}; averaged over bins of {width:,.6g}{cut}.")
     return figure, pd.concat(parts, ignore_index=True).drop_duplicates(ignore_index=True)  # published curves are in each panel
 
@@ -276,10 +280,10 @@ def draw_areas(
 def read_line(text: str) -> tuple[float, str]:
     """``VALUE:LABEL``, e.g. ``1.6:random policy``."""
     value, _, label = text.partition(":")
-    try:
-        return float(value), label
-    except ValueError as error:
-        raise UserError(f"--line '{text}': '{value}' is not a number; write VALUE:LABEL") from error
+    with contextlib.suppress(ValueError):
+        if label and math.isfinite(float(value)):
+            return float(value), label
+    raise UserError(f"--line '{text}' is no finite number with a label; write VALUE:LABEL")
 
 
 def draw_with_areas(given: argparse.Namespace) -> None:

@@ -76,7 +76,10 @@ def is_run(path: Path) -> bool:
 
 
 def find_runs(sources: Sequence[Path], skip: Skip = print_skipped) -> list[Run]:
-    """All runs at or below the folders, in the order of their names; UserError where none is, or a folder is not there."""
+    """All runs at or below the folders, in the order of their names; UserError where none is, or a folder is not there.
+
+    The trials of a search are found in its own folder, ``tune``, and left out of those above it.
+    """
     found, empty = [], []
     for source in sources:
         if not source.exists():
@@ -96,6 +99,8 @@ def find_runs(sources: Sequence[Path], skip: Skip = print_skipped) -> list[Run]:
 def _run_folders(source: Path) -> Iterator[Path]:
     for folder, below, _ in os.walk(source):
         below.sort(key=natural_order)
+        if (Path(folder) / "tune" / "search.yaml").is_file():
+            below.remove("tune")
         if is_run(Path(folder)):
             below.clear()
             yield Path(folder)

@@ -69,6 +69,8 @@ def _scatter(axes: Axes, key: str, scored: Sequence[Trial]) -> None:
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if x.max() / x.min() < 200 else (1,)))
         style.plain_ticks(axes.xaxis)
+    else:
+        axes.locator_params(axis="x", nbins=4)
 
 
 def draw(given: argparse.Namespace) -> None:

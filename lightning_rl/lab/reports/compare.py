@@ -50,7 +50,7 @@ def runs_by_environment(source: str, given: argparse.Namespace) -> dict[str, pd.
     games = {str(game): runs for game, runs in table.groupby("gamename", sort=False)}
     for game, runs in games.items():
         if len(names := runs["group"].unique()) > 1:
-            several = f"{game or 'one environment'} ({', '.join(names)})"
+            several = f"{game or 'one environment'} ({'; '.join(names)})"
             raise UserError(f"'{source}' holds several methods on {several}; give the folder of one")
     return games
 

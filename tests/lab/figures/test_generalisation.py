@@ -141,8 +141,11 @@ def test_a_low_end_is_said():
 
 def test_a_line_needs_a_number():
     assert read_line("1.6:random") == (1.6, "random")
-    with pytest.raises(UserError, match="--line 'high:best': 'high' is not a number"):
+    with pytest.raises(UserError, match="--line 'high:best' is no finite number with a label; write VALUE:LABEL"):
         read_line("high:best")
+    for text in ("nan:x", "inf:x", "3", "3:"):
+        with pytest.raises(UserError, match="write VALUE:LABEL"):
+            read_line(text)
 
 
 def test_a_line_may_be_below_zero():

@@ -46,6 +46,15 @@ def test_runs_are_found_in_the_order_of_their_numbers(tmp_path):
     assert [run.path.name for run in find_runs([tmp_path])] == ["seed_9", "seed_10"]
 
 
+def test_trials_of_a_search_are_found_in_its_own_folder_alone(tmp_path):
+    search, named = tmp_path / "game" / "exp" / "M" / "tune", tmp_path / "game" / "tune" / "M"
+    write_run(search / "1f" / "M" / "seed_1", {1: 1.0})
+    write_run(named / "seed_2", {1: 1.0})  # of an experiment of that name
+    (search / "search.yaml").write_text("{}")
+    assert [run.path.name for run in find_runs([tmp_path])] == ["seed_2"]
+    assert [run.path.name for run in find_runs([search])] == ["seed_1"]
+
+
 def test_a_broken_run_never_hides_the_good_ones(tmp_path, capsys):
     good = write_run(tmp_path / "game" / "exp" / "M" / "seed_1", {1: 1.0, 2: 2.0})
     cut = write_run(tmp_path / "game" / "exp" / "M" / "seed_2", {1: 1.0, 2: 2.0, 3: 3.0})
