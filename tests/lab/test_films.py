@@ -119,6 +119,7 @@ def test_an_agent_is_filmed(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("lightning_rl.rollouts.player.Player.play", lambda self, requests, envs: [played(envs[0])])
     assert main(words, "lightning-rl") == 0
     assert Image.open(file).n_frames > 3
+    assert "no command: return " in capsys.readouterr().out
     strip = tmp_path / "film.png"
     for _ in range(2):  # its own file may be written over
         assert main([*words[:-1], str(strip)], "lightning-rl") == 0
@@ -176,4 +177,4 @@ def test_without_a_display_it_is_said_in_one_line(name, value, words, monkeypatc
 def played(env):
     """What is told of an episode of a few steps."""
     env.reset(seed=0)
-    return SimpleNamespace(ret=sum(env.step(k % 2)[1] for k in range(20)), length=20)
+    return SimpleNamespace(ret=sum(env.step(k % 2)[1] for k in range(20)), length=20, command=None)
