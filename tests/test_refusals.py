@@ -45,7 +45,7 @@ def copied(finished, tmp_path):
         (["--no_checkpoint"], "already holds a run; continue with --resume, or choose another --exp_name or --seed"),
         ([], "already holds a run; continue with --resume"),
         (["--resume", "--max_epochs", "2"], "has done 3 epochs, more than the 2 that are asked for; ask for 3 or more"),
-        (["--resume", "--set=max_env_steps=7"], "env_steps, more than max_env_steps=7; ask for "),
+        (["--resume", "--set=max_env_steps=7"], "more than max_env_steps=7; ask for "),
         (["--resume", "--set=learning_rate=0.5"], "learning_rate is 0.5 now but 0.001"),
         (["--resume", "--max_epochs", "5", "--set=num_updates_per_iter=1000000000"], "of memory"),
     ],

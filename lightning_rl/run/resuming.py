@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
+
+from torch import Tensor
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import MethodConfig
@@ -32,7 +35,7 @@ def checkpoint_to_resume(options: RunOptions, config: MethodConfig) -> Path | No
 def begun_again(options: RunOptions) -> RunOptions:
     """The options of a run without a checkpoint, which may have been killed before the first: with the weights it began with."""
     start = first_start(options.run_dir).get("reload")
-    return options if start is None else dataclasses.replace(options, reload=checkpoint_at(Path(start)))
+    return dataclasses.replace(options, reload=checkpoint_at(Path(start))) if isinstance(start, str) else options
 
 
 def _may_resume(options: RunOptions, last: Path, config: MethodConfig) -> bool:
@@ -62,12 +65,15 @@ def _may_resume(options: RunOptions, last: Path, config: MethodConfig) -> bool:
             f"--resume: '{last}' has done {done} epochs, more than the {config.epoch_budget} that are asked for; "
             f"ask for {done} or more, or --eval_agent it"
         )
-    for key, counter in _COUNTED.items():
-        asked, earlier = getattr(config, key, None), before["config"].get(key)
-        steps = int(checkpoint["state_dict"][counter])
-        if asked is not None and asked < steps and (earlier is None or asked < earlier):
-            raise UserError(
-                f"--resume: '{last}' is of {steps:,} {counter}, more than {key}={asked:,}; ask for {steps} or more, or "
-                "--eval_agent it"
-            )
+    _refuse_less(config, checkpoint, last)
     return True
+
+
+def _refuse_less(config: MethodConfig, checkpoint: dict[str, Any], last: Path) -> None:
+    """UserError for a new budget of fewer steps or episodes than are done."""
+    for key, counter in _COUNTED.items():
+        asked, before = getattr(config, key, None), checkpoint["hyper_parameters"]["config"].get(key)
+        done = checkpoint["state_dict"].get(counter)
+        if asked not in (None, before) and isinstance(done, Tensor) and done.numel() == 1 and asked < done:
+            steps = int(done)
+            raise UserError(f"--resume: '{last}' has {counter} {steps:,}, more than {key}={asked:,}; ask for {steps} or more")
