@@ -199,7 +199,7 @@ def test_a_preset_of_which_a_record_leaves_nothing_is_refused(tmp_path, capsys):
     record = str(run_dir(tmp_path / "a", implementation="RCP-A") / "config.yaml")
     words = ["--implementation", "RCP-A", "--gamename", "cartpole", "--logdir", str(tmp_path / "b"), "--config", record]
     assert main([*words, "--preset", "original"]) == 2
-    assert "--preset original: --config sets all of its keys" in capsys.readouterr().err
+    assert "--preset original: --config has other values of all its keys" in capsys.readouterr().err
     assert not (tmp_path / "b").exists()
     (tmp_path / "part.yaml").write_text("config: {learning_rate: 0.01, max_epochs: 1}")
     words[-1] = str(tmp_path / "part.yaml")

@@ -259,12 +259,17 @@ def config_layers(
     return [*merged_values(implementation, gamename, preset), ("--config", config)]
 
 
-def refuse_hidden_preset(implementation: str, gamename: str, preset: str | None, config: Mapping[str, Any]) -> None:
-    """UserError for a preset of which a file of ``--config``, e.g. a run's record, would leave nothing."""
-    below = len(merged_values(implementation, gamename))
-    hidden = {key for _, values in merged_values(implementation, gamename, preset)[below:] for key in values}
-    if hidden and hidden <= config.keys():
-        raise UserError(f"--preset {preset}: --config sets all of its keys ({', '.join(sorted(hidden))}); leave one out")
+def refuse_hidden_preset(
+    schema: type[MethodConfig], implementation: str, gamename: str, preset: str, config: Mapping[str, Any]
+) -> None:
+    """UserError for a preset of which a file of ``--config``, e.g. the record of a run without it, leaves nothing."""
+    plain, own = (
+        dataclasses.asdict(build_config(schema, merged_values(implementation, gamename, name)).resolved(gamename))
+        for name in (None, preset)
+    )
+    changed = [key for key, value in own.items() if value != plain[key]]
+    if changed and all(key in config and config[key] != own[key] for key in changed):
+        raise UserError(f"--preset {preset}: --config has other values of all its keys ({', '.join(changed)}); leave one out")
 
 
 def load_config(
@@ -275,7 +280,8 @@ def load_config(
 
     A value of ``config`` that the YAML has as well may stay: a run's record holds every key. where: the settings come from.
     """
-    refuse_hidden_preset(implementation, gamename, preset, config)
+    if preset is not None and config:
+        refuse_hidden_preset(schema, implementation, gamename, preset, config)
     layers = config_layers(implementation, gamename, preset, config)
     built = build_config(schema, [*layers, (where, settings)])
     refuse_unread(built.unread(), ("--config", changes(config, layers[:-1])), (where, dotted_keys(settings)))
