@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 ANOTHER = "use another checkpoint, or start anew under another --exp_name"
 _NAME = Text(NAME_BYTES)
-MAY_CHANGE_ON_RESUME = frozenset(
+_MAY_CHANGE = frozenset(
     ("max_epochs", "max_env_steps", "max_episodes", "target_return", "eval_interval", "eval_episodes", "checkpoint_interval")
 )
 HPARAMS = {
@@ -275,12 +275,14 @@ def _counters(example: Any) -> Any:
 
 
 def _other_config(config: Mapping[str, Any], hparams: Mapping[str, Any]) -> str | None:
-    """Another value of a key than this method's would make it another run."""
     before = hparams["config"] if isinstance(hparams.get("config"), Mapping) else {}
-    for key, value in config.items():
-        if key not in MAY_CHANGE_ON_RESUME and before.get(key) != value:
-            return f"config.{key}: {shown(before.get(key))}, of this method {shown(value)}"
-    return None
+    key = changed_key(before, config)
+    return None if key is None else f"config.{key}: {shown(before.get(key))}, of this method {shown(config[key])}"
+
+
+def changed_key(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """The first key whose other value makes it another run, which cannot go on with the one before."""
+    return next((key for key, value in now.items() if key not in _MAY_CHANGE and before.get(key) != value), None)
 
 
 def _wrong_steps(checkpoint: Mapping[str, Any]) -> str | None:

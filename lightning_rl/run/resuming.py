@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import MethodConfig
-from lightning_rl.methods.layouts import MAY_CHANGE_ON_RESUME
+from lightning_rl.methods.layouts import changed_key
 from lightning_rl.run.checkpoints import committed, read_checkpoint
 from lightning_rl.run.options import RunOptions
 from lightning_rl.run.state import LAST, checkpoint_at, first_start, refuse_second
@@ -54,12 +54,12 @@ def _may_resume(options: RunOptions, last: Path, config: MethodConfig) -> bool:
             f"--resume: '{last}' is of seed {before['seed']}, this run's is {options.seed}; move it back to "
             f"seed_{before['seed']}, or start anew from its weights with --reload"
         )
-    for key, value in dataclasses.asdict(config).items():
-        if key not in MAY_CHANGE_ON_RESUME and before["config"].get(key) != value:
-            raise UserError(
-                f"--resume: {key} is {value!r} now but {before['config'].get(key)!r} in '{last}'; "
-                "use the same settings, or another --exp_name for a new run"
-            )
+    now = dataclasses.asdict(config)
+    if (key := changed_key(before["config"], now)) is not None:
+        raise UserError(
+            f"--resume: {key} is {now[key]!r} now but {before['config'].get(key)!r} in '{last}'; "
+            "use the same settings, or another --exp_name for a new run"
+        )
     if (done := checkpoint.get("epoch", -1) + 1) > config.epoch_budget:
         raise UserError(
             f"--resume: '{last}' has done {done} epochs, more than the {config.epoch_budget} that are asked for; "
