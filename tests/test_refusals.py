@@ -59,6 +59,17 @@ def test_a_refused_run_changes_nothing_of_the_one_that_is_there(flags, words, co
     assert read_state(run_dir(copied)) == ("finished", "")
 
 
+@pytest.mark.parametrize("steps", [None, "7", torch.tensor(9 + 1j), torch.tensor([9, 9]), torch.zeros((), device="meta")])
+@pytest.mark.parametrize("weights", [lambda steps: steps, lambda steps: {"env_steps": steps}])
+def test_a_budget_beside_damaged_counters_is_refused_in_a_line(weights, steps, copied, capsys):
+    path = run_dir(copied) / "last.ckpt"
+    torch.save({**torch.load(path, weights_only=True), "state_dict": weights(steps)}, path)
+    words = ["--gamename", "cartpole", "--logdir", str(copied), "--num_workers", "0", *tiny_flags()]
+    assert main([*words, "--max_epochs", "4", "--resume", "--set=max_env_steps=7"]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "state_dict" in line
+
+
 @pytest.mark.parametrize("kept", ["config.yaml", "state.yaml", "logger"])
 def test_any_trace_of_a_run_refuses_a_second(kept, copied, capsys):
     for path in run_dir(copied).iterdir():

@@ -93,7 +93,8 @@ class AgentMethod(StackedMethod):
         self.sum_up()
         speed = self.speed_scalars(int(batch.env_steps.sum() - played))
         self.log_members([{**rollout_scalars(batch, before, n), **speed} for n in range(len(self.seeds))])
-        self.trainer.should_stop |= batch.done
+        if batch.done:
+            self.trainer.should_stop = True
 
     def _take_policies(self) -> None:
         """Copies the agent's rows into the plain networks."""

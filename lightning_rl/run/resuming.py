@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+import torch
 
+from lightning_rl.core.contents import MismatchError, check, like
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.methods.layouts import changed_key
@@ -73,7 +75,15 @@ def _refuse_less(config: MethodConfig, checkpoint: dict[str, Any], last: Path) -
     """UserError for a new budget of fewer steps or episodes than are done."""
     for key, counter in _COUNTED.items():
         asked, before = getattr(config, key, None), checkpoint["hyper_parameters"]["config"].get(key)
-        done = checkpoint["state_dict"].get(counter)
-        if asked not in (None, before) and isinstance(done, Tensor) and done.numel() == 1 and asked < done:
-            steps = int(done)
-            raise UserError(f"--resume: '{last}' has {counter} {steps:,}, more than {key}={asked:,}; ask for {steps} or more")
+        done = _count(checkpoint["state_dict"], counter)
+        if asked not in (None, before) and asked < done:
+            raise UserError(f"--resume: '{last}' has {counter} {done:,}, more than {key}={asked:,}; ask for {done} or more")
+
+
+def _count(weights: Any, counter: str) -> int:
+    """What a checkpoint has counted; 0 where that is no count, which is refused when it is loaded."""
+    value: Any = weights.get(counter) if isinstance(weights, dict) else None
+    with contextlib.suppress(MismatchError):
+        check(value, like(torch.zeros((), dtype=torch.int64)))
+        return int(value)
+    return 0
