@@ -38,7 +38,9 @@ BAND_RUNS = 5
 """From so many runs on a mean has a band: the interval of three is so wide that nothing else would be seen."""
 BANDS = f"band (from {BAND_RUNS}): 95 % interval of the mean"
 TOGETHER = 3
-"""So many groups, with their bands, can be told apart in one panel."""
+"""So many groups, with their bands, can be told apart in one panel, ..."""
+SEEDS_TOGETHER = 20
+"""... where these are all their seeds."""
 OTHERS = "grey: the means of the others"
 AREA_COLUMNS = ("gamename", "group", "seeds", "steps", "mean", "low", "high")
 
@@ -153,7 +155,7 @@ class Panel:
 
 
 def panels_of(games: Mapping[str, Sequence[Group]]) -> list[Panel]:
-    """A panel for each environment; or for each group, where more than ``TOGETHER`` have several seeds."""
+    """A panel for each environment; or for each group, where they would hide each other."""
     if not crowded(games):
         return [Panel(game, groups) for game, groups in games.items()]
     alone = [(game, group, groups) for game, groups in games.items() for group in groups]
@@ -162,7 +164,8 @@ def panels_of(games: Mapping[str, Sequence[Group]]) -> list[Panel]:
 
 def crowded(games: Mapping[str, Sequence[Group]]) -> bool:
     """Whether the groups of an environment would hide each other in one panel."""
-    return any(sum(len(group.seeds) > 1 for group in groups) > TOGETHER for groups in games.values())
+    several = [[len(group.seeds) for group in groups if len(group.seeds) > 1] for groups in games.values()]
+    return any(len(seeds) > TOGETHER or (len(seeds) > 1 and sum(seeds) > SEEDS_TOGETHER) for seeds in several)
 
 
 def draw_panel(

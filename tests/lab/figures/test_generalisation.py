@@ -69,6 +69,13 @@ def test_many_groups_of_several_seeds_have_a_panel_each():
         assert "grey" not in figure.get_supxlabel()
 
 
+@pytest.mark.parametrize(("seeds", "panels"), [([30], 1), ([10, 10], 1), ([10, 1, 10], 1), ([10, 11], 2), ([7, 7, 7], 3)])
+def test_groups_of_more_than_twenty_seeds_together_have_a_panel_each(seeds, panels):
+    groups = [group(label, [[1, 2, 3]] * count) for label, count in zip("abc", seeds, strict=False)]
+    figure, _ = curves_figure({"game": groups}, 1.0, Look("v"))
+    assert len(figure.axes) == panels
+
+
 def test_panels_are_in_as_many_columns_as_asked_for():
     for count, columns, expected in ((1, 2, (1, 1)), (4, 2, (2, 2)), (5, 2, (3, 2)), (6, 3, (2, 3))):
         figure, panels = style.panels(count, columns=columns)
