@@ -1,7 +1,7 @@
 """The command line: ``lightning-rl``, ``python -m lightning_rl`` or ``python trainer.py``.
 
-A first word that is no flag names a command. ``trainer.py`` also takes the flags of training, searching and evaluating all at
-once. Nothing heavy is imported before what was typed is checked and said.
+A first word that is no flag names a command. ``trainer.py`` also takes the flags of training, searching and evaluating without
+one. Nothing heavy is imported before the arguments are checked and a first line is printed.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _main(words: Sequence[str], program: str) -> int:
 
 
 def _begin(line: str) -> None:
-    """Says at once what runs where, then loads the packages that take seconds."""
+    """Prints at once what runs and where, then imports the packages that take seconds."""
     print(line, flush=True)
     import_lightning()
 

@@ -1,7 +1,7 @@
 """The flags of training, searching and evaluating, each declared once.
 
-``trainer.py`` takes them all, and those that are given say what is meant: its mode. ``lightning-rl train | tune | eval`` take the
-flags of their modes. A flag that would be ignored is refused by its name.
+``trainer.py`` takes them all; which of them are given decides its mode. ``lightning-rl train | tune | eval`` take the flags of
+their modes. A flag that would be ignored is refused with an error that names it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ NAMES: dict[str, Callable[[], Iterable[str]]] = {"entries": entries, "aliases": 
 
 
 class _Names(dict[str, str]):
-    """What ``--help`` lists, where it is asked for."""
+    """Lists of names that help texts refer to; each is made only when ``--help`` asks for it."""
 
     def __missing__(self, kind: str) -> str:
         return ", ".join(NAMES[kind]())
@@ -57,9 +57,9 @@ class _Names(dict[str, str]):
 class Flag:
     """A flag of ``trainer.py``.
 
-    modes: those in which it means something.
+    modes: those in which it has an effect.
     options: those of argparse.
-    words: what a command calls it, where that is something else; without dashes it is an argument, empty it is left out.
+    words: its name in a command, where it differs; without dashes it is a positional argument, empty: the command lacks it.
     """
 
     name: str

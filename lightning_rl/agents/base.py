@@ -1,6 +1,6 @@
-"""What every learner shares: ``N`` members in one object, each what it would be alone.
+"""What every learner shares: ``N`` members in one object, each of which learns exactly what it would learn alone.
 
-Up to rounding: in what order a matrix product is added up may depend on the number of members. Equal shapes give equal bits.
+Up to rounding: the order of summation in a matrix product may depend on the number of members. Equal shapes give equal bits.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OF_STOP_RULES = {
     "solved_return": ("solved",), "judge": ("solved", "plateau"), "early_out_num": ("solved", "plateau"),
     "early_out_virtual_diff": ("plateau",),
 }  # fmt: skip
-"""Keys that some stop rules alone read."""
+"""Keys that only some stop rules read, with these rules."""
 
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
@@ -53,7 +53,7 @@ class AgentConfig(MethodConfig):
     faithful: bool
 
     def unread(self) -> dict[str, str]:
-        """Keys of a stop rule that is not asked for, and of a curiosity that is off, which begin with its name."""
+        """Keys of stop rules that are not chosen, and of kinds of curiosity (``icm_..``, ``count_..``) that are off."""
         found = {}
         for key, rules in _OF_STOP_RULES.items():
             if self.stop_rule not in rules:
@@ -102,9 +102,9 @@ class Transition(NamedTuple):
 
 
 class MemberModule(nn.Module):
-    """``N`` members in one module: parameters and buffers are ``[N, ...]``, and row ``n`` is all there is of member ``n``.
+    """``N`` members in one module: parameters and buffers are ``[N, ...]``, and rows ``n`` of all of them are member ``n``.
 
-    So a selection of rows is a smaller stack. Buffers that are not persistent follow the members all the same.
+    So a selection of rows is a smaller stack. Non-persistent buffers are among the rows as well.
     """
 
     @property
@@ -128,7 +128,7 @@ class MemberModule(nn.Module):
         return rows
 
     def load_rows(self, rows: Mapping[str, Tensor]) -> None:
-        """Goes on with these tensors themselves, not with copies, maybe of another number of members."""
+        """Replaces all tensors by these, without copying; they may be of another number of members."""
         for name, parameter in self.named_parameters():
             parameter.data, parameter.grad = rows[name], None
         for prefix, module in self.named_modules():
@@ -140,7 +140,7 @@ class MemberModule(nn.Module):
 
     @contextmanager
     def holding(self, rows: Mapping[str, Tensor]) -> Iterator[None]:
-        """Inside, the members are those of these ``rows``, maybe another number; what becomes of them there is lost."""
+        """Inside, the members are those of ``rows``, possibly another number; changes to them are discarded afterwards."""
         everyone = self.rows()
         self.load_rows(rows)
         try:
@@ -154,7 +154,7 @@ class MemberModule(nn.Module):
 
 
 class SeededMembers(MemberModule):
-    """Members with streams of noise, and maybe a memory, that go where they go: member ``n`` is a function of ``seeds[n]``."""
+    """Members with noise streams and maybe a memory, which move to a device with them; member ``n`` depends on ``seeds[n]``."""
 
     def __init__(self, seeds: Sequence[int]):
         super().__init__()
@@ -186,7 +186,7 @@ class SeededMembers(MemberModule):
 
 
 class Actors(SeededMembers, ABC):
-    """``N`` policies that can be tested. distribution_class: of what ``module`` gives; None: its best action counts."""
+    """``N`` policies that can be tested. distribution_class: reads the output of ``module``; None: the best action is taken."""
 
     distribution_class: type[Distribution] | None = None
 
@@ -208,8 +208,8 @@ class Agent(Actors, ABC):
     """``N`` learners trained in lock-step.
 
     A registered agent is made as ``Agent(config, spec, seeds, variation)`` for the environment of ``spec``. All randomness of
-    member ``n`` is a function of ``seeds[n]`` and the step, so its company changes nothing. ``step`` counts the lock-step
-    decisions of a training run from 0; ``active`` ``[N]`` bool says who learns, None: all.
+    member ``n`` is a function of ``seeds[n]`` and the step, so the other members of a stack change nothing. ``step`` counts the
+    lock-step decisions of a training run from 0; ``active`` ``[N]`` bool: the members that learn, None: all.
     """
 
     actions: ClassVar[Literal["discrete", "continuous", "any"]] = "any"
@@ -303,7 +303,7 @@ def descend(loss: Tensor, adam: MemberAdam, active: Tensor | None) -> None:
 
 
 def frozen(params: Tensor) -> nn.Parameter:
-    """A copy that no gradient reaches: the start of a target network."""
+    """A copy of the parameters without gradient, e.g. for a target network."""
     return nn.Parameter(params.detach().clone(), requires_grad=False)
 
 

@@ -31,7 +31,7 @@ class CloneConfig:
 
 
 class Clones(Actors):
-    """``N`` policies that imitate. Discrete actions have a softmax, continuous ones a normal distribution of learned width.
+    """``N`` policies that imitate. Discrete actions have a softmax, continuous ones a Gaussian with a learned deviation.
 
     Args:
         cfg: of the networks and their training.

@@ -1,4 +1,4 @@
-"""Updates recorded as CUDA graphs: Python asks a GPU for a whole one in one call, in place of hundreds of small ones."""
+"""Updates recorded as CUDA graphs: one launch runs a whole update, in place of hundreds of small kernel launches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lightning_rl.core.seeding import MemberNoise
 
 
 def recorded(function: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
-    """What does again all that ``function`` asks the GPU for, and the tensors that then hold its result."""
+    """Records ``function`` as a CUDA graph: what replays it, and the tensors that hold its result after each replay."""
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         result = function()
@@ -22,7 +22,7 @@ def recorded(function: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
 
 
 def can_record(place: Tensor) -> bool:
-    """Whether a tensor is where graphs are."""
+    """Whether a tensor is on a CUDA device, where graphs can be recorded."""
     return place.is_cuda
 
 
@@ -36,8 +36,8 @@ def places_of(members: SeededMembers) -> list[Tensor]:
 class Graphed:
     """``function(number, *inputs)``; on a GPU recorded at its second call and replayed from then on.
 
-    A replay repeats the operations on the places in memory that they had. So the function must not branch on what tensors hold;
-    its noise comes from ``streams``, which lay each step's at one place; and it is recorded anew where anything else has moved.
+    A replay repeats the same operations on the same memory addresses. So the function must not branch on values of tensors; its
+    noise comes from ``streams``, which copy each step's to a fixed address; where any other address changed it is recorded anew.
 
     Args:
         function: what it changes or gives are tensors alone.
@@ -55,7 +55,7 @@ class Graphed:
         self._result: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy records for itself."""
+        """A copy does not take along the recorded graph; it records its own."""
         return {**vars(self), "_replay": None, "_result": None}
 
     def __call__(self, number: int, *inputs: Tensor | tuple[Tensor, ...]) -> Any:
@@ -64,7 +64,7 @@ class Graphed:
             return self.function(number, *inputs)
         given = [tensor for each in inputs for tensor in (each if isinstance(each, tuple) else (each,))]
         key = [tensor.data_ptr() for tensor in (*(stream.hold(number) for stream in self.streams), *places, *given)]
-        if key != self._key:  # not recorded at once: libraries make ready in a first call what cannot be made ready in a graph
+        if key != self._key:  # not recorded at once: a first call lets libraries initialise what they cannot within a graph
             self._forget()
             self._key = key
             return self.function(number, *inputs)

@@ -1,8 +1,8 @@
 """Intrinsic curiosity (Pathak et al. 2017, arXiv 1705.05363): the error of a forward model of learned features is the reward.
 
 As in the code of the synthetic-environments paper, gradients reach the encoder through both sides of the forward error. Unlike
-there, tasks of two actions have the cross-entropy of all others (there the binary form, the same function of half the logits),
-and the actions of discrete TD3, which are vectors, have a squared error (there a cross-entropy).
+there, the inverse loss of tasks with two actions is a cross-entropy of two logits, as with more (there binary, of one logit), and
+for discrete TD3, whose actions are vectors, it is a squared error (there a cross-entropy).
 """
 
 from __future__ import annotations

@@ -14,19 +14,19 @@ from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.batch import EnvBatch
 
 Score = Callable[[Agent, Sequence[int]], tuple[Tensor, Tensor]]
-"""(members as they were when they had ended an episode, a seed for each) -> what the stop rule shall judge, and the environment
-steps that finding out took, ``[M]`` each."""
+"""(agent with the members as they were after an episode, a seed for each) -> the scores that the stop rule judges, and the
+environment steps that it took to find them, ``[M]`` each."""
 
 _TOGETHER = 4
-"""Episodes of a member, on average, whose scores are found out together; those after the last that counts are in vain."""
+"""Episodes per member, on average, that are scored together; those after the one at which a member stops are wasted."""
 
 
 class JudgedTraining(MemberTraining):
     """Training whose stop rule judges each episode by ``score``.
 
-    A test of one member takes as long as a test of a hundred. So scores are found out for several episodes at once, with the
-    members as they were after each; whoever should have stopped at one of them goes back to it. The results are those of
-    finding each out at once.
+    A test of one member takes as long as a test of a hundred. So several episodes are scored together later, with copies of the
+    members as they were after each; a member that should have stopped at one of them is set back to it. The results equal those
+    of scoring each episode as it ends.
     """
 
     def __init__(self, *args: Any, score: Score, **kwargs: Any):
@@ -46,7 +46,7 @@ class JudgedTraining(MemberTraining):
             self._members_end()
 
     def _find_scores(self) -> None:
-        """Scores the episodes that wait; a member whose rule held after one of them is again what it was then."""
+        """Scores the waiting episodes; a member whose stop rule held after one of them is restored to its state then."""
         r, (each_members, each_episode, each_rows) = self.results, zip(*self._waiting, strict=True)
         self._waiting = []
         members, episode = torch.cat(each_members), torch.cat(each_episode)
@@ -65,7 +65,7 @@ class JudgedTraining(MemberTraining):
         self._go_back(members[stops], episode[stops] + 1, {name: value[stops] for name, value in rows.items()})
 
     def _go_back(self, members: Tensor, episodes: Tensor, rows: dict[str, Tensor]) -> None:
-        """The training of these members ended after so many ``episodes``, with these ``rows``."""
+        """Ends the training of these members after so many ``episodes``, with the state ``rows`` that they had then."""
         r, places = self.results, torch.searchsorted(self.members, members)
         for name, value in self.agent.rows().items():
             value[places.to(value.device)] = rows[name]

@@ -1,8 +1,8 @@
 """The updates of DDQN as compiled code, by numba: ``pip install 'lightning_rl[fast]'``.
 
 ``dqn`` does the same in torch, which this is tested against. There each operation goes over all members and costs a call
-of its own; here one member's whole update stays in the processor's cache. Sums are added up in another order, so a key of
-the config chooses. numba compiles when this is first imported (some seconds) and keeps the result on disk.
+of its own; here one member's whole update stays in the processor's cache. Sums are added up in another order, so results differ
+by rounding, and the key ``kernels`` chooses. numba compiles at the first import (some seconds) and keeps the result on disk.
 
 Layers lie feature by feature, ``[H, B]``, so that the innermost loops run over the batch and become vector instructions.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lightning_rl.agents.dqn import DDQN
 
 _SLOPES = {"tanh": -1.0, "relu": 0.0, "leakyrelu": LEAK}
-"""Of the negative half line, by activation; -1 stands for the tanh."""
+"""Slope for negative inputs, by activation; -1 stands for the tanh."""
 
 _COMPILED: Any = {"cache": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}  # nans stay nans
 _F = np.float32
@@ -44,7 +44,7 @@ def _tanh(x: Any) -> Any:
 
 @njit(inline="always")
 def _product(weight: Any, x: Any, row: Any, o: Any) -> None:
-    """``row [B] = weight[:, o] x`` for weight ``[I, O]`` and x ``[I, B]``: the last input, then four at a time."""
+    """``row [B] = weight[:, o] x`` for weight ``[I, O]`` and x ``[I, B]``: the last input first, the others four at a time."""
     size, batch = len(x) - 1, len(row)
     a, xa = weight[size, o], x[size]
     for k in range(batch):
@@ -64,7 +64,7 @@ def _product(weight: Any, x: Any, row: Any, o: Any) -> None:
 def _forward(params: Any, sizes: Any, out: Any, slope: Any) -> None:
     """Fills ``out`` ``[sum(sizes), B]`` from the input, its first rows, on.
 
-    sizes: of each layer with a 1 that is always 1, for which the next layer's bias is a weight like others.
+    sizes: units of each layer plus one that is always 1, so that the next layer's bias is a weight like the others.
     """
     column, first = 0, 0
     for number in range(len(sizes) - 1):
@@ -88,7 +88,7 @@ def _forward(params: Any, sizes: Any, out: Any, slope: Any) -> None:
 
 @njit(**_COMPILED)
 def _backward(params: Any, sizes: Any, out: Any, grad: Any, other: Any, into: Any, slope: Any) -> None:
-    """Writes the gradient ``into`` ``[D]``; grad: first that to the outputs, in its first rows. It and other are used up."""
+    """Writes the gradient ``into`` ``[D]``; grad: on entry that to the outputs, in its first rows. grad, other: overwritten."""
     column, first, batch = len(params), len(out) - sizes[-1], grad.shape[1]
     for number in range(len(sizes) - 2, -1, -1):
         size, width = sizes[number], sizes[number + 1] - 1

@@ -48,7 +48,7 @@ Beta = Annotated[float, Field(ge=0, lt=1)]
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class ModelBasedConfig(LossWeights, MethodConfig):
-    """Keys of the five agents."""
+    """Keys of all five agents; ``configs/model_based.yaml`` explains them."""
 
     transitions: Literal["replay", "environment", "simple", "categorical", "gaussian"]
     steps_per_epoch: PositiveInt
@@ -97,12 +97,12 @@ _READERS = {
     **dict.fromkeys(("kl_prior_weight", "kl_posterior_weight", "variables"), _LATENT),
     "rollout_length": ("environment", *_MODEL), "classes": ("categorical",), "std": ("gaussian",), "min_std": ("gaussian",),
 }
-"""Keys that only some kinds of transitions need."""
+"""Keys that only some kinds of ``transitions`` read, with these kinds."""
 
 
 class UpdateBatch(NamedTuple):
-    """Transitions ``[N, B]`` to learn from. q ``[N, B, A]``: values of what they start from; next_features ``[N, B, X]``: what
-    the value network reads of what they lead to; weight: of each in the mean, or None for 1.
+    """Transitions ``[N, B]`` to learn from. q ``[N, B, A]``: values of their start states; next_features ``[N, B, X]``: input of
+    the value network for their next states; weight ``[N, B]``: of each in the mean of the loss, None: 1.
     """
 
     q: Tensor
@@ -114,7 +114,7 @@ class UpdateBatch(NamedTuple):
 
 
 class TrainedBlock(MemberModule):
-    """The parameters ``[N, D]`` of a network or a world model, and the Adam that trains them along gradients written by hand."""
+    """The parameters ``[N, D]`` of a network or a world model, and the Adam that trains them; gradients are written by hand."""
 
     def __init__(self, net: MemberMLP | WorldModel, generators: Sequence[torch.Generator], rate: float, cfg: ModelBasedConfig):
         super().__init__()
@@ -161,7 +161,7 @@ class Replay(MemberModule):
 
     @staticmethod
     def stream(members: SeededMembers, purpose: str, shape: tuple[int, ...], kind: str) -> MemberNoise:
-        """Noise, drawn in blocks of about a hundred thousand numbers per member."""
+        """A noise stream, drawn in blocks of at most ``NOISE_BLOCK`` steps and about 100,000 numbers per member."""
         return members.noise(purpose, shape, kind, block=min(NOISE_BLOCK, max(1, 100_000 // max(torch.Size(shape).numel(), 1))))
 
     def columns(self) -> Mapping[str, Column]:
@@ -184,7 +184,7 @@ class Replay(MemberModule):
         self.newest = real
 
     def sample(self, number: int) -> Any:
-        """What is remembered, drawn for update ``number``: here steps ``[N, B]``."""
+        """A sample of the memory for update ``number``: here real steps ``[N, B]``."""
         return self.real_steps(self._draw.at(number))
 
     def real_steps(self, noise: Tensor) -> RealSteps:
@@ -207,10 +207,10 @@ class Replay(MemberModule):
         return [self._draw]
 
     def fit(self, sample: Any, number: int) -> None:
-        """Writes the gradients of what the source itself learns on what ``sample`` gave."""
+        """Writes the gradients of the source's own parameters (a world model's), for the result of ``sample``; here none."""
 
     def batch(self, values: RecordedPass, number: int, sample: Any) -> UpdateBatch:
-        """What update ``number`` learns from. values: the value network, which records what it is asked."""
+        """The transitions that update ``number`` learns from. values: the value network, whose forward passes are recorded."""
         return self.replayed(values(sample.obs), sample, sample.next_obs)
 
     def replayed(self, q: Tensor, real: RealSteps, next_features: Tensor) -> UpdateBatch:
@@ -218,14 +218,14 @@ class Replay(MemberModule):
         return UpdateBatch(q, real.action, real.reward, self.cfg.gamma * real.continues, next_features, None)
 
     def imagined(self, q: Tensor, action: Tensor, reward: Tensor, continues: Tensor, next_features: Tensor) -> UpdateBatch:
-        """What to learn from roll-outs, ``[N, L B, ..]`` step after step: a step counts as much as it is likely to be reached."""
+        """The batch of roll-outs ``[N, L B, ..]``, step after step; with episodes, weighted by the probability of each step."""
         each = continues.unflatten(1, (-1, self.cfg.batch_size)).mT
         weight = imagined_weights(each).mT.flatten(1) if self.env.episodic else None
         return UpdateBatch(q, action, reward, self.cfg.gamma * continues, next_features, weight)
 
 
 class EnvironmentRollouts(Replay):
-    """Imagines with the environment itself: remembers its states, and plays on from them."""
+    """Roll-outs of the environment itself (a perfect model), from remembered states of it."""
 
     def __init__(self, cfg: ModelBasedConfig, env: FuncEnv, members: SeededMembers):
         super().__init__(cfg, env, members)
@@ -365,7 +365,7 @@ class ModelBasedDQN(SeededMembers):
         self.source = source
         self.target = frozen(self.online.params)
         self._explore = self.noise("explore", (env.action_size,), "gumbel")
-        self.register_buffer("losses", torch.zeros(len(self.seeds)), persistent=False)  # sums since they were last taken
+        self.register_buffer("losses", torch.zeros(len(self.seeds)), persistent=False)  # sums since ``take_losses``
         self._summed = 0
         parts: list[Callable[..., Any]] = [self._draw, self._value_gradient]
         if cfg.cuda_graphs:

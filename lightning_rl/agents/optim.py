@@ -24,7 +24,7 @@ class MemberAdam(LeanStep):
 
     State of the parameter: ``step`` ``[N]`` int64, as each member counts its own steps, ``exp_avg`` and ``exp_avg_sq``
     ``[N, D]``.
-    Members that have taken equally many steps and step together take one pass over the memory, a sixth of the time.
+    If all members step, with equal counts and one learning rate, torch's fused kernel is used: a sixth of the time.
     Moments are rounded as ``torch.optim.Adam`` rounds them; parameters may differ by one unit in the last place, as the
     step size is single precision here.
 
@@ -76,7 +76,7 @@ class MemberAdam(LeanStep):
 
         Args:
             closure: computes the gradients, as for any optimizer of torch.
-            active: ``[N]`` bool; the others keep parameters, moments and count, whatever their gradient, nan included. None: all.
+            active: ``[N]`` bool; the other members keep parameters, moments and count, even if their gradient is nan. None: all.
         """
         loss = None
         if closure is not None:
@@ -105,7 +105,7 @@ class MemberAdam(LeanStep):
             grad, self._in_step = learners_only(grad, active), (None, False)
         grad = _clipped(grad, group["max_grad_norm"])
         (beta1, beta2), eps = group["betas"], group["eps"]
-        # Everything that depends on the member alone is [N, 1], in double precision, and rounded once.
+        # Factors that depend only on the member are [N, 1], computed in double precision and rounded once.
         on, rate, kind = active.to(torch.float64).unsqueeze(1), group["lr"], params.dtype
         state["step"] += active
         count = state["step"].unsqueeze(1).clamp(min=1).to(torch.float64)
@@ -154,7 +154,7 @@ class MemberAdam(LeanStep):
 
 def _gradient(params: nn.Parameter) -> Tensor:
     if params.grad is None:
-        raise ValueError("a step without a gradient")
+        raise ValueError("a step without a gradient: params.grad is None; write it before the step")
     return params.grad
 
 

@@ -31,7 +31,7 @@ from lightning_rl.nets.members import MemberMLP
 
 
 class FreeGaussian(Gaussian):
-    """The same without bounds on the standard deviation, for policies that learn it as a parameter, not as a network's output."""
+    """A ``Gaussian`` whose standard deviation is not clamped: here it is a learned parameter, not an output of the network."""
 
     LOG_STD_RANGE = (-math.inf, math.inf)
 
@@ -170,12 +170,12 @@ class PPO(Agent):
 
     @torch.no_grad()
     def targets(self, reward: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The critic's targets ``[N, T]``, and the advantages unless these are what the critic misses."""
+        """The critic's targets ``[N, T]``, and the advantages; None where these are target minus value at each step."""
         if self.cfg.standardise == "returns":
             return standardised(discounted_returns(reward, self.cfg.gamma, self.over)), None
         value, next_value = self.value(self.params, self.obs), self.value(self.params, self.next_obs)
         last = self.over.clone()
-        last[:, -1] = True  # where the data end
+        last[:, -1] = True  # the roll-out ends there: bootstrap
         target = lambda_returns(reward, self.discount, next_value, last, self.cfg.gae_lambda)
         return target, target - value
 
@@ -216,7 +216,7 @@ class PPO(Agent):
 
 
 def standardised(x: Tensor, eps: float = 1e-5) -> Tensor:
-    """Mean 0 and standard deviation 1 over the last dimension ``[..., T]``."""
+    """``(x - mean) / (sd + eps)`` over the last dimension ``[..., T]``, with the sample standard deviation (T - 1)."""
     return (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + eps)
 
 

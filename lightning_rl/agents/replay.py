@@ -1,4 +1,4 @@
-"""Replay memories with a member axis, and what agents share that learn from one, a batch at every step."""
+"""Replay memories with a member axis, and the base class of agents that learn from one, a batch at every step."""
 
 from __future__ import annotations
 
@@ -165,15 +165,15 @@ class OffPolicyConfig(AgentConfig, NetConfig):
 
 
 def anything_follows(discount: Tensor) -> bool:
-    """Whether a batch with these discounts has to look ahead: not where every episode is one step. The first mostly tells.
+    """Whether some discount is not 0, so that next values are needed: none is where all episodes have one step.
 
-    A GPU looks ahead anyway: to ask it costs more.
+    Always True on a GPU: waiting for the answer costs more than the next values.
     """
     return discount.device.type != "cpu" or bool(discount.flatten()[0]) or bool(discount.any())
 
 
 class OffPolicyAgent(Agent):
-    """Stores every transition and learns from a batch ``[N, B]`` of the past; ``weight`` ``[N, B]`` averages over it.
+    """Stores every transition and learns from a batch ``[N, B]`` of stored ones; ``weight`` ``[N, B]``: 1 / B, 0 for padding.
 
     vectors: actions are stored as vectors, not as indices.
     """

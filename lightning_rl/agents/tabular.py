@@ -36,7 +36,7 @@ class QLearning(Agent):
 
     def __init__(self, cfg: TabularConfig, spec: EnvSpec, seeds: Sequence[int], variation: Variation | None = None):
         if variation is not None:
-            raise ValueError("tables have but a learning rate: nothing of them varies")
+            raise ValueError("variation is for agents with networks, and this one learns a table; give variation=None")
         super().__init__(seeds)
         self.cfg, members = cfg, len(self.seeds)
         table = torch.zeros(members, spec.obs_size, spec.action_size)
@@ -77,7 +77,7 @@ class QLearning(Agent):
         self.table[place] = torch.where(learns, old + self.cfg.learning_rate * (target - old), old)
 
     def target(self, reward: Tensor, discount: Tensor, next_q: Tensor, step: int) -> Tensor:
-        """What the value of the step's action moves to ``[N]``: here by the best next action of values ``[N, A]``."""
+        """The update target ``[N]`` of the step's action: here with the highest of the next values ``[N, A]``."""
         return q_learning_target(reward, discount, next_q)
 
     @property
@@ -97,7 +97,7 @@ class QLearning(Agent):
 
 @implements("SARSA", TabularConfig)
 class Sarsa(QLearning):
-    """The same, but for the target, as in the earlier code: the next action is drawn by the exploring rule, not the one taken."""
+    """SARSA as in the earlier code: the target's next action is drawn anew, epsilon-greedily; it is not the one then taken."""
 
     def target(self, reward: Tensor, discount: Tensor, next_q: Tensor, step: int) -> Tensor:
         next_action = epsilon_greedy(next_q, self._epsilon, self._explore_next.at(step))

@@ -1,7 +1,7 @@
 """TD3 (Fujimoto et al. 2018, arXiv 1802.09477), and its form for discrete actions with Gumbel-softmax samples.
 
-Actions are in units where the box is [-1, 1], and so are both noises: where a task's box is wider (Pendulum: 2), the earlier
-code's noise on target actions, given in the task's units, has to be divided by that.
+Actions are in units where the box is [-1, 1], and so are both noises. The earlier code gives the noise on target actions in the
+task's units: where a task's box is wider (Pendulum: 2), that noise has to be divided by its half-width.
 
 Not in the paper: with a ``saturation_penalty``, the policy pays for outputs of its network that are far outside of the box.
 """
@@ -61,9 +61,9 @@ class TD3DiscreteConfig(TD3Config):
 
 
 def saturation(outputs: Tensor) -> Tensor:
-    """The mean square ``[...]`` of what of ``outputs`` ``[..., A]`` is outside of [-1.5, 1.5], where a tanh hardly has a slope.
+    """Mean square ``[...]`` of how far ``outputs`` ``[..., A]`` are outside of [-1.5, 1.5], where the tanh is nearly flat.
 
-    A policy that an immature critic drove there has no gradient to come back along, and stays at one action for good.
+    A policy that an untrained critic has driven there gets almost no gradient and keeps its action at the edge for good.
     """
     return F.softshrink(outputs, _SATURATED).square().mean(-1)
 
@@ -93,11 +93,11 @@ class TD3(OffPolicyAgent):
         return [self.actor_adam, self.critic_adam, *super().optimizers()]
 
     def extended(self, actor_params: Tensor) -> Tensor:
-        """With the columns that the policy needs besides the network's."""
+        """``actor_params`` with further columns that the policy has besides its network; here none."""
         return actor_params
 
     def outputs(self, params: Tensor, obs: Tensor) -> Tensor:
-        """What the policy's network says ``[N, B, A]``."""
+        """Output of the policy's network ``[N, B, A]``, before the tanh or the Gumbel-softmax."""
         return self.actor(params[:, : self.actor.size], obs)
 
     def to_actions(self, outputs: Tensor, params: Tensor, purpose: str, step: int) -> Tensor:
@@ -148,7 +148,7 @@ class TD3(OffPolicyAgent):
 
     @torch.no_grad()
     def target(self, batch: Transition, step: int) -> Tensor:
-        """What the critics shall say ``[N, B]``."""
+        """The critics' targets ``[N, B]``."""
         if not anything_follows(batch.discount):
             return batch.reward
         noise = smoothing_noise(self._smooth.at(step), self.cfg.target_std, self.cfg.target_clip)
@@ -195,7 +195,7 @@ class DiscreteTD3(TD3):
 
     def update(self, batch: Transition, active: Tensor | None, step: int) -> Tensor:
         loss = super().update(batch, active, step)
-        if self.cfg.temperature == "learnable":  # below its bound there would be no gradient to come back by
+        if self.cfg.temperature == "learnable":  # below the clamp's bound its gradient would be 0 for ever
             self.actor_params.data[:, -1].clamp_(min=_MIN_TEMPERATURE)
         return loss
 

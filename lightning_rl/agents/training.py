@@ -16,7 +16,7 @@ from lightning_rl.core.contents import Also, Count, OneOf, TensorOf, rows_like
 from lightning_rl.envs.batch import EnvBatch
 
 StopRule = Callable[[Tensor, Tensor], Tensor]
-"""(returns ``[N, E]``, how many are there ``[N]``) -> whose training ends, ``[N]`` bool."""
+"""(returns ``[N, E]``, how many of them are there yet ``[N]``) -> ``[N]`` bool: the members whose training ends."""
 
 
 def window_mean(returns: Tensor, start: Tensor, end: Tensor) -> Tensor:
@@ -64,9 +64,9 @@ _LOOP = ("obs", "_episode", "_return", "_length")
 class Results:
     """What happened to each of ``N`` members, finished or not.
 
-    returns, lengths ``[N, E]`` of the training episodes (sum of rewards, environment steps), the first episodes ``[N]`` of
-    which are there; scores ``[N, E]``: what the stop rule judges; env_steps ``[N]``; stopped ``[N]``: by the rule, not by
-    the budget; judge_steps ``[N]``: environment steps that the scores took.
+    returns, lengths ``[N, E]`` of the training episodes (sum of rewards, environment steps), of which member n has the first
+    ``episodes[n]``; scores ``[N, E]``: what the stop rule judges; env_steps ``[N]``; stopped ``[N]``: by the rule, not by the
+    budget; judge_steps ``[N]``: environment steps that the scores took.
     """
 
     returns: Tensor
@@ -87,8 +87,8 @@ class Results:
 class MemberTraining:
     """Trains the members of ``agent`` in ``envs`` until each has played ``max_episodes`` or its stop rule holds.
 
-    Members that are done leave the stack, so that they cost nothing; between two calls of ``run`` the agent holds all. What is
-    learned is the agent's own; the rest, ``snapshot``, is the state of the loop.
+    Members that are done leave the stack, so that they cost nothing; between two calls of ``run`` the agent holds all members.
+    Parameters and moments are in the agent's ``state_dict``; ``snapshot`` has the rest, the state of the loop.
 
     Args:
         agent: the members.
@@ -215,7 +215,7 @@ class MemberTraining:
             self._everyone = None
 
     def spend(self, env_steps: int, repeat: int) -> None:
-        """Trains all until done or after ``env_steps``; with ``repeat`` in a decision at most, none is there in mid-``run``."""
+        """Trains each member until it is done or has taken ``env_steps``; a decision takes at most ``repeat`` of them."""
         while not self.done:
             self.run(-(-(env_steps - int(self.env_steps[self.members].max())) // repeat))
             spent = self.env_steps[self.members] >= env_steps  # in the middle of their episodes
@@ -266,10 +266,10 @@ class MemberTraining:
             r.stopped[members] = self._holds(members, episode, self.stop)
 
     def _settle(self) -> None:
-        """Says whose training has ended before ``run`` returns."""
+        """Called at the end of ``run``: decides about members whose stop rule is still to be judged; here there are none."""
 
     def _holds(self, members: Tensor, episode: Tensor, stop: StopRule) -> Tensor:
-        """Whose training ends after its ``episode`` ``[M]``."""
+        """``[M]`` bool: which of these members' training ends after their ``episode`` ``[M]``."""
         return stop(self.results.scores[members], episode + 1) & (episode >= self.learning_starts)
 
     def _members_end(self) -> None:

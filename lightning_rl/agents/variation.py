@@ -12,8 +12,8 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.seeding import generator
 
 _STEP, _STEP_ELSEWHERE = 10_000_000, 1_000_000_000
-"""What a training step of a stack costs beside its products, in multiply-adds of a forward pass: measured on one core of a CPU (a
-third to three times as much is as good); elsewhere, where nothing was measured, products cost next to nothing."""
+"""Fixed cost of a training step of a stack, in multiply-adds of a forward pass: measured on one core of a CPU (a third of it to
+three times as much does as well); on other devices a guess, by which products cost next to nothing."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ SETTLED = 0.1
 
 
 class WarmUp(MemberModule):
-    """Decides for each member whether its model may imagine yet, and replays until then as many steps as it would imagine.
+    """Decides for each member when imagination starts; until then it learns from as many replayed steps as it would imagine.
 
     The held-out loss is that of each new real step before the model is trained on it. Once its mean over ``cfg.warm_up``
     environment steps is less than a tenth below the mean over those before, the member imagines, for good.
@@ -63,7 +63,7 @@ class WarmUp(MemberModule):
             self.loss.zero_()
 
     def batch(self, source: ModelRollouts, values: RecordedPass, number: int, sample: RealSteps) -> UpdateBatch:
-        """What update ``number`` learns from: replayed steps, where no member imagines yet; else both, one with weight 0."""
+        """The batch of update ``number``: replayed steps while no member imagines; then both kinds, one of them of weight 0."""
         real = source.real_steps(self._replay.at(number))
         now, after = self._codes.at(number).unbind(1)
         features, next_features = source.features(real.obs, now), source.features(real.next_obs, after)

@@ -12,14 +12,14 @@ from torch.optim import optimizer as torch_optimizer
 
 
 class LeanStep(torch.optim.Optimizer):
-    """An optimizer that looks for hooks around its ``step`` before it prepares to call them.
+    """An optimizer whose ``step`` goes through torch's wrapper for hooks and profiling only where there is a hook or a profiler.
 
-    The preparations of torch take as long as the arithmetic of a small network.
+    That wrapper takes as long as the arithmetic of a small network.
     """
 
     @staticmethod
     def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
-        """What torch wraps ``step`` by, for hooks and its profiler; used where there are any."""
+        """Replaces torch's method of this name: torch's wrapper of ``step`` is entered only if a hook or the profiler is on."""
         hooked = torch.optim.Optimizer.profile_hook_step(func)
 
         @functools.wraps(func)
@@ -36,8 +36,8 @@ class LeanStep(torch.optim.Optimizer):
 class Adam(LeanStep, torch.optim.Adam):
     """``torch.optim.Adam(params, lr, fused=True)``, bit for bit, in half of the time where networks are small.
 
-    The rest is bookkeeping for what is not used here: several devices, kinds of numbers, and variants of Adam, which are torch's
-    own step where somebody sets them.
+    It leaves out torch's bookkeeping for several devices and dtypes. The first step, and any with several parameter groups,
+    weight decay, ``amsgrad`` or ``maximize``, is torch's own.
     """
 
     def __init__(self, params: Iterable[nn.Parameter], lr: float):
@@ -70,7 +70,7 @@ class Adam(LeanStep, torch.optim.Adam):
 
 
 def clip_gradients(param_groups: Sequence[Mapping[str, Any]], limit: float) -> None:
-    """Scales the gradients to the norm ``limit`` if theirs is higher: what Lightning does, in half of the time."""
+    """Scales all gradients so that their common 2-norm is at most ``limit``, as Lightning does, in half of the time."""
     grads = [parameter.grad for group in param_groups for parameter in group["params"] if parameter.grad is not None]
     norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(grads)))
     if (factor := limit / (float(norm) + 1e-6)) < 1:

@@ -22,7 +22,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**{**kwargs, "allow_abbrev": False})
         self._negative_number_matcher = re.compile(r"-\.?\d")  # values, not flags: -13.3:optimum and -1e3, too
         self.elsewhere: dict[str, str] = {}
-        """Flags that this parser does not know, but another one does: what to say of them."""
+        """Flags that this parser does not have, but another one does: what the error says about each."""
         self.instead: Callable[[str], str | None] = lambda flag: None
         """How else to write a flag that this parser does not know."""
 

@@ -111,7 +111,7 @@ def _entries(document: Any, path: Path | None, family: str = "") -> dict[str, En
 
 
 def entries() -> dict[str, Entry]:
-    """All implementations by name. Asked for by one of the user's modules while these are imported, those that are there."""
+    """All implementations by name. A call by one of the user's modules while it is being imported gets those known so far."""
     names = os.environ.get(MODULES, "")
     if names and not _importing:
         _importing.append(names)

@@ -77,9 +77,9 @@ _CALLBACKS = {
 def check_trainer(trainer: Any, method: Any) -> None:
     """UserError for a Trainer that a method cannot be trained or evaluated by.
 
-    Precision: episodes, and optimizers that know no scaled gradients, are not made for all. Processes: each would make the same
-    run, and average nothing. Data: those of another method would play its policy, and bare loaders are in no checkpoint.
-    Compiled: an epoch is no graph, but many updates with Python between them.
+    Precision: neither episodes nor the optimizers, which know no scaled gradients, work in all. Processes: each would make the
+    same run, with nothing to average. Data: another method's data module would play that method's policy, and bare loaders are
+    not saved in checkpoints. ``torch.compile``: an epoch is many updates with Python between them, not one graph.
     """
     name, known = method.implementation, " or ".join(map(repr, method.precisions))
     if trainer.precision not in method.precisions:

@@ -188,7 +188,7 @@ def _within(base: Any, path: list[str], value: Any, where: str) -> Any:
     """``base`` with ``value`` at ``path`` in its nested mappings.
 
     Where ``base`` is a name or a list of names, they become a mapping in which each has no settings. UserError for a path that
-    begins with another name, which would else be chosen along with its setting.
+    begins with a name that is not among them: setting its key would choose it as well.
     """
     if not path:
         return value
@@ -278,7 +278,7 @@ def load_config(
 ) -> M:  # fmt: skip
     """The checked config with all that it takes from elsewhere; UserError also for a setting that would make no difference.
 
-    A value of ``config`` that the YAML has as well may stay: a run's record holds every key. where: the settings come from.
+    A value of ``config`` that equals the YAML's may stay: a run's record holds every key. where: of the settings, for messages.
     """
     if preset is not None and config:
         refuse_hidden_preset(schema, implementation, gamename, preset, config)

@@ -93,7 +93,7 @@ class _Equal(Rule):
 
 @dataclass(frozen=True)
 class Optional(Rule):
-    """Of a key that may be missing."""
+    """The template of a key that may be missing."""
 
     template: Any
 

@@ -64,7 +64,7 @@ system = System()
 
 
 def make_folder(path: Path, remedy: str = _REMEDY) -> None:
-    """Makes the folder and those above it, if need be, for good."""
+    """Makes the folder and those above it, if need be, and syncs them to disk."""
     with explained(path, remedy=remedy):
         missing = [folder for folder in (path, *path.parents) if not folder.exists()]
         system.make_folder(path)
@@ -104,14 +104,14 @@ def write_plain(target: Path, content: Any) -> None:
 
 
 def remove(path: Path) -> None:
-    """Removes a file for good, if it is there."""
+    """Removes a file, if it is there, and syncs its folder to disk."""
     with explained(path, "remove"):
         system.unlink(path)
         _sync_folder(path.parent)
 
 
 def move(source: Path, target: Path) -> None:
-    """Gives a whole file of the same folder another name, in place of what has that name."""
+    """Renames a complete file within its folder; a file that has the new name is replaced."""
     with explained(target):
         system.rename(source, target)
         _sync_folder(target.parent)
@@ -168,7 +168,7 @@ def _write_all(descriptor: int, content: bytes | memoryview) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Makes what was renamed or removed in the folder last."""
+    """Syncs the folder to disk, so that what was renamed or removed in it survives a crash of the machine."""
     with _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
         try:
             system.fsync(descriptor)
@@ -234,7 +234,7 @@ def appending(path: Path, header: str, remedy: str, force: bool = False) -> Iter
 def hold(file: IO[Any] | int, path: Path, remedy: str) -> None:
     """Keeps an open file from other processes until it is closed; UserError, naming ``path``, if one has it already."""
     descriptor = file if isinstance(file, int) else file.fileno()
-    for _ in range(_HOLD_ATTEMPTS):  # who only looks whether it is held has it for an instant
+    for _ in range(_HOLD_ATTEMPTS):  # a process that only checks the lock holds it for an instant
         if lock_descriptor(descriptor, blocking=False):
             return
         time.sleep(_HOLD_PAUSE_S)

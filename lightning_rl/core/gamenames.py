@@ -117,14 +117,14 @@ def register_env(
             episode; RCP and commands of your own are not cut.
         min_return: The lowest return that an episode can have; the score of agents that fail. None: not known.
         solved_return: The return that counts as solved; None: Gymnasium's ``reward_threshold``, if it has one.
-        one_hot: Exactly one number of an observation is 1, the others are 0, so that tables can be learned; of Discrete
-            observations that is known.
+        one_hot: Exactly one number of an observation is 1, the others are 0, which tabular agents need. Discrete observations
+            are one-hot without it.
         sparse: Give the sum of the rewards at the last step, and 0 before.
         kwargs: Arguments of the environment.
 
     Raises:
-        UserError: The name is that of an environment of this package, of the form of Gymnasium's ids, or none that a folder can
-            have; ``env`` is an environment that is made already; the horizon is no number of steps, a return no number.
+        UserError: The name is taken by this package, has the form of a Gymnasium id, or cannot name a folder; ``env`` is an
+            environment that is already made, not what makes it; the horizon or a return is not a number of the right kind.
     """
     _check_own_name(gamename)
     where = f"register_env('{shorten(gamename)}')"
@@ -205,8 +205,8 @@ def same_game(one: str, other: str) -> bool:
 def unknown_gamename(gamename: str, ids: Iterable[str] = ()) -> UserError:
     """The error for a gamename that is neither here nor in Gymnasium, with the nearest name, in any case. ids: Gymnasium's.
 
-    Ids are compared without their versions, of which the last is suggested. What a module of the user's may have is told with it;
-    where none is named, it ends with how one is.
+    Ids are compared without their versions; the newest version is suggested. If the gamename names a module (``module:``), the
+    suggestion does as well, unless it is built in; if it names none, the message ends with how to name one.
     """
     module, _, name = gamename.rpartition(":")
     stems = {_VERSION.sub("", known): known for known in sorted(ids, key=_version)}

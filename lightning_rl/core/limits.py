@@ -57,7 +57,7 @@ def shown(value: object) -> str:
 
 
 def within(low: float, high: float) -> str:
-    """A range in three digits, rounded inwards, so that whatever is read there is within it."""
+    """``low .. high`` in three digits, rounded inwards, so that every number in the printed range is within the limits."""
     largest = max(abs(low), abs(high))
     for digits in range(3, 12) if math.isfinite(largest) else ():  # more, where no number of three lies between
         unit = 10.0 ** (math.floor(math.log10(largest)) + 1 - digits) if largest else 1.0

@@ -34,7 +34,7 @@ def generator(run_seed: int, purpose: str, *index: int) -> np.random.Generator:
 
 @contextmanager
 def seeded_torch(run_seed: int, purpose: str, *index: int) -> Iterator[None]:
-    """Inside, torch's global generator, the one that layer constructors draw from, is seeded; after, it goes on as before."""
+    """Inside, torch's global generator, which layer constructors draw from, is seeded; afterwards its old state is restored."""
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(derive_seed(run_seed, purpose, *index))
         yield
@@ -50,7 +50,7 @@ NOISE: dict[str, Callable[[np.random.Generator, tuple[int, ...]], npt.NDArray[np
 NOISE_BLOCK = 128
 """Steps of noise drawn at a time by default."""
 AHEAD = {"cuda"}
-"""Devices that compute while the next block is drawn: a GPU would wait for most of its time otherwise."""
+"""Device types for which a thread draws the next block ahead of time; a GPU would otherwise wait for it most of the time."""
 
 
 @cache
@@ -62,9 +62,9 @@ class MemberNoise:
     """Noise for ``N`` members, step by step: what member ``n`` gets at step ``t`` depends on (seeds[n], purpose, t) alone.
 
     Drawn a block of steps at a time, so that the work per member is not done at every step.
-    lengths: how many of the first dimension's numbers each member draws; the rest repeat its first, so that padding
-    shows a member nothing that it would not see alone.
-    block: how many steps; the numbers depend on it.
+    lengths: for each member, how many entries of the first dimension of ``shape`` it draws; the padding behind them repeats its
+    first entry, so a member of a stack sees no noise that it would not see alone.
+    block: steps drawn at a time; the numbers depend on it.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class MemberNoise:
         return self.whole(number)[place]
 
     def hold(self, step: int) -> torch.Tensor:
-        """Like ``at``, and ``at`` gives it too: at the same place in memory for every step that is held."""
+        """Like ``at``, but copied into one fixed tensor, as CUDA graphs need it; ``at`` then returns that for this step."""
         number, place = divmod(step, self.block)
         noise = self.whole(number)[place]
         if self._held is None:
@@ -105,7 +105,7 @@ class MemberNoise:
         return self._block
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy draws for itself."""
+        """A pickled or deep copy does not take along the block that a thread is drawing; it draws that itself."""
         return {**vars(self), "_ahead": None}
 
     def _draw(self, number: int) -> npt.NDArray[np.floating]:

@@ -2,7 +2,7 @@
 
 ``N`` members · ``B`` batch · ``T`` time steps · ``O`` observation size · ``A`` action size · ``C`` command size · ``U`` updates ·
 ``D`` weights of a network, or of what evolves · ``K`` of any number, e.g. episodes tested · ``P`` population · ``E`` episodes ·
-``M`` steps of a buffer. A docstring says it where a letter means something else.
+``M`` steps of a buffer. A docstring that uses a letter in another meaning says so.
 """
 
 from __future__ import annotations

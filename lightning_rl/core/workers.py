@@ -21,9 +21,9 @@ def cores() -> int:
 
 
 def compute_for_small_networks() -> None:
-    """One thread: cores are for seeds and workers. And numbers below 1e-38 count as zero.
+    """Sets torch to one thread, as cores are for seeds and workers, and flushes denormal numbers (below 1e-38) to zero.
 
-    Adam's moments of units that are off for good would stay below that, where arithmetic is slow.
+    Adam's moments of dead units decay into that range, where arithmetic is slow.
     """
     import torch
 
@@ -50,8 +50,8 @@ def leave_with_parent(leave: Callable[[], None] = lambda: os._exit(1)) -> None:
     """Calls ``leave`` in a thread once the process that started this one is gone, also by ``kill -9``; by default it ends at
     once. Nothing happens in a process that multiprocessing has not started.
 
-    The parent is polled: Linux's parent-death signal comes when the *thread* that forked ends, and not at all elsewhere. Its
-    id is that which it wrote down before it forked, so one that has already gone is noticed too.
+    The parent is polled: Linux's parent-death signal comes when the *thread* that forked ends, and other systems have none. The
+    parent's process id was recorded before the fork, so a parent that has already gone is noticed, too.
     """
     parent = multiprocessing.parent_process()
     if parent is None:

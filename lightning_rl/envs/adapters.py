@@ -41,7 +41,7 @@ FUNC_ENVS: dict[str, Callable[..., FuncEnv]] = {
 
 
 def func_env(spec: EnvSpec) -> FuncEnv | None:
-    """The environment of ``spec`` in batched torch, if there is such a one: none where rewards are held back to the end."""
+    """The environment of ``spec`` in batched torch; None if there is no such form, and for ``sparse`` rewards."""
     make: Any = functools.partial(own_env, spec) if is_func_env(spec.env) else FUNC_ENVS.get(spec.family)
     return None if make is None or spec.sparse else make(**dict(spec.kwargs))
 

@@ -49,12 +49,12 @@ class EnvBatch(ABC):
         """Starts new episodes in the environments ``where`` ``[N]`` bool; the current observations ``[N, O]`` of all."""
 
     def retire(self, where: Tensor) -> Tensor:
-        """Like ``reset``, where nobody asks for what follows in the environments ``where``: they may as well stand still."""
+        """Like ``reset``, for environments whose further steps are not needed: they may stand still instead of starting anew."""
         return self.reset(where)
 
     @abstractmethod
     def step(self, action: Tensor) -> BatchStep:
-        """Acts ``[N]`` or ``[N, A]``. An episode that has ended must be reset before the next step."""
+        """One action ``[N]`` or ``[N, A]`` in each environment. An episode that has ended must be reset before the next step."""
 
     @abstractmethod
     def keep(self, rows: Tensor) -> None:
@@ -66,7 +66,7 @@ class EnvBatch(ABC):
 
     @abstractmethod
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Goes on from a snapshot of the same members."""
+        """Continues from a ``snapshot`` of the same members."""
 
     def layout(self, members: int | str) -> Any:
         """What ``snapshot`` may look like. members: how many, or the name of that dimension."""
@@ -82,7 +82,7 @@ class EnvBatch(ABC):
 class FuncBatch(EnvBatch):
     """A ``FuncEnv`` with a time limit of ``horizon`` steps.
 
-    repeat: each action is taken this many times, rewards summed, until the episode ends; terminated, truncated and
+    repeat: each action is taken this many times, or until the episode ends, and rewards are summed; terminated, truncated and
     continuation are those of the last step that was taken.
     """
 

@@ -20,8 +20,8 @@ class ButtonGrid(FuncEnv):
     standing still or bumping into the edge does not. obs: for each cell, row by row, three bits: player, button on, button off.
     state: int64 ``[..., 1 + 2 buttons]``: the player's cell, the buttons' cells, and 1 for each that is on.
 
-    A step that *starts* with all buttons on pays 1 and leads to a fresh layout, whatever the action. All are switched on by
-    themselves with probability ``1 / (10 cells)`` a step. Never terminates.
+    A step that *starts* with all buttons on pays 1 and leads to a fresh layout, whatever the action. At each step all buttons
+    are switched on at random with probability ``1 / (10 cells)``. Never terminates.
     """
 
     action_size = 5

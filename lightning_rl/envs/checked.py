@@ -1,6 +1,6 @@
-"""The one place that calls the code of a Gymnasium environment: mistakes in it are named by file and line.
+"""The one place that calls the code of a Gymnasium environment: errors in that code are reported with file and line.
 
-A step that does not return is named too; it is not ended, as it may be slow by nature.
+A step that does not return for long is reported, too; it is not interrupted, as it may just be slow.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ Place = tuple[str, int]
 class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     """An environment within its time limit of ``horizon`` steps, its observations as vectors.
 
-    RolloutError where it raises or calls ``sys.exit``, or gives what is none of Gymnasium's: a reward or an observation that is
-    not finite in single precision, which all is stored in, an observation of another shape, the answers of the old Gym.
+    RolloutError where it raises or calls ``sys.exit``, or breaks Gymnasium's interface: a reward or an observation that is not
+    finite in single precision (in which all is stored), an observation of another shape, return values of the old Gym.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], gamename: str, horizon: int):
@@ -167,7 +167,7 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 def _all_finite(numbers: Array) -> bool:
-    """Whether a vector is finite in single precision; of a short one, its length mostly says so, in less time."""
+    """Whether a vector is finite in single precision; for a short one its 2-norm, which takes less time, mostly decides."""
     if numbers.size <= _SHORT and math.hypot(*numbers.tolist()) <= _LARGEST:
         return True
     with np.errstate(over="ignore"):

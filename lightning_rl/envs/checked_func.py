@@ -20,9 +20,9 @@ from lightning_rl.envs.spec import EnvSpec
 class CheckedFunc(FuncEnv):
     """A user's environment.
 
-    RolloutError where it raises, or gives what is none of ``FuncEnv``'s: another shape or type, numbers that are not finite,
-    observations of a ``binary_obs`` that are no bits. On a GPU, whose numbers are not waited for, shapes and types alone are
-    looked at.
+    RolloutError where it raises, or returns what ``FuncEnv`` does not allow: another shape or dtype, numbers that are not finite,
+    observations other than 0 and 1 although ``binary_obs``. On a GPU only shapes and dtypes are checked: reading numbers would
+    wait for the device.
     """
 
     def __init__(self, env: FuncEnv, gamename: str):

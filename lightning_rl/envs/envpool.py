@@ -69,7 +69,7 @@ class EnvPoolBatch(EnvBatch):
         self._slot, self.obs = self._slot[rows.numpy()], self.obs[rows]
 
     def snapshot(self) -> dict[str, Tensor]:
-        """Nothing that could be gone on from; one row per member, so that checkpoints stay whole."""
+        """No state to resume from: EnvPool has none to give. One row per member, which the checkpoint's layout needs."""
         return {"slot": torch.from_numpy(self._slot.astype(np.int64))}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:

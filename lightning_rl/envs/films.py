@@ -28,8 +28,8 @@ _PAPER, _INK = (24, 28, 38), (238, 241, 247)
 class Story:
     """What is asked of an episode.
 
-    names, command: the first command, empty for a policy that takes none; rule: how it goes on after a step, None: it stays.
-    asked: what to tell instead of the command, e.g. the return that a calibrated policy was asked for.
+    names, command: the first command, empty for a policy that takes none; rule: the command after a step, None: it stays.
+    asked: what to show instead of the command, e.g. the return that a calibrated policy was asked for.
     """
 
     names: Sequence[str] = ()
@@ -114,7 +114,7 @@ def filming_env(spec: EnvSpec, path: Path, story: Story | None = None) -> Iterat
 
             writer, size = encoding.enter_context(FFMPEG_VideoWriter(film, frame.shape[1::-1], env.fps)), frame.shape
         if frame.shape != size:  # the encoder takes bytes
-            raise ValueError(f"a film has frames of one size, not of {size} and {frame.shape}")
+            raise ValueError(f"a film has frames of one size, but there are some of {size} and {frame.shape}; draw all alike")
         writer.write_frame(frame)
 
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as encoding:

@@ -35,12 +35,12 @@ class Step(NamedTuple):
 
 
 class FuncEnv(ABC):
-    """An environment without memory.
+    """An environment as pure functions of explicit state and noise; the object itself has no state.
 
     obs_low, obs_high: bounds of the observations, ``O`` each.
     reset_noise_size, step_noise_size: how many numbers of uniform noise in [0, 1) a reset and a step take.
     episodic: episodes end by themselves; where not, what counts is the reward per step.
-    binary_obs: observations are bits. small_state: whole numbers of states fit 16 bits. drawable: ``draw`` gives pictures.
+    binary_obs: observations are bits. small_state: states are whole numbers that fit int16. drawable: ``draw`` gives pictures.
     """
 
     obs_low: tuple[float, ...]
@@ -71,7 +71,7 @@ class FuncEnv(ABC):
         """One step from ``state`` for uniform noise ``[..., step_noise_size]``."""
 
     def fault(self, state: State, obs: Tensor) -> str | None:
-        """Why states ``[N, S]`` with observations ``[N, O]`` cannot be gone on from; None where they can."""
+        """Why a run cannot be resumed from states ``[N, S]`` with observations ``[N, O]``; None where it can."""
         shape, size = state.shape[:-1], self.action_size
         action = torch.zeros(*shape, size) if self.continuous else torch.zeros(shape, dtype=torch.int64)
         try:

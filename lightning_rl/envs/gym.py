@@ -95,7 +95,7 @@ def _rescaled(env: Env) -> Env:
 
 
 def with_bounds(env: Env, spec: EnvSpec) -> Env:
-    """An environment of ``make_env`` with the bounds of its continuous actions: its own space has none, as it clips."""
+    """An environment of ``make_env`` whose action space has the bounds [-1, 1]; as it clips, ``ClipAction`` gave it none."""
     env.action_space = gymnasium.spaces.Box(-1, 1, (spec.action_size,), np.float32)
     return env
 

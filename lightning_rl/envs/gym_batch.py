@@ -24,7 +24,7 @@ from lightning_rl.envs.spec import EnvSpec
 
 
 class _Idle(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """In the place of an environment that nobody asks any more: a step of it costs nothing."""
+    """Replaces an environment whose steps are no longer needed: a step of it costs nothing."""
 
     def __init__(self, env: Env):
         super().__init__(env)
@@ -66,7 +66,7 @@ class GymBatch(EnvBatch):
         self._action = np.zeros(shape, dtype=self.envs.action_space.dtype)
         self._since = np.zeros((spec.horizon, *shape), dtype=self.envs.action_space.dtype)  # actions since the reset
         self._length = np.zeros(len(seeds), dtype=np.int64)  # decisions since the reset
-        self._still = np.zeros(len(seeds), dtype=bool)  # who plays no more
+        self._still = np.zeros(len(seeds), dtype=bool)  # environments that are no longer played
         self.obs = torch.empty(0)
         self.reset(torch.ones(len(seeds), dtype=torch.bool))
 
@@ -119,7 +119,7 @@ class GymBatch(EnvBatch):
         return derive_seed(self._seeds[slot], "reset", self._episodes[slot]) % 2**31
 
     def _abandoned(self) -> Array:
-        """Environments of finished members whose episode has ended: a vector environment wants them reset like all others."""
+        """Environments of finished members whose episode has ended: the vector environment needs them reset like all others."""
         mask = self._waiting.copy()
         mask[self._slot] = False
         return mask
@@ -133,7 +133,7 @@ class GymBatch(EnvBatch):
         self._stand_still(gone)
 
     def snapshot(self) -> dict[str, Tensor]:
-        """The number of the episode, and its actions so far: an environment is a function of its seed and its actions."""
+        """Number of the episode and its actions so far: replaying these from the episode's seed restores the environment."""
         length = self._length[self._slot]
         actions = np.moveaxis(self._since[:, self._slot], 1, 0).copy()
         actions[np.arange(len(self._since)) >= length[:, None]] = 0  # of earlier episodes

@@ -1,4 +1,4 @@
-"""A learned model is an environment."""
+"""A learned world model as an environment."""
 
 from __future__ import annotations
 

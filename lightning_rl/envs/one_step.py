@@ -21,8 +21,8 @@ from lightning_rl.functional.scaling import units
 from lightning_rl.nets.members import MemberMLP
 
 REWARD_STD = 0.1  # about what fresh networks say: learned several times faster than rewards of 1 or 5
-_TINY = 1e-6  # what is divided by at least: a single action pays nothing that differs
-INWARD = 0.85  # how far out of a box of 1 continuous actions pay best at most: a tanh policy driven to its edge stays there
+_TINY = 1e-6  # lower bound of divisors: with a single action the rewards do not vary
+INWARD = 0.85  # the largest continuous action that can pay best, of 1: a tanh policy driven to the edge of the box stays there
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,14 @@ class OneStepNet(SyntheticNet):
 
 
 class OneStepEnv(SyntheticEnv):
-    """What an action pays in a state, and nothing after it. States are in units of the task's bounds, where it has any.
+    """Episodes of one step: a reward for the action in the start state. States are in units of the task's bounds, if it has any.
 
-    Where start states are learned, episodes start between the task and them: at a start state of the task, and from there a
-    uniform share of the way to a learned one. Whoever can do the task spends nearly all its steps where it wants to be, and
-    learned states are like these; agents also have to see the way there.
+    Where start states are learned, an episode starts at a uniformly drawn point between a start state of the task and a learned
+    one. An agent that solves the task spends nearly all its steps where it wants to be, and learned states are like those; agents
+    also have to see the way there.
 
-    Times ``reward_scale``, a discrete action pays its output of ``pay`` less the mean of all, and a continuous one, ``a``, pays
-    ``a (2 p - a)`` where the output, cut to the box, is ``p / INWARD``: ``p`` pays best, and 0 pays nothing.
+    Times ``reward_scale``, a discrete action pays its output of ``pay`` less the mean of all outputs, and a continuous action
+    ``a`` pays ``a (2 p - a)`` with ``p = INWARD * output``, the output clipped to the box: ``p`` pays best, and 0 pays nothing.
     """
 
     def __init__(self, *args: Any, **kwargs: Any):
@@ -107,12 +107,12 @@ class OneStepEnv(SyntheticEnv):
 
     @torch.no_grad()
     def meant(self, state: State) -> Tensor:
-        """The actions that agents are to approach, ``[...]`` or ``[..., A]``."""
+        """The actions that agents are to learn, ``[...]`` or ``[..., A]``: the best outputs, without ``INWARD``."""
         output = self._output(state)
         return output.clamp(-1, 1) if self.continuous else output.argmax(-1)
 
     def best(self, state: State) -> Tensor:
-        """The actions that are paid best: of continuous ones ``INWARD`` of those that are meant."""
+        """The actions that pay best: of continuous ones ``INWARD`` times those of ``meant``."""
         return self._pay(state) if self.continuous else self.meant(state)
 
     def _pay(self, state: State) -> Tensor:
@@ -123,7 +123,7 @@ class OneStepEnv(SyntheticEnv):
 
     @torch.no_grad()
     def in_units(self, mean: Tensor, std: Tensor, noise: Tensor) -> Tensor:
-        """The parameters ``[N, D]`` in other units, in which the same actions are paid best.
+        """The parameters ``[N, D]`` with other units of rewards and start states; the same actions still pay best.
 
         Over ``noise`` ``[N, K, reset_noise_size]``, start states that are learned have ``mean`` and ``std`` ``[O]`` (before they
         are mixed with the task's), and rewards of random actions in start states the standard deviation ``REWARD_STD``.

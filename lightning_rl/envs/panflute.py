@@ -18,7 +18,7 @@ class PanFlute(FuncEnv):
     Pipe ``i`` of ``num_pipes`` holds ``i + 1`` bits.
     Action ``i`` blows pipe ``i`` (there is no action that does nothing). obs, and state: the pipes' bits one after the other,
     each from its blown end. A step that *starts* with the last bit of every pipe set pays 1. Playing pipes n-1, n-2, .., 0 in a
-    row fills all ends together, so 1 / n is the best rate; all ends are set by themselves with probability ``1 / n^2`` a step.
+    row fills all ends together, so 1 / n is the best rate; at each step all ends are set at random with probability ``1 / n^2``.
     Never terminates.
     """
 

@@ -14,7 +14,7 @@ from lightning_rl.envs.func_env import FuncEnv, State, Step
 from lightning_rl.envs.grids import MAZE_MOVES, moved, neighbours
 from lightning_rl.envs.pictures import BLUE, GREEN, WALL, picture
 
-_CLOSED = 8  # on the count of open neighbours of a cell that can no longer be opened
+_CLOSED = 8  # added to the count of open neighbours of a cell that is open itself, or off the grid: it cannot be opened
 
 
 class ProcMaze(FuncEnv):
@@ -26,7 +26,7 @@ class ProcMaze(FuncEnv):
 
     A step terminates if it *starts* on the goal, so d moves to the goal return -(d + 1). After the move the player is put
     on the goal with probability ``0.1 / ((g + 1) ceil(g / 2) - g mod 2)``, a tenth of the inverse of the longest shortest
-    path, which makes the goal known without exploration.
+    path (g: grid size), so that agents meet the goal without having to explore.
     """
 
     action_size = 5

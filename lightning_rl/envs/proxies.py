@@ -1,6 +1,6 @@
-"""Learned proxies of tasks: the environments that agents train on, and small files; as Gymnasium environments: ``proxy_env``.
+"""Learned proxies of tasks: the environments that agents train on, and the files that hold them. As Gymnasium: ``proxy_env``.
 
-A file holds plain data alone: what kind of proxy, of which task, its sizes, its parameters, and how it was made.
+A file holds plain data only: what kind of proxy, of which task, its sizes, its parameters, and how it was made.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Proxy(ABC):
 
     @property
     def limit_terminates(self) -> bool | None:
-        """Whether agents are to take that cut for a termination, as its own ``cap_ends`` says; None: as their config says."""
+        """Whether agents treat that cut as a termination: the proxy's ``cap_ends``; None where the agents' config says it."""
         return getattr(self, "cap_ends", None)
 
     @property

@@ -55,7 +55,7 @@ class LearnedReward(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.Recor
 @functools.singledispatch
 def proxy_env(proxy: Proxy, params: Tensor) -> Env:
     """One proxy, params ``[D]``, with the spaces of the task."""
-    raise TypeError(f"no kind of proxy: {proxy}")
+    raise TypeError(f"{proxy} is no kind of proxy; expected a SyntheticProxy, RewardProxy or DatasetProxy")
 
 
 @proxy_env.register(SyntheticProxy)

@@ -142,7 +142,7 @@ class RecordedRepeat(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class RewardBatch(WrappedBatch):
-    """The same around Gymnasium environments; repeat: each action is taken so often, learned rewards summed."""
+    """Like ``RewardEnv``, but around Gymnasium environments; repeat: each action is taken so often, learned rewards summed."""
 
     def __init__(
         self, net: RewardNet, params: Tensor, spec: EnvSpec, seeds: Sequence[int], gamma: float, repeat: int = 1,

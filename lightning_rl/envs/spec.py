@@ -226,7 +226,7 @@ def _make(gamename: str, entry: GymSpec, kwargs: dict[str, Any]) -> gymnasium.En
 
 @contextlib.contextmanager
 def _quiet_mujoco(entry: GymSpec) -> Iterator[None]:
-    """Without what MuJoCo says of deprecated attributes in Gymnasium's own models, to the terminal and a file, at every start."""
+    """Silences MuJoCo's warnings on deprecated attributes in Gymnasium's own models, which it prints and logs at every start."""
     if not str(entry.entry_point).startswith("gymnasium.envs.mujoco"):
         yield
         return

@@ -62,7 +62,7 @@ class SyntheticNet:
 
 
 class StartStates(FuncEnv):
-    """A task of which only its start states are known, drawn from a sample ``[K, O]`` of them, and its bounds."""
+    """A task of which only its bounds and a sample ``[K, O]`` of start states are known; a reset draws one of these."""
 
     reset_noise_size = 1
 
@@ -89,8 +89,8 @@ class SyntheticEnv(FuncEnv):
     """Member ``n`` of the first dimension lives in the environment with parameters ``params[n]`` ``[N, D]``.
 
     real: the task, for sizes and start states; its dynamics are not used.
-    one_hot: the agent sees the largest output as a one-hot vector. reencode: so does the environment itself (the earlier
-    code fed the raw outputs back, so that the agent's process is not Markov).
+    one_hot: the agent sees the largest output as a one-hot vector. reencode: that vector is the environment's next input, too
+    (the earlier code fed back the raw outputs, so that what the agent sees is not Markov).
     done: ``raw`` as above; ``classifier`` for models that are trained with a log loss: d = sigmoid(output); ``always`` is
     ``one_step.OneStepEnv``.
     """

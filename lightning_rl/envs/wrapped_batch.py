@@ -47,7 +47,7 @@ class WrappedBatch(EnvBatch):
 
 
 class FiniteActions(WrappedBatch):
-    """Another batch, in which an action that is nan does nothing and is paid nan: physics never sees it, judges do."""
+    """Another batch, in which a nan action is replaced by 0 and rewarded with nan: no nan reaches the simulator."""
 
     def step(self, action: Tensor) -> BatchStep:
         missing = action.isnan()
@@ -91,7 +91,7 @@ class CopiedBatch(WrappedBatch):
 
 
 def copied(step: BatchStep, device: torch.device) -> BatchStep:
-    """The step on another device, in a single copy; whole numbers up to 2**24 stay what they are."""
+    """The step on another device, in a single copy through float32: whole numbers are exact up to 2**24."""
     there = {name: value for name, value in step._asdict().items() if value is not None}
     rows = torch.cat([value.reshape(len(value), -1).float() for value in there.values()], dim=1).to(device)
     columns = rows.split([value[0].numel() for value in there.values()], dim=1)

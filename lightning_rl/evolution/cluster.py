@@ -18,9 +18,9 @@ _KEEP_IDLE_MS = "60000"  # a worker takes seconds to import torch; Ray ends one 
 
 
 def join_cluster(address: str | None) -> bool:
-    """Joins the Ray cluster at ``address`` (``auto``: the one on this machine), or else at RAY_ADDRESS, and brings this
-    package along; without an address, one is started here, on the cores that this process may use. Whether it was, and is to be
-    shut down. A process that has joined a cluster stays with it.
+    """Joins the Ray cluster at ``address`` (``auto``: the one on this machine), or else at RAY_ADDRESS, and sends this package
+    there; without an address, a cluster is started here, on the cores that this process may use. Does nothing in a process that
+    is in a cluster already. Returns whether it has joined or started one, which the caller then has to shut down.
 
     UserError where no cluster answers.
     """

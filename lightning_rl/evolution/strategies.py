@@ -91,7 +91,7 @@ class StrategyConfig:
 class Item(NamedTuple):
     """One evaluation: of the candidate ``mean + sign * noise(member)``, with the random numbers ``agent`` of the generation.
 
-    sign 0: of the mean itself. turn: which of several kinds of agents; the same for both signs, with ``shared_agents`` for all.
+    sign 0: of the mean itself. turn: which of several kinds of agents; equal for both signs, with ``shared_agents`` for all.
     """
 
     member: int
@@ -119,7 +119,7 @@ class Proposal(ABC):
 
 @dataclass(frozen=True)
 class GaussianProposal(Proposal):
-    """std ``[D]`` of the noise, which is drawn again wherever it is needed: seeds travel instead of it."""
+    """std ``[D]`` of the noise. The noise itself is not sent along: it is drawn again from the seeds wherever it is needed."""
 
     std: Vector
 
@@ -131,7 +131,7 @@ class GaussianProposal(Proposal):
 
 
 STRATEGIES: dict[str, type[Strategy]] = {}
-"""Strategies by the name that configs use; the others than ``Published`` are in ``variants``."""
+"""Strategies by the name that configs use; all but ``Published`` are in ``variants``."""
 
 
 class Strategy(nn.Module, ABC):
@@ -143,7 +143,7 @@ class Strategy(nn.Module, ABC):
         improved: whether the newest scores made the mean the ``best``.
         reads: which of the ``OPTIONAL`` keys make a difference.
         mirrored: the values that the key of this name may have, the default first.
-        compares: whether one candidate alone would tell it nothing.
+        compares: whether it compares candidates with each other, so that it needs a population of 2 or more.
 
     A subclass has a ``name``, which configs use; those of this package are known once ``lightning_rl.evolution`` is imported.
     """
@@ -199,7 +199,7 @@ class Strategy(nn.Module, ABC):
         return self.cfg.noise_std * self.cfg.noise_decay**generation
 
     def scale_noise(self, factor: float) -> None:  # others have theirs from their config
-        """Multiplies the noise from now on, of strategies that adapt it."""
+        """Multiplies the standard deviation of the noise from now on, in strategies that adapt it; here nothing."""
 
     def noise(self, generation: int) -> Tensor:
         """Standard normal ``[P, D]`` of the CPU, 0 where nothing evolves."""
@@ -220,11 +220,11 @@ class Strategy(nn.Module, ABC):
         """What steps along ``.grad``."""
 
     def scheduler(self, optimizer: torch.optim.Optimizer) -> LambdaLR:
-        """Lets the steps of ``optimizer`` fall by ``step_decay`` each generation."""
+        """Multiplies the step size of ``optimizer`` by ``step_decay`` after each generation."""
         return LambdaLR(optimizer, lambda generation: self.cfg.step_decay**generation)
 
     def decaying(self, optimizer: torch.optim.Optimizer, by_step_size: bool) -> torch.optim.Optimizer:
-        """``optimizer`` with weight decay of what evolves before each of its steps; by_step_size: times its rate."""
+        """Adds weight decay of the evolved parameters before each step of ``optimizer``; by_step_size: times its rate."""
 
         @torch.no_grad()
         def shrink(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:

@@ -1,4 +1,4 @@
-"""Evolution strategies beside the published one: antithetic pairs with Adam, separable natural gradients, covariance matrices."""
+"""Evolution strategies besides the published one: antithetic pairs with Adam (OpenAI-ES), SNES and CMA-ES."""
 
 from __future__ import annotations
 

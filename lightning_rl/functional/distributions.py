@@ -44,7 +44,7 @@ class Distribution(ABC):
 
     @staticmethod
     def executed(action: Tensor) -> Tensor:
-        """What the environment makes of samples."""
+        """The actions that the environment executes for sampled ones: continuous actions are clipped to the box."""
         return action
 
     @staticmethod
@@ -94,7 +94,7 @@ class Categorical(Distribution):
     def log_prob(self, action: Tensor) -> Tensor:
         if action.shape != self.output.shape[:-1]:
             raise ValueError(f"action {tuple(action.shape)} does not fit logits {tuple(self.output.shape)}")
-        # A softmax over few numbers is several times faster where those of an action lie together.
+        # A softmax over few classes is several times faster over the first dimension, where each class is contiguous in memory.
         logits = self.output.reshape(-1, self.output.shape[-1]).T
         return logits.log_softmax(0).gather(0, action.reshape(1, -1)).reshape(action.shape)
 
@@ -103,7 +103,7 @@ class Categorical(Distribution):
             return super().score(action)
         log_probs, chosen = self.output.T.log_softmax(0), action.unsqueeze(0)
         log_prob = log_probs.gather(0, chosen).squeeze(0)
-        gradient = log_probs.exp_().neg_()  # of the chosen one less of all, by their probabilities
+        gradient = log_probs.exp_().neg_()  # below: one-hot of the chosen action, minus the probabilities
         return log_prob, gradient.scatter_add_(0, chosen, torch.ones_like(log_prob).unsqueeze(0)).T
 
     def entropy(self) -> Tensor:
@@ -143,7 +143,7 @@ class Gaussian(Distribution):
     def guided(output: Tensor, usual: Tensor, guidance: Tensor) -> Tensor:
         """Pushes the mean, before it is squashed into the box; the standard deviation is that of the command.
 
-        Of normal distributions with one standard deviation ``p(a|c)^(1+w) / p(a|usual)^w`` is just that.
+        For normal distributions of equal standard deviation, without the squashing, this is ``p(a|c)^(1+w) / p(a|usual)^w``.
         """
         mean, log_std = output.chunk(2, dim=-1)
         return torch.cat([Distribution.guided(mean, usual.chunk(2, dim=-1)[0], guidance), log_std], dim=-1)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lightning_rl.core.seeding import generator
 
-_BETTER = 1e-6  # by which a score must beat the baseline
+_BETTER = 1e-6  # a score counts as better only if it is above the baseline by more than this
 
 
 def standard_noise(run_seed: int, generation: int, members: Sequence[int], size: int) -> Tensor:
@@ -61,12 +61,12 @@ def nes_unnormalised(scores: Tensor, _: float = 0.0) -> Tensor:
 
 
 def single_best(scores: Tensor, _: float = 0.0) -> Tensor:
-    """1 for the best, 0 for the others."""
+    """1 for the best (divided among equal best ones), 0 for the others."""
     return _by_rank(scores, (torch.arange(len(scores)) == 0).double())
 
 
 def single_better(scores: Tensor, baseline: float) -> Tensor:
-    """As ``single_best``, but all 0 where nothing beats the baseline."""
+    """As ``single_best``, but all 0 if no score is above the baseline."""
     return single_best(scores) * (scores.max() > baseline + _BETTER)
 
 
@@ -97,7 +97,7 @@ TRANSFORMS: dict[str, Callable[[Tensor, float], Tensor]] = {
 The order is that of the numbers 0 to 7 in the code of arXiv 2202.02790. Equal scores share their weights equally."""
 
 NEED_TWO = ("linear", "rank", "nes")
-"""Transforms that compare candidates with each other: one candidate alone would get 0 or nothing at all."""
+"""Transforms that compare candidates with each other: for a single candidate they give 0, or divide by 0."""
 
 
 def _log_utilities(count: int) -> Tensor:

@@ -81,7 +81,7 @@ def probability_of_improvement(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
 
 
 def mean_of_intervals(intervals: list[Interval]) -> Interval:
-    """The mean of independent values, with an interval from theirs: squared distances to the ends add (Zou and Donner 2008)."""
+    """Mean of independent values with an interval from theirs: squared distances to their ends add up (Zou and Donner 2008)."""
     value, low, high = (np.array(part) for part in zip(*intervals, strict=True))
     count, mean = len(value), value.mean()
     below, above = (np.sqrt(np.square(end - value).sum()) / count for end in (low, high))

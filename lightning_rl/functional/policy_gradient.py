@@ -40,9 +40,9 @@ def batch_baseline(returns: Tensor, last: Tensor) -> Tensor:
 def time_step_baseline(returns: Tensor, last: Tensor) -> Tensor:
     """Mean of the returns-to-go at the same time step, over all ``E`` episodes; those that have ended count as 0.
 
-    returns ``[B]`` of episodes that lie one behind another, last ``[B]``: the last step of each -> ``[B]``. It may depend on
-    the time for the same reason that it may depend on the state: the action has no say in it. Counting ended episodes
-    keeps the baseline of a few late survivors from being their own return.
+    returns ``[B]`` of episodes that lie one behind another, last ``[B]``: the last step of each -> ``[B]``. A baseline may depend
+    on the time step, as on the state, because it does not depend on the action. Counting ended episodes as 0 keeps the baseline
+    of the few longest episodes from being their own return.
     """
     check_same_shape(returns=returns, last=last)
     ends = last.nonzero().squeeze(-1)

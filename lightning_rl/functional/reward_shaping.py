@@ -11,9 +11,9 @@ from torch import Tensor
 class RewardForm(NamedTuple):
     """What the agent gets for a step.
 
-    code: its number in the code of arXiv 2202.02790. additive: to the real reward, not instead of it. potential:
-    ``gamma phi(s') - phi(s)``, not ``phi(s')``. state, info: what the network sees. linear: phi is the weighted sum of the info,
-    without a bias.
+    code: its number in the code of arXiv 2202.02790. additive: the learned reward is added to the real one, else it replaces it.
+    potential: the learned reward is ``gamma phi(s') - phi(s)``, else ``phi(s')``. state, info: what the network sees. linear: phi
+    is a weighted sum of the info, without a bias.
     """
 
     code: int
@@ -55,7 +55,7 @@ Value = Callable[[Tensor, Tensor | None], Tensor]
 def shaped_reward(
     form: RewardForm, value: Value, reward: Tensor, obs: Tensor, next_obs: Tensor, info: Tensor | None, gamma: float
 ) -> Tensor:
-    """The reward of a step ``[...]``. Both values of a potential see the info of this step, as in the paper's code."""
+    """The reward of a step ``[...]``. Both phi(s) and phi(s') of a potential see this step's info, as in the paper's code."""
     if not (form.state or form.info):
         return reward
     after = value(next_obs, info)

@@ -1,4 +1,4 @@
-"""Units in which networks read observations."""
+"""Scaling of observations to about [-1, 1] before a network reads them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-_UNBOUNDED = 1e6  # some tasks give the largest number of single precision for no bound
+_UNBOUNDED = 1e6  # wider boxes count as unbounded: some tasks give the largest number of single precision for no bound
 
 
 def units(low: Sequence[float], high: Sequence[float]) -> tuple[Tensor, Tensor]:

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 IQM_RUNS = 10
-"""Of fewer runs no interquartile mean is shown: it would be that of two or three of them."""
+"""With fewer runs no interquartile mean is shown: it would be the mean of only a few of them."""
 
 
 def interquartile_mean(values: npt.ArrayLike, axis: int = -1) -> npt.NDArray[np.float64]:

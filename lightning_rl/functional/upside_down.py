@@ -20,7 +20,7 @@ EPSILON = 1e-5  # keeps constant labels finite, as in AWR (Peng et al. 2019)
 
 
 def trailing_steps(left: Array, uniform: Array) -> Array:
-    """Segments run to the end of the episode, as in all experiments of the UDRL paper."""
+    """Lengths of segments that run to the end of the episode, as in all experiments of the UDRL paper."""
     return left
 
 
@@ -38,7 +38,7 @@ def next_command(command: FloatArray, reward: FloatArray, gamma: float, max_retu
 
     command ``[B, C]``, reward ``[B]`` -> as command: ``return <- min((return - reward) / gamma, max(max_return, 0))``, and
     ``horizon <- max(horizon - 1, 1)`` where the ``size`` of a command is 2. What follows, its guidance, stays. The paper's bound
-    is ``max_return`` itself; where that is negative, the rest of an episode costs less than all of it, in the end nothing.
+    is ``max_return`` itself; where that is negative, it would be too low: what is left to lose shrinks to 0 within an episode.
     """
     if command.ndim != 2 or reward.shape != command.shape[:1]:
         raise ValueError(f"need command [B, C] and reward [B], got {command.shape} and {reward.shape}")
@@ -161,7 +161,7 @@ def quantile_target(label: Tensor, quantile: float) -> Target:
 
 
 def max_target(label: Tensor) -> Target:
-    """The highest label ``[M]``, with the sd of all: the earlier implementation's, which asks for the extreme of the noise.
+    """The highest label ``[M]``, with the sd of all, as in the earlier implementation: it asks for the largest outlier.
 
     Of labels ``[U, B]`` of minibatches, the highest of all with the sd of the minibatch that it is in.
     """

@@ -21,7 +21,7 @@ def sarsa_target(reward: Tensor, discount: Tensor, next_q: Tensor, next_action: 
 
 
 def double_q_target(reward: Tensor, discount: Tensor, next_q: Tensor, next_q_target: Tensor) -> Tensor:
-    """The online network chooses, the target network judges (van Hasselt et al. 2016, arXiv 1509.06461, equation 4).
+    """Double DQN: the online network selects the action, the target network evaluates it (arXiv 1509.06461, equation 4).
 
     next_q, next_q_target ``[..., A]`` -> ``[...]``.
     """

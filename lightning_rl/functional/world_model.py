@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 REWARD_LOSS_FLOOR = 0.5 * math.log(2 * math.pi)
-"""Of a reward that is predicted exactly."""
+"""The ``reward_loss`` of a reward that is predicted exactly."""
 
 
 def reward_loss(reward: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
@@ -94,7 +94,7 @@ def imagined_weights(continues: Tensor) -> Tensor:
 
 
 def in_order(steps: Sequence[Sequence[Tensor]]) -> list[Tensor]:
-    """One batch ``[N, L B, ..]`` of each kind of number ``[N, B, ..]`` that the L steps of a roll-out have."""
+    """Concatenates the L steps of a roll-out, each a tuple of tensors ``[N, B, ..]``: one ``[N, L B, ..]`` for each of these."""
     return [torch.cat(rows, dim=1) for rows in zip(*steps, strict=True)]
 
 

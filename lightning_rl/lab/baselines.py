@@ -51,12 +51,12 @@ except ImportError as error:
 
 RANDOM_EPISODES = 20
 ALONE = {"curiosity": "none", "faithful": False, "standardise": "advantages", "saturation_penalty": 0.0}
-"""Keys of our configs with the one value that the other library has; it may be said."""
+"""Keys of our configs of which Stable-Baselines3 has one value only; setting a key to that value is allowed."""
 ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "leakyrelu": nn.LeakyReLU}
 
 
 class Given:
-    """A config that remembers which of its keys were read: the others mean nothing to a baseline."""
+    """A config that records which of its keys were read: the others have no effect on a baseline."""
 
     def __init__(self, config: Any):
         self.config, self.read = config, set[str]()
@@ -73,7 +73,7 @@ def environment(cfg: Any, spec: EnvSpec) -> Env:
 
 
 def _first_updates(cfg: Any, spec: EnvSpec) -> int:
-    """Decisions before learning starts: of so many episodes of random actions, and at least a batch."""
+    """Decisions before learning starts: as many as ``learning_starts`` episodes of random actions have, and at least a batch."""
     env, lengths = environment(cfg, spec), []
     env.action_space.seed(0)
     for seed in range(RANDOM_EPISODES):
@@ -114,7 +114,7 @@ def ppo(cfg: Any, spec: EnvSpec, seed: int) -> BaseAlgorithm:
 
 
 class EpsilonGreedyDQN(DQN):
-    """Explores as ours does from the first episode on, and learns once ``learning_episodes`` have ended: its own counts steps."""
+    """SB3's DQN with our exploration rate by episode; it learns after ``learning_episodes`` episodes, not after steps."""
 
     learning_episodes = 0
 

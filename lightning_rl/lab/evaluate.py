@@ -146,9 +146,9 @@ def parse_sweep(text: str | None) -> tuple[float, ...] | None:
 
 
 def beside(checkpoint: Path, words: Sequence[str], force: bool) -> Out:
-    """A file in the folder of a checkpoint, or that of the results of an agent of the package, named by ``words``.
+    """A file in the folder of a checkpoint, or in the results folder of an agent of the package, named by ``words``.
 
-    After the first comes the checkpoint, but for a run's last: what was found out of one does not replace that of another.
+    After the first word comes the checkpoint's name, unless it is a run's last: results of one do not replace another's.
     """
     what, *asked = words
     stem = [] if checkpoint.name == LAST or is_shipped(checkpoint) else [checkpoint.stem]
@@ -181,7 +181,7 @@ def evaluate_checkpoint(
 
 
 def exact(value: float) -> str:
-    """A number as names of files have it: short, but no other number's."""
+    """A number for a file name: in short form where that is exact, else in full."""
     return short if float(short := f"{value:g}") == value else repr(value)
 
 

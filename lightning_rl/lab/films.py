@@ -100,7 +100,7 @@ def side_by_side(reels: Sequence[Sequence[Array]]) -> list[Array]:
 
 
 def gif(reels: Sequence[Sequence[Array]], fps: float) -> bytes:
-    """A small GIF: at most 900 pixels across, 260 frames, 12.5 of them a second, 64 colours."""
+    """A small GIF: at most 900 pixels across, about 260 frames at most, about 12.5 a second, 64 colours."""
     every = max(1, round(fps / _GIF_FPS), -(-max(map(len, reels)) // _GIF_FRAMES))
     reels = [[*reel[:-1:every], reel[-1]] for reel in reels]
     pictures = [_shrunk(frame, _GIF_WIDTH) for frame in side_by_side(reels)]

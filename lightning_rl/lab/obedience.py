@@ -22,7 +22,7 @@ from lightning_rl.nets.command import Calibration
 from lightning_rl.rollouts.data_module import evaluation_requests, warm_up_requests
 
 GUIDANCES = (0.0, 0.5, 1.0, 2.0, 4.0)
-"""Those that calibration tries, and takes the least of: with guidance, episodes of one command differ more."""
+"""Guidances that calibration tries; it takes the lowest that suffices, as episodes of one command vary more with guidance."""
 
 _COARSE, _COARSE_EPISODES = 17, 16  # commands for each guidance, episodes for each of them
 _ROUNDS, _FINE_EPISODES = 4, 24  # rounds of a command for each point of the table, episodes for each of them
@@ -68,8 +68,8 @@ class Trials:
     def fit(self) -> tuple[Array, Array]:
         """First numbers of commands in ascending order, and the mean return as an increasing function of them.
 
-        A running mean over episodes in the order of their commands, made monotone by isotonic regression. A level that holds
-        for several commands is at their middle; between two levels lies a straight line.
+        A running mean over episodes in the order of their commands, made monotone by isotonic regression. A constant stretch of
+        that is one point, at the mean of its commands; between points it is linear.
         """
         from scipy.optimize import isotonic_regression
 
@@ -84,7 +84,7 @@ class Trials:
 def table(tried: Mapping[float, Trials], floor: float) -> tuple[Array, Array, Array]:
     """Returns from ``floor`` to the highest, and for each the first number of a command and the least guidance that obtain it.
 
-    For a return that lies between what two guidances reach, it is the command that obtains the nearest one.
+    A return that no guidance reaches gets the command, and its guidance, whose return is the nearest.
     """
     fits = {guidance: trials.fit() for guidance, trials in sorted(tried.items())}
     lowest, highest = min(level[0] for _, level in fits.values()), max(level[-1] for _, level in fits.values())

@@ -36,7 +36,7 @@ def matching_rows(path: Path, where: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def interval(value: float, low: float, high: float, form: str = ".1f") -> str:
-    """A mean and its interval; without the interval where there is none, as equal values say nothing about others."""
+    """A mean and its interval; alone for a single value; ``all alike`` for equal ones, which have no width of an interval."""
     if math.isnan(low):
         return f"{value:{form}}"
     return f"{value:{form}} (all alike)" if low == high else f"{value:{form}} [{low:{form}}, {high:{form}}]"

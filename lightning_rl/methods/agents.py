@@ -1,8 +1,8 @@
 """Value-based and actor-critic agents (``agents``) as methods: one LightningModule for all, one Config each.
 
 An epoch is ``steps_per_epoch`` decisions with the learning that goes with them. The agent is a stack of members, one per
-seed; what a member does is a function of its own seed, so one seed of many is, up to rounding, the run of that seed alone (but
-with repeated actions, all stop when the first has spent its budget).
+seed; what a member does is a function of its own seed, so one seed of many is, up to rounding, the run of that seed alone (except
+that with repeated actions all stop when the first has spent its budget).
 """
 
 from __future__ import annotations

@@ -150,14 +150,14 @@ class Method(LightningModule):
         return {}
 
     def prepare_evaluation(self) -> None:
-        """What a checkpoint's method has to do before its policy can be evaluated."""
+        """Called for a method of a checkpoint before its policy is evaluated; proxy methods train an agent here."""
 
     def adopt(self, weights: Mapping[str, Tensor]) -> None:
         """Takes over what another run's policy has learned, not what its config said; RuntimeError if that does not fit."""
         self.policy.load_state_dict(weights)
 
     def budget_share(self) -> float:
-        """Share of the budget that is spent, 0 to 1; what ``anneal_from`` is a share of."""
+        """Share of the budget that is spent, from 0 to 1 or a little above; ``anneal_from`` is compared with it."""
         return int(self.env_steps) / (self.cfg.max_env_steps or float("inf"))
 
     def schedulers(self, optimizers: Sequence[torch.optim.Optimizer]) -> list[LRScheduler]:
@@ -212,7 +212,7 @@ class Method(LightningModule):
         return self._loss
 
     def log_scalars(self, values: Mapping[str, float]) -> None:
-        """Writes scalars to every logger over ``logged_over``, over the epochs while that lags behind them."""
+        """Writes scalars to every logger at step ``logged_over``, or at the number of epochs while that is larger."""
         self.scalars |= values
         for logger in self.loggers:
             logger.log_metrics(dict(values), step=max(int(getattr(self, self.logged_over)), self.current_epoch + 1))
@@ -284,7 +284,7 @@ class Method(LightningModule):
         draws = bool(self.own_networks)  # which may draw from torch's global generator, as dropout does
         with seeded_torch(self.seed, "training", self.current_epoch) if draws else nullcontext():
             self.train_epoch(batch)
-        if self._loss is not None:  # of a method that does not look itself; a network that diverged does not come back
+        if self._loss is not None:  # for methods that do not check it themselves; a diverged network stays diverged
             self.check_finite("the loss", float(self._loss))
         self._clock_and_optimizers()[0].step()
         for config in self.trainer.lr_scheduler_configs:

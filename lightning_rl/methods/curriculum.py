@@ -19,7 +19,7 @@ from lightning_rl.methods.inner_loop import InnerLoop, Outcome
 
 @dataclass(frozen=True)
 class GrowingHorizon:
-    """The inner loop, with real test episodes that are cut after ``first`` steps at first, later ones later (arXiv 2406.12589).
+    """The inner loop with a limit on real test episodes that grows from ``first`` steps to the task's own (arXiv 2406.12589).
 
     Plain data, so that it can travel to where a population is evaluated.
 
@@ -45,7 +45,7 @@ class GrowingHorizon:
 
 
 def growing_horizon(loop: InnerLoop, cfg: Any) -> GrowingHorizon:
-    """As the key ``test_horizon`` of a search says it; UserError where that cuts nothing, or spoils a comparison."""
+    """The loop that a search's key ``test_horizon`` asks for; UserError where it cuts nothing, or scores cannot be compared."""
     first, generations = cfg.test_horizon
     limit = loop.proxy.spec.horizon
     if first >= limit:

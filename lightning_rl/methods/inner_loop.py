@@ -41,12 +41,12 @@ class Outcome(NamedTuple):
     """The result of training and testing one agent, as plain numbers.
 
     Attributes:
-        fitness: what evolution maximises.
+        fitness: what evolution maximises, by the loop's ``objective``.
         test_return: mean return of the test episodes on the real task.
         train_steps: environment steps on the proxy.
         test_steps: environment steps on the real task, those of ``judge_episodes`` included.
         stopped: whether the stop rule ended the training.
-        failed: whether something was not finite. It is as good as the worst return, or nan: see ``worst_for_failed``.
+        failed: whether a parameter or a return was not finite. It then has the task's lowest return, or nan if none is known.
     """
 
     fitness: float
@@ -165,8 +165,8 @@ class InnerLoop:
         agents: (implementation, its config), which take turns.
         vary: whether each agent draws hyper-parameters around its config's.
         stop_rule: what ends a training: ``plateau``: returns no longer change; ``solved``: on average the real test episodes
-            after each training episode reach solved_return; ``none``. A plateau is of the returns on the proxy, but of those
-            tests where the reward alone is learned: what a network pays says nothing.
+            after each training episode reach solved_return; ``none``. A plateau is judged by the returns on the proxy; where only
+            the reward is learned, whose returns say nothing, by those tests.
         objective, unsolved_penalty: a name of ``OBJECTIVES``, and what ``steps_to_threshold`` takes for an unsolved task.
         test_episodes: real ones after the training.
         judge_episodes: real ones after each training episode, where the stop rule is ``solved`` or the reward alone is learned;
@@ -207,7 +207,7 @@ class InnerLoop:
         return [outcomes[row] for row in range(len(seeds))]
 
     def stacks(self, number: int, rows: list[int], seeds: Sequence[int], device: str = "cpu") -> list[list[int]]:
-        """Which agents of kind ``number`` train together: all; varied ones beside others of their depth and about their size."""
+        """Which agents of kind ``number`` train in one stack: all; varied ones with others of their depth and of similar size."""
         _, cfg = self.agents[number]
         variation = vary_agents(cfg, [seeds[row] for row in rows]) if self.vary and rows else None
         if variation is None:
@@ -275,7 +275,7 @@ class InnerLoop:
             tested = tested.masked_fill(failed, worst)
             steps = steps.masked_fill(failed, longest)
             scores = torch.where(failed[:, None], tested[:, None], scores)
-            lengths = torch.where(failed[:, None], longest / lengths.shape[1] if worst < 0 else 1.0, lengths)  # of least area
+            lengths = torch.where(failed[:, None], longest / lengths.shape[1] if worst < 0 else 1.0, lengths)  # the smallest area
         facts = Facts(tested, steps, scores, lengths, self.solved_return, self.unsolved_penalty)
         fitness = OBJECTIVES[self.objective](facts)
         columns = (fitness, tested, r.env_steps, trained.test_steps, r.episodes, trained.agent.num_updates, r.stopped, failed)
@@ -289,9 +289,9 @@ def task_envs(spec: EnvSpec, seeds: Sequence[int]) -> EnvBatch:
 
 
 def worst_for_failed(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Those that failed on a task whose worst return is not known are as bad as the worst of the others.
+    """Agents that failed on a task without a known ``min_return`` get the lowest fitness and return of the others.
 
-    Where there are no others, they are as bad as in the paper's code: no score of a task is lower.
+    If all failed, they get ``ALL_FAILED``, as in the paper's code: no score of a task is lower.
     """
     others = [outcome for outcome in outcomes if not math.isnan(outcome.fitness)]
     if len(others) == len(outcomes):

@@ -96,7 +96,7 @@ def _extra(method: Method, name: str) -> Any:
 
 
 def data_key(data: Rollouts) -> str:
-    """Where Lightning keeps a data module's state in a checkpoint."""
+    """The key of a checkpoint under which Lightning saves a data module's state."""
     return type(data).__qualname__
 
 
@@ -233,7 +233,7 @@ def optimizer_layout(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
 
 
 def _scheduler_layout(scheduler: LRScheduler, done: int) -> Any:
-    """It is stepped once an epoch; the rates of ours fall. One of a user's own may keep any numbers under its names."""
+    """A scheduler is stepped once an epoch; our own only lower the rates. A user's may hold any plain data under its keys."""
     state = scheduler.state_dict()
     if not isinstance(scheduler, LambdaLR):
         return Fields({name: Plain() for name in state})

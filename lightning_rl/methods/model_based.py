@@ -47,8 +47,8 @@ class StepTraining:
         self.obs = self.envs.obs
         self._return = torch.zeros(n)
         self._length = torch.zeros(n, dtype=torch.int64)
-        self.reward = torch.zeros(n)  # sum over the last run
-        self.ended: list[list[tuple[float, int]]] = [[] for _ in range(n)]  # (return, length) of its episodes
+        self.reward = torch.zeros(n)  # sum of rewards over the last call of ``run``
+        self.ended: list[list[tuple[float, int]]] = [[] for _ in range(n)]  # (return, length) of episodes that ended in it
 
     def to(self, device: torch.device) -> StepTraining:
         """Goes on where the agent is; Lightning asks for it at each epoch, as for any batch."""
@@ -180,9 +180,9 @@ class ModelBasedRollouts(StackedRollouts):
 
 
 class WorldPolicy(Actor):
-    """Boltzmann actions for the values of features. The parameters ``[1, D]``, kept and not copied, are those of one member.
+    """Boltzmann actions for the values of features. Its parameters ``[1, D]``, of one member, are given and not copied.
 
-    learned: a world model and its parameters, which travel with the policy; None: features are observations.
+    learned: a world model and its parameters, which are saved with the policy; None: features are observations.
     """
 
     values: Tensor
@@ -212,7 +212,7 @@ class WorldPolicy(Actor):
         return (q / self.temperature + action).argmax(-1)
 
     def features(self, obs: Tensor, code: Tensor) -> Tensor:
-        """Features ``[B, X]`` for obs ``[B, O]`` and noise ``[B, Z]``, where zeros ask for the mode."""
+        """Features ``[B, X]`` for obs ``[B, O]`` and noise ``[B, Z]``; a row of zeros stands for the mode of the latent."""
         if self.model is None:
             return obs
         layers, x = self.model.kept_layers(self.world), obs.unsqueeze(0)

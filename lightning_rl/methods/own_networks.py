@@ -45,7 +45,7 @@ def _kind(value: object) -> str:
 
 
 def refuse_sizes(method: Method, where: str, settings: Iterable[str]) -> None:
-    """UserError for a key that was set, the sizes of networks of ours of which own ones leave none."""
+    """UserError for a key that was set, but has the sizes only of networks that the user's own replace."""
     built = {key for name, key in method.network_names.items() if name not in method.own_networks}
     replaced = {key: name for name, key in reversed(dict(method.network_names).items()) if key not in built}
     reason = "networks={{'{}': ...}} has sizes of its own; leave it out"
@@ -81,9 +81,9 @@ def require_given(hparams: Any, given: Iterable[str], path: Path, names: Iterabl
 
 
 def check_shapes(name: str, net: nn.Module, takes: Sequence[int], gives: Sequence[int]) -> None:
-    """UserError where a network of a user's cannot be used: shown by a batch of zeros, in evaluation mode.
+    """UserError where a user's network does not fit: tried on a batch of zeros, in evaluation mode.
 
-    Layers that find their sizes by their first batch, as ``LazyLinear``, have them from here on.
+    Layers that take their sizes from their first batch, such as ``LazyLinear``, get them here.
 
     Args:
         name: what it is given as.
@@ -94,7 +94,7 @@ def check_shapes(name: str, net: nn.Module, takes: Sequence[int], gives: Sequenc
     place = next((parameter.device for parameter in net.parameters()), torch.device("cpu"))
     zeros, expected = [torch.zeros(_ROWS, size, device=place) for size in takes], [_ROWS, *gives]
     try:
-        with evaluating(net), torch.random.fork_rng(devices=()):  # which draws nothing of the run's
+        with evaluating(net), torch.random.fork_rng(devices=()):  # leaves the run's random numbers as they are
             output: Any = net(*zeros)
     except Exception as error:
         asked, reason = " and ".join(str(list(each.shape)) for each in zeros), shorten(f"{type(error).__name__}: {error}", 300)

@@ -1,13 +1,13 @@
-"""The first generations of a search for synthetic environments of one-step episodes, without training.
+"""The first generations of a search for synthetic environments of one-step episodes, without training of agents.
 
-There an agent learns what each action pays, and no more: one that learned without error would take the action that the
-environment pays best. So the rewards can be evolved by those who do, hundreds of times cheaper than by agents, and the agents
-come in when the rewards are good: they show which states they have to see, and how clearly. Until then nothing selects start
-states and the size of rewards: the first agents are given the box of the states that perfect learners met in the real task, and
-rewards of a size that they learn fast.
+In such an environment an agent learns the reward of each action and no more: an agent that learned without error would take the
+action of the highest reward. These *perfect learners* need no training, so evolving rewards by their test returns is hundreds of
+times cheaper. Real agents come in when the rewards are good: they select which states have to be seen, and how distinct rewards
+must be. Until then nothing selects start states and the scale of rewards: the first agents get start states from the box of
+states that the perfect learner met in the real task, and rewards of a scale that they learn fast.
 
-Nor does anything select rewards that are easy to learn. Between both there may be generations of clones: small networks that
-are taught for a moment, without trial and error, what pays best in the start states.
+Nor do perfect learners select rewards that are easy to learn. So in between there may be generations of clones: small networks
+that are trained briefly, by supervised learning, on the actions of the highest reward in the start states.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CLONED_STARTS = 512  # in which a clone is taught
 
 
 class PerfectLearners(Actors):
-    """What agents on one-step environments would become if they learned without error: member ``n`` does what is meant."""
+    """Agents on one-step environments as if they had learned without error: member ``n`` takes the actions of ``env.meant``."""
 
     def __init__(self, env: OneStepEnv, seeds: Sequence[int]):
         super().__init__(seeds)
@@ -77,7 +77,7 @@ class PerfectFirst(InnerLoop):
 
 
 def perfect_learners(proxy: Proxy, params: Tensor, seeds: Sequence[int]) -> PerfectLearners:
-    """Those of one-step proxies ``[N, D]``."""
+    """The perfect learners of one-step proxies with params ``[N, D]``."""
     env = cast(SyntheticProxy, proxy).env(params.detach().cpu())
     assert isinstance(env, OneStepEnv)
     return PerfectLearners(env, seeds)
@@ -85,7 +85,7 @@ def perfect_learners(proxy: Proxy, params: Tensor, seeds: Sequence[int]) -> Perf
 
 @torch.no_grad()
 def clones(learners: PerfectLearners, spec: EnvSpec) -> Clones:
-    """Networks that are taught what pays best in start states of the learners' environments."""
+    """Networks that are cloned from the best-paid actions in start states of the learners' environments."""
     env, count = learners.env, learners.env.reset_noise_size
     noise = [torch.rand(CLONED_STARTS, count, generator=generator) for generator in learners.generators("starts")]
     state = env.reset(torch.stack(noise))
@@ -96,13 +96,13 @@ def clones(learners: PerfectLearners, spec: EnvSpec) -> Clones:
 
 @torch.no_grad()
 def agents_come_in(proxy: Proxy, strategy: Strategy, noise: float, seed: int) -> None:
-    """Prepares a search for generations of agents, who see less than perfect learners.
+    """Prepares a search for generations of real agents, once those of perfect learners are over.
 
-    Learned start states are given as mean the middle of the box that the mean's perfect learner visits in ``REAL_EPISODES`` real
-    episodes, and as standard deviation a third of its width; rewards are given a size that agents learn fast; the noise of the
-    strategy is multiplied by ``noise``.
+    Let the box be the range of the states that the perfect learner of the strategy's mean visits in ``REAL_EPISODES`` real
+    episodes. Learned start states get its middle as their mean and a third of its width as their standard deviation; rewards get
+    the scale ``REWARD_STD``, which agents learn fast; the strategy's noise is multiplied by ``noise``.
 
-    Not the mean and standard deviation of the states visited: who can swing a pole up holds it up in nearly all of them.
+    The box is used, not mean and standard deviation of the visited states: after a swing-up nearly all of these are upright.
     """
     learner = perfect_learners(proxy, strategy.mean.unsqueeze(0), [seed])
     met = states_met(learner, make_envs(proxy.spec, [derive_seed(seed, "met", k) for k in range(REAL_EPISODES)]))

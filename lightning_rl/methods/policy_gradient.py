@@ -126,8 +126,8 @@ def step_batch(episodes: list[Episode], scalars: Mapping[str, float]) -> StepBat
 class OnPolicyRollouts(CollectedRollouts):
     """Whole episodes by the current policy; or, with ``stale_rollouts``, by that of three updates ago.
 
-    Stale roll-outs stand for free-running workers that are never told to wait, which no run could repeat; here all
-    batches but the first few have the same age, so that seeds, workers and resuming keep their promises.
+    Stale roll-outs imitate asynchronous workers, whose timing no run could repeat. Here all batches but the first three have the
+    same age, so that results do not depend on workers or on resuming.
     """
 
     def __init__(self, method: PolicyGradient, num_workers: int):
@@ -141,7 +141,7 @@ class OnPolicyRollouts(CollectedRollouts):
         return training_requests(self.run_seed, epoch, [None] * self.num_episodes, self.noise_hold())
 
     def noise_hold(self) -> float:
-        """It falls to 0 with the budget: what is learned at the end is what plays without it."""
+        """It falls linearly to 0 over the budget, so that training ends with independent noise, as evaluation has it."""
         return super().noise_hold() * max(0.0, 1 - self.method.budget_share())
 
     def behaviour(self, version: int) -> tuple[dict[str, Tensor], int]:
@@ -195,7 +195,7 @@ def relu_layers(sizes: Sequence[int]) -> nn.Sequential:
 
 
 class ValueNet(nn.Module):
-    """State values ``[...]`` of obs ``[..., O]``: the trailing 1 of the last layer is gone before anyone can broadcast it."""
+    """State values ``[...]`` of obs ``[..., O]``; the last layer's trailing 1 is squeezed, so that it is never broadcast."""
 
     def __init__(self, body: nn.Module, features: int):
         super().__init__()

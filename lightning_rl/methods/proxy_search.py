@@ -199,9 +199,9 @@ class ProxyRollouts(Rollouts):
 
 
 class ProxyMethod(Method):
-    """A method whose result is a proxy. It is evaluated by fresh agents on the proxy.
+    """A method whose result is a proxy. It is evaluated by fresh agents that train on the proxy.
 
-    ``policy`` is that of an agent trained on the proxy as it is, once ``prepare_evaluation`` was called; no checkpoint holds it.
+    ``policy`` exists after ``prepare_evaluation``: that of an agent trained on the present proxy; checkpoints do not hold it.
     """
 
     reloadable, auto_gpu = False, False

@@ -30,7 +30,7 @@ class StackedMethod(Method):
 
     stackable, reloadable, policy_name = True, False, "policies.0"
     precisions = ("32-true",)
-    auto_gpu = False  # nobody has measured on one yet whether it pays
+    auto_gpu = False  # whether a GPU is faster has not been measured
     member_counters: Tensor
 
     def __init__(self, gamename: str, *, num_seeds: int = 1, **options: Any):
@@ -73,7 +73,7 @@ class StackedMethod(Method):
             raise UserError(f"logger: {loggers} for {seeds} seeds; give one for each, in their order, or logger=False")
 
     def loggers_of(self, member: int) -> Sequence[Any]:
-        """All loggers are a single member's; of several members each has its own."""
+        """The loggers of a member: all of them if there is one member, else its own one."""
         return self.loggers if len(self.seeds) == 1 else self.loggers[member : member + 1]
 
     def training_step(self, batch: Any, batch_idx: int) -> None:
@@ -92,7 +92,7 @@ class StackedMethod(Method):
             getattr(self, name).copy_(value)
 
     def count_evaluation(self, env_steps: int) -> None:
-        """Those of ``policy``, which is the first member's."""
+        """Counts environment steps for the first member, whose policy ``policy`` is."""
         self.counter("eval_env_steps")[0] += env_steps
         self.sum_up()
 

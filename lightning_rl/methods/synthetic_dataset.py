@@ -61,7 +61,7 @@ class CloningLoop(InnerLoop):
         return self.proxy.spec
 
     def learn(self, number: int, params: Tensor, seeds: Sequence[int]) -> tuple[Actors, Results]:
-        """Clones of the datasets ``[N, D]``. What happened: one episode of all updates, which returned less the last loss."""
+        """Clones of the datasets ``[N, D]``. Results: one episode of all updates, whose return is minus the last loss."""
         assert isinstance(self.proxy, DatasetProxy)
         _, cfg = self.agents[number]
         clones = Clones(cfg, self.proxy.spec, seeds, vary_agents(cfg, seeds) if self.vary else None).to(params.device)

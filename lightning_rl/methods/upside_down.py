@@ -82,7 +82,7 @@ class CommandTarget(nn.Module):
         self.probes.copy_(functional.quantiles(label, list(PROBES.values())))
 
     def see(self, buffer: EpisodeBuffer) -> None:
-        """Takes note of newly stored episodes: how long the best are and, for ``target_labels`` best, what they returned."""
+        """After episodes were stored: sets horizon = mean length of the best; for ``target_labels`` best, sets the target."""
         returns, lengths = buffer.highest(self.cfg.last_few)
         self.horizon.fill_(round(float(np.mean(lengths))))
         if self.cfg.target_labels == "best":
@@ -205,7 +205,7 @@ LABELS: dict[str, Callable[[FlatEpisodes, float], Tensor]] = {
 
 
 def segment_commands(episodes: FlatEpisodes, label: Tensor, index: Tensor, segment: Tensor) -> Tensor:
-    """What really happened within so many steps from each step on: return and number of steps, ``[..., 2]``."""
+    """The commands that segments fulfilled, ``[..., 2]``: the return of ``segment`` steps from each step on, and their number."""
     row = episodes.row[index]
     return torch.stack([episodes.to_go[row] - episodes.to_go[row + segment], segment.to(label.dtype)], dim=-1)
 
@@ -216,7 +216,7 @@ def label_commands(episodes: FlatEpisodes, label: Tensor, index: Tensor, segment
 
 
 class Command(NamedTuple):
-    """What a command says. label: of the steps that it asks for; of: the commands under which steps are right answers."""
+    """A kind of command. names: of its numbers; label: of the steps it asks for; of: gives the commands that steps fulfilled."""
 
     names: tuple[str, ...]
     label: str
@@ -235,7 +235,7 @@ TARGET_LABELS: dict[str, Callable[[Tensor, UpsideDownEpoch, int], Tensor]] = {
     "minibatch": lambda label, batch, newest: label[batch.index["policy"]],
     "episode": lambda label, batch, newest: label[batch.episodes.first[-newest:]],
 }
-"""Those of the labels ``[M]`` that the target of the next commands is made of; newest: episodes, 0 for all."""
+"""By ``target_labels``: which of the labels ``[M]`` the next target is fitted to; newest: episodes that count, 0: all."""
 
 
 class UpsideDown(Method):
@@ -385,7 +385,7 @@ class UpsideDown(Method):
         return labels
 
     def set_target(self, label: Tensor, batch: UpsideDownEpoch) -> None:
-        """Sets what is asked for next from the labels ``[M]``, unless the best episodes have set it as they came."""
+        """Sets the target of the next commands from labels ``[M]``, unless ``target_labels`` is best: then ``see`` has set it."""
         if self.cfg.target_labels != "best":
             self.target.fit(TARGET_LABELS[self.cfg.target_labels](label, batch, self.cfg.target_episodes or 0))
         if isinstance(self.policy, NoisyCommandPolicy):

@@ -91,7 +91,7 @@ class UpsideDownConfig(MethodConfig):
 
     @property
     def targets_episode_returns(self) -> bool:
-        """Whether targets are of whole episodes, undiscounted: an environment limits these; the rest of one may return more."""
+        """Whether targets are undiscounted returns of whole episodes, bounded by ``max_return``; returns-to-go may be higher."""
         undiscounted = self.command == "return_horizon" or (self.command == "return" and self.gamma == 1)
         return undiscounted and self.target_labels in ("best", "episode")
 

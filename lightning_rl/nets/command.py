@@ -118,13 +118,13 @@ class GatedLayersNet(LayeredNet):
 
 
 class CommandPolicy(Policy):
-    """Answers a command ``[..., C]``, with ``guidance`` louder than it was taught.
+    """Acts on a command ``[..., C]``; a ``guidance`` above 0 amplifies the effect that the command has on the actions.
 
-    Every observation tells a policy that learns from its own episodes how these usually go on, so it comes to depend little on
-    what is asked. Guidance pushes its answer away from that to the usual command (see ``Distribution.guided``).
-    A command may carry a guidance of its own as one more number, ``[..., C + 1]``. What is learned from knows no guidance.
+    A policy trained on its own episodes can mostly tell from the observation how an episode will go on, so it learns to depend
+    little on the command. Guidance pushes its output away from that for the usual command (see ``Distribution.guided``).
+    A command may carry a guidance of its own as one more number, ``[..., C + 1]``. Only ``act`` uses it, losses do not.
 
-    usual: intercept and slope of the usual first number (a return or an advantage) over the second (a horizon), if there is one.
+    usual: intercept and slope of the usual command's first number (return or advantage) over its second (horizon), if any.
     """
 
     guidance: Tensor
@@ -139,14 +139,14 @@ class CommandPolicy(Policy):
         self.register_buffer("usual", torch.zeros(2))
 
     def fit_usual(self, command: Tensor) -> None:
-        """Takes the usual command from those ``[..., C]`` that episodes were the right answers to: a line by least squares."""
+        """Fits the usual command to the commands ``[..., C]`` that are trained on: a least-squares line over the horizon."""
         first, horizon = command[..., 0].flatten().double(), command[..., 1:].sum(-1).flatten().double()
         spread = horizon - horizon.mean()
         slope = (spread * first).mean() / spread.square().mean().clamp(min=1e-9)
         self.usual.copy_(torch.stack([first.mean() - slope * horizon.mean(), slope]))
 
     def usual_command(self, command: Tensor) -> Tensor:
-        """The command ``[..., C]`` of the same horizon that episodes are usually the answer to."""
+        """The usual command ``[..., C]`` of the same horizon as ``command``."""
         horizon = command[..., 1:]
         return torch.cat([self.usual[0] + self.usual[1] * horizon.sum(-1, keepdim=True), horizon], dim=-1)
 
@@ -162,9 +162,9 @@ class CommandPolicy(Policy):
 
 
 class Calibration(nn.Module):
-    """Which command, with which guidance, obtains a return: a monotone table, fitted to a trained policy by playing it.
+    """Which command, with which guidance, obtains a return: a table over returns, fitted to a trained policy by playing it.
 
-    Its numbers travel in the checkpoint; training on makes it void.
+    Its numbers are saved in the checkpoint; further training clears the table.
 
     asked ``[POINTS]``: returns in ascending order; first, guidance: for each the first number of the command, and its guidance.
     """
@@ -196,8 +196,8 @@ class Calibration(nn.Module):
             buffer.zero_()
 
     def command(self, asked: float) -> tuple[float, float]:
-        """First number and guidance of the command that obtains a return within ``limits``: between two entries of the table on
-        a straight line, or that of the nearer one where they differ in guidance.
+        """First number and guidance of the command that obtains a return within ``limits``: the guidance of the nearest entry of
+        the table, and the first number interpolated linearly between the entries that have this guidance.
         """
         table = self.asked.numpy()
         guidance = float(self.guidance[np.abs(table - asked).argmin()])

@@ -1,4 +1,4 @@
-"""Other ways in which a command can enter: networks whose weights it makes, and a command that is drawn at every step."""
+"""Other ways for a command to enter: networks whose weights it generates, and commands that are drawn anew at every step."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ Pullback = Callable[[Tensor], None]
 """Takes the gradient to an output ``[B, A]``, once, and writes those to the parameters as their ``grad``."""
 
 Backward = Callable[[], None]
-"""Writes the gradients of a loss to the parameters; a loss beside None has a graph, and autograd does that."""
+"""Writes the gradients of a loss to the parameters. Where there is None in its place, the loss has a graph for autograd."""
 
 _aten = torch.ops.aten
 _FORWARD: dict[str, Callable[[Tensor], Tensor]] = {
@@ -29,15 +29,15 @@ _BACKWARD: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "relu": lambda grad, out: _aten.threshold_backward.grad_input(grad, out, 0, grad_input=grad),
     "tanh": lambda grad, out: _aten.tanh_backward.grad_input(grad, out, grad_input=grad),
 }
-"""Activations in place, and the gradient through them in place, from what they gave."""
+"""By activation: its gradient, in place, from the gradient to its output and that output; above, the activation in place."""
 
 _NARROW = 16  # inputs below which the library multiplies the gradient of a weight faster the other way round
 
 
 class LayeredNet(nn.Module):
-    """Hidden layers ``activation(W x + b)``, the first of them times a gate, then a linear output.
+    """Hidden layers ``activation(W x + b)``, the first ``len(gate_sizes)`` of them multiplied by a gate, then a linear output.
 
-    All gates are parts of one map of the command, ``gate_scale * sigmoid(U c + p)``.
+    All gates are slices of one function of the command, ``gate_scale * sigmoid(U c + p)``.
     """
 
     activations: Sequence[str] = ()  # of the hidden layers
@@ -84,7 +84,7 @@ class LayeredNet(nn.Module):
 
 
 def as_built(net: LayeredNet) -> bool:
-    """Whether its layers are its own, without hooks: of what a user has put into it or around it only autograd knows."""
+    """Whether it has only its original layers, without hooks: anything that a user has added needs autograd."""
     for module in net.modules():
         if type(module) not in (nn.Linear, nn.ReLU, nn.ModuleList) and not isinstance(module, LayeredNet):
             return False  # another layer, or one with a parametrization, which has a class of its own
@@ -94,7 +94,7 @@ def as_built(net: LayeredNet) -> bool:
 
 
 def note_changes(module: nn.Module) -> None:
-    """Once an epoch, as it takes long beside a small update: whether each network below is ``as_built``."""
+    """Stores for each network in ``module`` whether it is ``as_built``; called once an epoch, as it is slow beside an update."""
     for net in module.modules():
         if isinstance(net, LayeredNet):
             net.unchanged = as_built(net)
@@ -133,7 +133,7 @@ class ReLUNet(LayeredNet, nn.Sequential):
 
 @contextmanager
 def evaluating(*nets: nn.Module) -> Iterator[None]:
-    """Inside, the networks are asked, not trained: without gradients, and in evaluation mode, as own ones may have dropout."""
+    """Inside, there are no gradients and the networks are in evaluation mode, as a user's networks may have dropout."""
     training = [module for net in nets for module in net.modules() if module.training]
     for module in training:
         module.training = False
@@ -146,9 +146,9 @@ def evaluating(*nets: nn.Module) -> Iterator[None]:
 
 
 class MovingAverage:
-    """What acts by ``average``, a copy of the network ``learned``: each update moves its parameters by ``tau`` of the difference.
+    """Exponential moving average: ``average``, a copy of ``learned`` that acts, moves by ``tau`` of their difference a step.
 
-    What is counted rather than learned, as by a batch norm, is copied. The same network twice stays as it is.
+    Buffers, e.g. the statistics of a batch norm, are copied. Where both are the same network nothing is done.
     """
 
     def __init__(self, average: nn.Module, learned: nn.Module, tau: float):
@@ -158,7 +158,7 @@ class MovingAverage:
 
     @torch.no_grad()
     def update(self) -> None:
-        """After a step of learning."""
+        """Moves the average; called after each optimizer step."""
         if self.average is self.learned:
             return
         torch._foreach_lerp_(*self._parameters, self.tau)

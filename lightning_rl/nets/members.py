@@ -139,8 +139,8 @@ class MemberMLP(Architecture):
 
     layer_norm: normalise each hidden layer before its activation (Ba et al. 2016), with learnable gain and shift.
     initialisation: ``uniform``: weights and biases uniform in ``-/+ 1 / sqrt(fan_in)``, as those of ``torch.nn.Linear``;
-    ``truncated_normal``: weights ``1 / sqrt(fan_in)`` times a standard normal number cut off at 2, biases 0 (the default of
-    Haiku's linear layers, without its rescaling for the cut).
+    ``truncated_normal``: weights ``1 / sqrt(fan_in)`` times a standard normal number truncated to [-2, 2], so of standard
+    deviation ``0.88 / sqrt(fan_in)``, biases 0: the default of Haiku's linear layers, which does not rescale for the truncation.
     """
 
     in_size: int
@@ -178,7 +178,7 @@ class MemberMLP(Architecture):
     def init(self, generators: Sequence[torch.Generator], widths: Sequence[int] | None = None) -> Tensor:
         """Fresh parameters ``[N, D]``; member ``n`` draws from ``generators[n]`` alone.
 
-        widths: each member is initialised as the small network with ``widths[n]`` units in each hidden layer that it is.
+        widths: member ``n`` is initialised as a network with ``widths[n]`` units in each hidden layer, embedded in this one.
         """
         if widths is not None:
             small = [replace(self, hidden=(width,) * len(self.hidden)) for width in widths]
@@ -198,7 +198,7 @@ class MemberMLP(Architecture):
         return torch.cat([torch.full((size,), value) for size, value in zip(self._sizes, values, strict=True)])
 
     def columns(self, *names: str) -> Tensor:
-        """Which columns of the block ``[D]`` hold tensors of these names (``weight``, ``bias``, ``slope``, ..)."""
+        """Mask ``[D]``, bool, of the columns that hold tensors of these names (``weight``, ``bias``, ``slope``, ..)."""
         return self._per_column([piece.name in names for piece in self._pieces])
 
     def layers(self, params: Tensor) -> Layers:
@@ -237,7 +237,7 @@ class MemberMLP(Architecture):
         return _linear(layers[-1], below, 1.0, x.shape[1] < _NARROW or self.out_size >= _NARROW).mT, saved
 
     def _written_out(self, ones: Tensor) -> Tensor:
-        """The inputs ``[N, B, I]`` of which these are 1: a GPU multiplies all members sooner than it picks rows for each."""
+        """Dense inputs ``[N, B, I]`` with a 1 at the indices ``ones`` ``[N, B, K]``: on a GPU faster than picking rows."""
         return torch.zeros(*ones.shape[:2], self.in_size, device=ones.device).scatter_(-1, ones, 1.0)
 
     def _activate(self, layer: Layer, x: Tensor, saved: list[Tensor]) -> Tensor:
@@ -280,7 +280,7 @@ class MemberMLP(Architecture):
         return torch.bmm(layers[0].weight, grad).mT if want_x else None
 
     def _deactivate(self, layer: Layer, grad: Tensor, saved: list[Tensor], into: Layer | None) -> Tensor:
-        """The gradient ``[N, H, B]`` to what the product of a hidden layer gave, from that to what the layer gave."""
+        """The gradient ``[N, H, B]`` to the pre-activations ``x W + b`` of a hidden layer, from that to its output."""
         out = saved.pop()
         if layer.slope is None:
             IN_PLACE[self.activation].backward(grad, out)
@@ -349,8 +349,8 @@ class MemberMLP(Architecture):
 class RecordedPass:
     """Forward passes of a network with the parameters ``layers``, kept for a single backward pass over all of them.
 
-    A roll-out asks for the values of its states one after the other; the update then needs the gradient at those same
-    values, and pays for no second forward pass.
+    A roll-out computes the values of its states one after the other; the update then needs the gradient at those same values,
+    and so takes no second forward pass.
     """
 
     def __init__(self, net: MemberMLP, layers: Layers):
@@ -390,7 +390,7 @@ class _MLPFunction(torch.autograd.Function):
 
 
 def _linear(layer: Layer, x: Tensor, scale: float, rows: bool) -> Tensor:
-    """``scale (x W + b)`` ``[N, O, B]`` of x ``[N, I, B]``. rows: in the memory, the outputs of one row lie together."""
+    """``scale (x W + b)`` ``[N, O, B]`` of x ``[N, I, B]``. rows: in memory, the outputs of one sample lie together."""
     if not x.is_floating_point():
         picked = [nn.functional.embedding_bag(ones, weight, mode="sum") for ones, weight in zip(x.mT, layer.weight, strict=True)]
         return torch.stack(picked).add_(layer.bias).mul_(scale).mT
@@ -402,7 +402,7 @@ def _linear(layer: Layer, x: Tensor, scale: float, rows: bool) -> Tensor:
 
 
 def _write_gradient(grad: Tensor, below: Tensor, into: Layer) -> None:
-    """Writes the gradients to weight and bias, from that to the product ``[N, O, B]`` and what is below it ``[N, I, B]``."""
+    """Writes the gradients of weight and bias, from that to the layer's output ``[N, O, B]`` and its input ``[N, I, B]``."""
     torch.sum(grad, dim=2, keepdim=True, out=into.bias_t)
     if not below.is_floating_point():
         for ones, each, weight in zip(below, grad, into.weight, strict=True):
@@ -416,7 +416,7 @@ def _write_gradient(grad: Tensor, below: Tensor, into: Layer) -> None:
 
 
 def _sums_by_input(ones: Tensor, grad: Tensor, inputs: int) -> Tensor:
-    """``[I, O]``: the sum of the columns of ``grad`` ``[O, B]`` where each input is one of the ``ones`` ``[K, B]``."""
+    """``[I, O]``: for each input, the sum of the columns of ``grad`` ``[O, B]`` for which it is among the ``ones`` ``[K, B]``."""
     which, order = ones.flatten().sort()
     first = torch.searchsorted(which, torch.arange(inputs, device=which.device))
     return nn.functional.embedding_bag(order % ones.shape[1], grad.mT.contiguous(), first, mode="sum")

@@ -1,4 +1,4 @@
-"""What plays episodes, and policies: a network and the action distribution that reads its output. They know no environment."""
+"""Actors, which play episodes, and policies: actors with a network and an action distribution over its output."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class Policy(Actor):
         return self.distribution_class(self.net(obs) if command is None else self.net(obs, command))
 
     def executed_log_prob(self, obs: Tensor, command: Tensor | None, action: Tensor) -> Tensor:
-        """Log-probability (density) ``[...]`` of what the environment made of sampled actions: what is learned from.
+        """Log-probability (density) ``[...]`` of the actions that were executed for sampled ones; supervised losses use it.
 
-        A sample outside the box is an action on its edge. Learned as it was sampled, it would widen a distribution whose
-        mean cannot leave the box, the more the better that edge is.
+        A sample outside the box is executed as the action on its edge. Maximising the likelihood of the sample itself would widen
+        the distribution, as its mean cannot leave the box: the more, the better that edge is.
         """
         return self.distribution(obs, command).log_prob(self.distribution_class.executed(action))
 
@@ -51,7 +51,7 @@ class Policy(Actor):
     ) -> tuple[Tensor, Backward | None]:
         """The mean of ``-weight * executed_log_prob`` over a batch ``[B]``, and what writes its gradients to the parameters.
 
-        The second is None where autograd has to.
+        The second is None where the loss has a graph, for autograd.
         """
         weight = torch.full_like(obs[:, 0], 1 / len(obs)) if weight is None else weight / len(obs)
         found = by_hand(self.net, obs, command)

@@ -35,7 +35,7 @@ class MemberNet(Protocol):
 class DuelingNet:
     """Features, a linear layer of them, then a head for the value and one for the advantages (arXiv 1511.06581).
 
-    Each head has one hidden layer as wide as the features. combine: value and advantages to Q values, a projection.
+    Each head has one hidden layer as wide as the features. combine: value plus a symmetric projection of the advantages.
     """
 
     in_size: int
@@ -82,7 +82,7 @@ class DuelingNet:
 
         def pullback(grad: Tensor, into: Tensor, want_x: bool = False) -> Tensor | None:
             into_a, into_b, into_c = into.split([part.size for part in self.parts], dim=1)
-            # The gradient to the advantages is centred as the advantages are: their mean is taken from them.
+            # ``combine`` subtracts the advantages' mean, so their gradient is this one less its mean: a symmetric projection.
             z_by_value = to_value(grad.sum(-1, keepdim=True), into_b, True)
             z_by_advantage = to_advantage(self.combine(torch.zeros_like(v), grad), into_c, True)
             return to_features(cast(Tensor, z_by_value) + cast(Tensor, z_by_advantage), into_a, want_x)

@@ -1,4 +1,4 @@
-"""World models: networks that are trained to be the environment (Young et al. 2023, arXiv 2211.02222).
+"""World models: networks trained to predict what the environment does (Young et al. 2023, arXiv 2211.02222).
 
 Parameters are blocks ``[N, D]``. Every model has *features* ``[N, B, X]``, which the value network reads and roll-outs pass on:
 the observation itself, or a latent; of a categorical latent the places of its ones, int64, see ``MemberMLP.forward``. Gradients
@@ -47,7 +47,7 @@ class RealSteps(NamedTuple):
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class LossWeights:
-    """Of the parts of a model's loss; kl_prior, kl_posterior: of the divergence's gradient to dynamics network and encoder."""
+    """Weights of a model's losses; kl_prior: of the KL's gradient to the dynamics network, kl_posterior: to the encoder."""
 
     reward_weight: NonNegativeFloat
     continuation_weight: NonNegativeFloat
@@ -65,7 +65,7 @@ class CategoricalLatent:
     """Independent variables, each one-hot of ``classes``; gradients pass straight through to the probabilities.
 
     A network's output ``[..., output_size]`` says how they are distributed; a sample ``[..., size]`` takes ``noise_size`` numbers
-    of noise of ``noise_kind``. prior: what reads the output of the dynamics network where this reads the encoder's.
+    of noise of ``noise_kind``. prior: the latent that interprets the dynamics network's output, as this one does the encoder's.
     """
 
     noise_kind: NoiseKind = "uniform"
@@ -150,9 +150,9 @@ class WorldModel(Architecture, ABC):
     """
 
     parts: tuple[str, ...] = ("reward", "continuation", "obs")
-    """Of the loss."""
+    """Names of the parts of the loss, in the order in which ``gradient`` returns them."""
     outcome_nets: tuple[int, int] = (0, 1)
-    """Which networks give reward and continuation."""
+    """Indices of the networks that predict reward and continuation."""
 
     def __init__(
         self, nets: Sequence[MemberMLP], action_size: int, feature_size: int, noise_kind: NoiseKind, noise_size: int,
@@ -200,7 +200,7 @@ class WorldModel(Architecture, ABC):
             into: layers of a block ``[N, D]``, which are overwritten.
 
         Returns:
-            The unweighted ``parts`` of the loss, ``[P, N]``.
+            The unweighted ``parts`` of the loss, ``[len(parts), N]``.
         """
 
     @abstractmethod
@@ -214,7 +214,7 @@ class WorldModel(Architecture, ABC):
     def outcome(self, layers: Sequence[Layers], joined: Tensor) -> tuple[Tensor, Tensor]:
         """The expected reward of a step and the probability of going on after it, ``[N, B]`` each.
 
-        Roll-outs do not depend on them, so all their steps can be asked for at once.
+        The states of a roll-out do not depend on them, so they can be computed for all its steps at once, afterwards.
         """
         reward, continuation = (self._run(k, layers, joined).squeeze(-1) for k in self.outcome_nets)
         return reward, continuation.sigmoid()

@@ -27,9 +27,9 @@ T = TypeVar("T")
 
 
 class OneBatch:
-    """A loader of length 1: Lightning would prefetch from one without a length, and train on stale data.
+    """A loader of one batch. It has a length, as Lightning would prefetch from one without, and so train on stale data.
 
-    make: gives the batch. wanted: whether there is one this time.
+    make: returns the batch. wanted: whether there is a batch this time.
     """
 
     def __init__(self, make: Callable[[], Any], wanted: Callable[[], bool] = lambda: True):
@@ -117,7 +117,7 @@ class Rollouts(LightningDataModule):
 
 
 def distinct(series: Mapping[str, T]) -> Iterable[T]:
-    """What was evaluated, each once: a policy without noise has one series under two prefixes."""
+    """The distinct values of ``series``, each once: a policy without noise has the same episodes under two prefixes."""
     return {id(played): played for played in series.values()}.values()
 
 
@@ -144,7 +144,7 @@ class CollectedRollouts(Rollouts):
         raise NotImplementedError
 
     def noise_hold(self) -> float:
-        """Share of the steps of training episodes that keep the action noise of the step before; of methods with such a key."""
+        """Share of the steps of training episodes that keep the action noise of the step before; 0 without such a key."""
         return getattr(self.method.cfg, "noise_hold", 0.0)
 
     def behaviour(self, version: int) -> tuple[dict[str, Tensor], int]:
@@ -176,7 +176,7 @@ class CollectedRollouts(Rollouts):
         self.collector.start(self._under_way, *self.behaviour(max(self.epoch - self.overlap, 0)))
 
     def state_dict(self) -> dict[str, Any]:
-        """The epoch, and of a collection under way the first commands and the behaviour policy: it is played again."""
+        """The epoch and, of a collection under way, its first commands and behaviour policy: on resuming it is played again."""
         if not self.overlap:
             return {"epoch": self.epoch}
         behaviour = {name: value.clone() for name, value in self.collector.behaviour.state_dict().items()}

@@ -48,8 +48,8 @@ class UniformActions(Actor):
 def held(noise: FloatArray, keep: Array, before: FloatArray) -> FloatArray:
     """Noise ``[T, A]`` of which the steps in keep ``[T]`` repeat that of the step before; before ``[A]``: that of the first.
 
-    Each step's noise by itself has the distribution that it had, but it is no longer independent of the state that earlier
-    steps led to: exploration that lasts (as with the coloured noise of Eberhard et al. 2023, here for any policy).
+    The marginal distribution of each step's noise is unchanged, but successive steps are correlated, so exploration goes in one
+    direction for longer (as with the coloured noise of Eberhard et al. 2023, here for any policy).
     """
     source = np.maximum.accumulate(np.where(keep, -1, np.arange(len(noise))))
     return np.where(source[:, None] < 0, before, noise[source])
@@ -134,7 +134,7 @@ class Player(Dataset["list[Episode] | RolloutError"]):
         return {**self.__dict__, "_envs": []}
 
     def __getitem__(self, chunk: Sequence[Request]) -> list[Episode] | RolloutError:
-        """The episodes of a chunk, or what ended it: raised in a worker, it would arrive wrapped in a page of traceback."""
+        """The episodes of a chunk, or the error that ended it: raised in a worker, it would arrive inside a long traceback."""
         try:
             return self.play(chunk)
         except UserError as error:
@@ -237,7 +237,7 @@ class Collector:
     def start(self, requests: Sequence[Request], policy: dict[str, Tensor], version: int) -> None:
         """Begins to play ``requests`` under the parameters ``policy`` (a state dict), stamped ``version``."""
         if self.busy:
-            raise RuntimeError("a collection is already under way")
+            raise RuntimeError("a collection is already under way; call finish() or close() first")
         self.behaviour.load_state_dict(policy)
         self.version.fill_(version)
         size = self.chunk_size
@@ -249,7 +249,7 @@ class Collector:
     def finish(self) -> list[Episode]:
         """The episodes of the collection under way. RolloutError names the request that failed."""
         if self._results is None:
-            raise RuntimeError("no collection is under way")
+            raise RuntimeError("no collection is under way; call start() first")
         episodes: list[Episode] = []
         try:
             for result in self._results:

@@ -1,4 +1,4 @@
-"""What a run does beside training: it stops, shows how far it is, films, and writes checkpoints."""
+"""Callbacks of a run: they stop it, show its progress, record films, and write checkpoints."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ RETURNS = {
     "eval": "eval/return_mean",
     "greedy": "eval_greedy/return_mean",
 }
-"""What a run has learned, by the word that the bar has for it: in training, then in the last evaluation."""
+"""The scalars that the progress bar shows, by their labels there: of training first, then of the last evaluation."""
 
 
 class StopOnSignal(Callback):
@@ -266,7 +266,7 @@ class BestCheckpoint(Checkpoint):
         found = [scores(folder, pl_module.monitor) for folder in self.folders]
         self._epochs = set().union(*found)
         common = set.intersection(*(set(each) for each in found))
-        if common and trainer.ckpt_path is not None:  # else they are of an attempt that left no last.ckpt
+        if common and trainer.ckpt_path is not None:  # else they are left from a run that wrote no last.ckpt
             best = max(common, key=lambda epoch: found[0][epoch])
             self.score = found[0][best]
             self._keep(best)

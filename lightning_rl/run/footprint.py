@@ -43,7 +43,7 @@ def footprint(config: MethodConfig, spec: EnvSpec) -> dict[str, int]:
 
 
 def inner_configs(config: MethodConfig) -> list[MethodConfig]:
-    """Of the agents that judge the proxies of a search; none for other methods."""
+    """The configs of the agents that a search trains on its proxies; none for other methods."""
     return [implementation(name).Config(**keys) for name, keys in (getattr(config, "agent", None) or {}).items()]
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _SEEDS = 2**63
 ACTING_ONLY = "acting_only"
 TRAINING_ONLY = ("learner.", "critic.", "agent.")
-"""Parts of methods that play no part in acting; checkpoints that say ``acting_only`` have none of them."""
+"""Prefixes of weights that acting does not need; checkpoints with the key ``acting_only`` have none of them."""
 Command = tuple[float, ...] | None
 """Values in the order of ``method.command_names``; None: the policy takes none."""
 
@@ -64,7 +64,7 @@ def load_method(path: Path, networks: Mapping[str, nn.Module] | None = None) -> 
 
 
 def acting_checkpoint(path: Path) -> dict[str, Any]:
-    """What acting takes of a checkpoint: no optimizers, no episodes, no networks that only training uses."""
+    """The part of a checkpoint that acting needs: without optimizers, episodes, and networks that only training uses."""
     checkpoint = read_checkpoint(path)
     kept = {name: value for name, value in checkpoint["state_dict"].items() if not name.startswith(TRAINING_ONLY)}
     about = {key: checkpoint[key] for key in ("epoch", "hyper_parameters")}
@@ -166,7 +166,7 @@ class LoadedAgent:
 
         Args:
             obs: observation ``[O]``.
-            reward: of the step before. UDRL's command counts it off; without it, the command stays as it is.
+            reward: of the step before. UDRL subtracts it from the command's return; without it, the command stays as it is.
 
         Returns:
             The number of a discrete action, or a continuous action ``[A]`` in [-1, 1].

@@ -49,7 +49,7 @@ class RunOptions:
         checkpoint: whether checkpoints are written.
         executor: where a population is evaluated: ``"serial"`` or ``"ray"``.
         ray_address: of a running Ray cluster; None starts one here.
-        recording_epoch_interval: films an episode every so many epochs; -1 for never.
+        recording_epoch_interval: films a sampled and a greedy episode every so many epochs; -1 for never.
         reload: a checkpoint whose policy the run starts from, a run directory, or the name of an agent of the package.
         resume: whether the run continues from its ``last.ckpt``, if there is one.
         config: values of config keys, below ``settings``, e.g. those of another run's ``config.yaml``.
@@ -123,7 +123,7 @@ def run_config(options: RunOptions, where: str = "--set") -> MethodConfig:
 
 
 def check_accelerator(options: RunOptions, config: MethodConfig) -> None:
-    """UserError where what is asked for cannot run on what ``--accelerator`` says, whatever the machine has."""
+    """UserError where the config cannot run with the ``--accelerator`` that is asked for, whatever hardware there is."""
     if options.accelerator != "gpu":
         return
     for each in (config, *inner_configs(config)):

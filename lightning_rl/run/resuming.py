@@ -35,7 +35,7 @@ def checkpoint_to_resume(options: RunOptions, config: MethodConfig) -> Path | No
 
 
 def begun_again(options: RunOptions) -> RunOptions:
-    """The options of a run without a checkpoint, which may have been killed before the first: with the weights it began with."""
+    """The options of a run to resume that has no checkpoint yet: with the ``reload`` that its first start had, if any."""
     start = first_start(options.run_dir).get("reload")
     return dataclasses.replace(options, reload=checkpoint_at(Path(start))) if isinstance(start, str) else options
 

@@ -20,7 +20,7 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 
 
 def import_lightning() -> None:
-    """Loads torch and Lightning without Python's collections of garbage, and spares what they made all later ones.
+    """Imports torch and Lightning with Python's garbage collector off, and exempts their objects from all later collections.
 
     They make half a million objects that stay. To search these for garbage takes a quarter of the time of the import, half a
     second now and then afterwards, and a second when the process ends.
@@ -38,7 +38,7 @@ def import_lightning() -> None:
 
 
 def prepare_process() -> None:
-    """Threads, tiny numbers, determinism, memory and messages."""
+    """Sets the process up for a command: threads, denormal numbers, determinism, memory, and Lightning's messages."""
     import torch
 
     quiet_lightning()

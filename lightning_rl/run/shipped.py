@@ -22,7 +22,7 @@ class ShippedAgent:
     score, sd: mean return, and standard deviation, of ``episodes`` episodes with the agent's own command.
     mode: of these episodes: actions are ``sampled``, or the best (``greedy``).
     commands: lowest and highest value of what it can be asked for, by name.
-    made: the commands that make it again; claim: the one of ``results/claims.yaml`` whose runs it is of, or None.
+    made: the commands that make it again; claim: the claim of ``results/claims.yaml`` among whose runs it is, or None.
     """
 
     implementation: str

@@ -46,7 +46,7 @@ def check_folder_names(exp_name: str, gamename: str) -> None:
 
 @contextlib.contextmanager
 def held(folder: Path, remedy: str) -> Iterator[None]:
-    """A folder that is no run's, made if need be, held against other processes; UserError with the remedy if one has it."""
+    """Locks a folder that is no run's, made if need be, against other processes; UserError with the remedy if one has it."""
     with _lock_file(folder, remedy) as lock:
         hold(lock, folder, remedy)
         yield
@@ -65,9 +65,9 @@ def _lock_file(folder: Path, remedy: str) -> IO[str]:
 
 @contextlib.contextmanager
 def owned(run_dir: Path) -> Iterator[Callable[[], None]]:
-    """Creates the run directory and holds it against a second process with the same one.
+    """Creates the run directory and locks it against other processes.
 
-    Gives what to call when the run begins: from then on the state is noted; a run that is refused before leaves all as it was.
+    Yields a function to call when the run begins: from then on ``state.yaml`` is kept. A run refused before leaves all as it was.
     """
     begun, new = False, not run_dir.exists()
 
@@ -211,7 +211,7 @@ def write_state(run_dir: Path, state: str, reason: str = "") -> None:
 
 
 def read_state(run_dir: Path) -> tuple[str, str]:
-    """(state, reason). A run that was killed while running is interrupted; one of before there was a state.yaml, unknown."""
+    """(state, reason). A run that was killed while running is ``interrupted``; one without a ``state.yaml``, ``unknown``."""
     if _held(run_dir):
         return "running", ""
     try:

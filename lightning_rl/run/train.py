@@ -84,7 +84,7 @@ class RunLogger(TensorBoardLogger):
         self._begun = False
 
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        """What an earlier start, killed after its last checkpoint, logged from the first step on is void."""
+        """The first call marks a start at its step: TensorBoard drops later values of an earlier start that was killed."""
         if not self._begun:
             self._begun = True
             self.experiment.file_writer.add_event(Event(session_log=SessionLog(status=SessionLog.START)), step)

@@ -38,9 +38,9 @@ BAND_RUNS = 5
 """From so many runs on a mean has a band: the interval of three is so wide that nothing else would be seen."""
 BANDS = f"band (from {BAND_RUNS}): 95 % interval of the mean"
 TOGETHER = 3
-"""So many groups, with their bands, can be told apart in one panel, ..."""
+"""At most so many groups, with their bands, share a panel, ..."""
 SEEDS_TOGETHER = 20
-"""... where these are all their seeds."""
+"""... and only if they have at most so many seeds in all."""
 OTHERS = "grey: the means of the others"
 AREA_COLUMNS = ("gamename", "group", "seeds", "steps", "mean", "low", "high")
 
@@ -60,9 +60,9 @@ class Reference:
     below: Floats
 
     def near(self, mark: float, window: float) -> tuple[float, bool]:
-        """(mean of the values less than half a window from ``mark``, False); with bounds among them (what it is below, True).
+        """(mean, False) of the values less than half a window from ``mark``; (upper bound of it, True) if some are bounds.
 
-        nan where there is none. What lies at the very edge belongs to the next mark as much.
+        nan where there is none. Values exactly on the edge are left out: they belong to the next mark just as much.
         """
         inside = np.abs(self.x - mark) < window / 2 * (1 - 1e-9)
         unseen = np.isnan(self.value)

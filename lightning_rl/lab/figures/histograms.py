@@ -28,7 +28,7 @@ def bins_of(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def coarser(bins: pd.DataFrame) -> pd.DataFrame:
-    """``bins`` of which so many are joined that a component has few: narrow ones are a comb where steps of the task are wider."""
+    """Joins bins until each component has about ``MOST_BINS``: narrower bins than the task's own steps would look like a comb."""
     parts = []
     for _, own in bins.groupby("component", sort=False):
         width = own["width"].iloc[0]

@@ -47,7 +47,7 @@ def read_protocol(sources: Sequence[str], columns: Sequence[str], protocol: str,
 
 
 def refuse_twice(table: pd.DataFrame) -> None:
-    """UserError where two rows are about the same: each counts once."""
+    """UserError where two rows have the same key columns (``_ABOUT``): each agent may count only once."""
     twice = table[table.duplicated([name for name in _ABOUT if name in table])]
     if len(twice):
         row = twice.iloc[0]

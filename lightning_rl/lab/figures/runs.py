@@ -26,7 +26,7 @@ from lightning_rl.lab.scalars import Curve, Floats, Skip, attempt, natural_order
 
 IDENTITY = ("gamename", "exp_name", "implementation", "seed")
 BUDGET = ("max_epochs", "max_env_steps", "max_episodes", "eval_interval", "eval_episodes", "checkpoint_interval", "chunk_size")
-"""Keys that say how long or how closely a run is watched, not what it is."""
+"""Keys that say how long a run is and how often it is evaluated or saved, not what is trained."""
 
 AGGREGATES = ("mean", "iqm", "low", "high", "reference")
 """``run`` of those rows of a figure's CSV that are no single run."""

@@ -54,7 +54,7 @@ def all_returns(table: pd.DataFrame) -> list[float]:
 def shares(table: pd.DataFrame) -> pd.DataFrame:
     """agent, group, quantity ``share``, x (return), value: share of a group's test episodes at or above each return of any group.
 
-    No density: returns heap up at the ends of their range, where the width of a kernel makes their heights.
+    No density is drawn: returns pile up at the ends of their range, where a kernel's width would decide the heights.
     """
     grid = np.unique(all_returns(table))
     parts = []

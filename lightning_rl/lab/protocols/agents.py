@@ -134,10 +134,10 @@ def train_stacks(
 def failed_last(
     trained: Iterable[tuple[list[Job], list[dict[str, Any]]]], obtained: Sequence[str], known: float = math.inf
 ) -> Iterator[tuple[list[Job], list[dict[str, Any]]]]:
-    """Stacks as they come, without the agents whose returns are nan; these at the end, as bad as the worst of the others.
+    """Stacks as they come, without agents whose returns are nan; these follow at the end, with the lowest return of the others.
 
-    So an agent that diverged counts alike in whatever stack it was. Without others it is as bad as in the paper's code.
-    known: the worst of those that an earlier call has written.
+    So a diverged agent's return does not depend on its stack. If all diverged it is ``ALL_FAILED``, as in the paper's code.
+    known: the lowest return of those that an earlier call has written.
     """
     name, last, worst = obtained[0], list[tuple[Job, dict[str, Any]]](), known if known > ALL_FAILED else math.inf
     for stack, rows in trained:

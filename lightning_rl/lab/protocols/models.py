@@ -102,7 +102,7 @@ def all_models(sources: Sequence[str], gamename: str | None = None) -> list[Mode
         for file in files:
             found += attempt(file, _read_model, file, gamename)
     if sources and not found:
-        raise UserError(f"no proxy can be used among {', '.join(sources)}")
+        raise UserError(f"no proxy can be used among {', '.join(sources)}; the lines above say why, name others")
     return found
 
 

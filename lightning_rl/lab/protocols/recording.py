@@ -1,4 +1,4 @@
-"""What agents meet: every transition of a batch of environments, kept."""
+"""Recording of every transition that agents make in a batch of environments."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class RecordedProxy(SyntheticProxy):
 
 
 def played(agent: Actors, spec: EnvSpec, seeds: Sequence[int], episodes: int) -> list[Transitions]:
-    """The transitions of ``episodes`` greedy ones of each member on the real task, up to the end of each."""
+    """The transitions of ``episodes`` greedy episodes of each member on the real task, up to the end of each."""
     envs = make_envs(spec, [derive_seed(seed, "recorded test", k) for seed in seeds for k in range(episodes)])
     kept: list[Transitions] = []
     _, lengths = evaluate_agents(agent, RecordedBatch(envs, kept), episodes)

@@ -91,7 +91,7 @@ def read_trials(folder: Path) -> list[Trial]:
 
 
 def best_trial(trials: Sequence[Trial], mode: str) -> Trial | None:
-    """The best of the trials that came furthest: a score at a smaller budget says less. None where none has a score."""
+    """The best of the trials with the most reports: a score at a smaller budget says less. None where none has a score."""
     return next((trial for trial in ranked(trials, mode) if trial.reports), None)
 
 

@@ -108,7 +108,7 @@ class Space:
         return [value if isinstance(value, bool | int | float | str) else json.dumps(value) for value in self.values]
 
     def bounds(self) -> list[Any]:
-        """Lowest and highest value of the key, or all its choices."""
+        """The key's values at both ends of the space (of ``one_minus_log`` the highest first), or all its choices."""
         return self.values if self.form == "choice" else [self.decode(value) for value in self.values]
 
 

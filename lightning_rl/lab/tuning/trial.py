@@ -58,9 +58,9 @@ class Plan:
         return {**self.options.settings, **self.tune.settings, **self.tune.budget}
 
     def _alone(self) -> dict[str, Any]:
-        """What stands for the searched keys where a config is asked for without them: nothing, if it holds so.
+        """Values of the searched keys for a config without a trial's settings: none, if the config is valid without them.
 
-        Otherwise those that have no value (null) have the first of their space, as one of several may have to have one.
+        Otherwise those that are null get the first value of their space, as at least one of several keys may have to be set.
         """
         try:
             run_config(dataclasses.replace(self.options, settings=self.fixed))
