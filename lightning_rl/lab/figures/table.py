@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from rich.table import Table
 
@@ -25,6 +26,8 @@ def last_mean(curve: Curve, last: int, until: float) -> float:
     chosen = curve.value[curve.env_steps <= until][-last:]
     if not chosen.size:
         raise UserError(f"'{curve.name}' has no value before {until:g} env_steps; raise --until")
+    if not np.isfinite(chosen).all():
+        raise UserError(f"'{curve.name}': not all of its last {chosen.size} values are finite; lower --until, or leave it out")
     return float(chosen.mean())
 
 

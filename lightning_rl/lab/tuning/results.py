@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,9 +97,14 @@ def best_trial(trials: Sequence[Trial], mode: str) -> Trial | None:
 
 
 def ranked(trials: Sequence[Trial], mode: str) -> list[Trial]:
-    """Furthest first, then best first."""
+    """Furthest first, then best first; of equally far ones, those whose score is no number last."""
     sign = 1 if mode == "max" else -1
-    return sorted(trials, key=lambda t: (-len(t.reports), -sign * t.score if t.reports else 0.0, t.name))
+
+    def place(trial: Trial) -> tuple[int, bool, float, str]:
+        score = trial.score if trial.reports else 0.0
+        return -len(trial.reports), math.isnan(score), -sign * score, trial.name
+
+    return sorted(trials, key=place)
 
 
 def write_results(plan: Plan, trials: Sequence[Trial]) -> None:

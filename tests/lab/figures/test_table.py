@@ -29,8 +29,9 @@ def test_rows_by_hand(tmp_path, capsys):
 
 
 def test_errors(tmp_path, capsys):
-    run = run_with(tmp_path / "r", a=[1.0])
+    run = run_with(tmp_path / "r", a=[1.0], n=[1.0, float("nan"), 2.0])
     for flags, words in (
+        (["--tag", "n"], "not all of its last 3 values are finite"),
         (["--tag", "zzz"], "has no scalar 'zzz'"),
         (["--tag", "a", "--last", "0"], "0 is too small"),
         (["--tag", "a", "--until", "-1"], "has no value before -1 env_steps"),

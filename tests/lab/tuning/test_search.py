@@ -1,5 +1,7 @@
 import csv
 import dataclasses
+import itertools
+import math
 import subprocess
 import sys
 import time
@@ -127,6 +129,9 @@ def test_the_best_is_looked_for_among_those_that_came_furthest():
     assert best_trial(trials, "max") is good
     assert best_trial(trials, "min") is bad
     assert best_trial([failed], "max") is None
+    no_number = Trial("a", {}, [(1.0, 1.0), (2.0, math.nan)], "", "")
+    for order in itertools.permutations([no_number, bad, good]):
+        assert (best_trial(order, "max"), best_trial(order, "min")) == (good, bad)
     assert [state_of(trial, 2) for trial in trials] == ["stopped early", "finished", "finished", "failed: it diverged"]
 
 
