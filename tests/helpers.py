@@ -34,6 +34,7 @@ _UDRL = {
     "last_few": 3,
 }  # fmt: skip
 _RCP = {"learning_starts": 4, "steps_per_iter": 60, "num_updates_per_iter": 3, "batch_size": 16, "window_steps": 200}
+SMALL_CRITIC = {"num_critic_updates_per_iter": 2, "critic_hidden": [8]}
 _POLICY_GRADIENT = {"num_episodes_per_iter": 4}
 _AGENT = {"steps_per_epoch": 40}
 _INNER = {"train_episodes": 2, "rollout_steps": 16, "batch_size": 16, "epochs": 1, "hidden": [8]}
@@ -46,7 +47,7 @@ _IMAGINATION = {**_MODEL_BASED, "rollout_length": 3, "batch_size": 4}
 TINY: dict[str, dict[str, Any]] = {
     "UDRL": _UDRL,
     "RCP-R": _RCP,
-    "RCP-A": {**_RCP, "num_critic_updates_per_iter": 2, "critic_hidden": [8]},
+    "RCP-A": {**_RCP, **SMALL_CRITIC},
     **dict.fromkeys(("QL", "SARSA"), _AGENT),
     "DDQN": {**_AGENT, "replay_size": 200},
     "DuelingDDQN": {**_AGENT, "replay_size": 200, "feature_size": 8},
