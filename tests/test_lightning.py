@@ -130,6 +130,48 @@ def test_schedulers_of_ones_own_resume_where_they_were(tmp_path):
     assert train(3, tmp_path / "last.ckpt") == 0.125
 
 
+rates = torch.optim.lr_scheduler
+SCHEDULES = {
+    "linear": lambda optimizer: rates.LinearLR(optimizer, 0.1, total_iters=3),
+    "sequential": lambda optimizer: rates.SequentialLR(optimizer, [rates.ConstantLR(optimizer), rates.StepLR(optimizer, 1)], [2]),
+    "one cycle, whose momenta change": lambda optimizer: rates.OneCycleLR(optimizer, 0.5, total_steps=9),
+    "rising": lambda optimizer: rates.LambdaLR(optimizer, lambda epoch: 1 + epoch),
+    "warm-up": lambda optimizer: rates.LambdaLR(optimizer, lambda epoch: min(1.0, (1 + epoch) / 4)),
+}
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.Rprop], ids=["Adam", "Rprop"])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_schedulers_and_optimizers_of_ones_own_are_resumed_to_the_bit(schedule, optimizer, tmp_path):
+    if optimizer is torch.optim.Rprop and "momenta" in schedule:
+        pytest.skip("it has none")
+
+    class Own(implementation("REINFORCE")):
+        def make_optimizers(self):
+            return [optimizer(self.parameters(), lr=1e-3)]
+
+        def schedulers(self, optimizers):
+            return [SCHEDULES[schedule](each) for each in optimizers]
+
+        def train_epoch(self, batch):
+            super().train_epoch(batch)
+            if optimizer is torch.optim.Adam and "momenta" not in schedule:
+                self.optimizers()[0].param_groups[0]["betas"] = (0.8, 0.99)
+
+    def train(epochs, ckpt_path=None):
+        method = Own("cartpole", implementation="REINFORCE", **TINY_PG)
+        trainer = Trainer(max_epochs=epochs, default_root_dir=tmp_path, logger=False, accelerator="cpu", **QUIET)
+        trainer.fit(method, datamodule=method.rollouts(), ckpt_path=ckpt_path, weights_only=True)
+        trainer.save_checkpoint(tmp_path / "last.ckpt")
+        return method, str(torch.load(tmp_path / "last.ckpt", weights_only=True)["optimizer_states"])
+
+    (whole, held), _ = train(5), train(2)
+    resumed, again = train(5, tmp_path / "last.ckpt")
+    assert again == held
+    for key, value in whole.state_dict().items():
+        assert torch.equal(resumed.state_dict()[key], value), key
+
+
 @pytest.mark.parametrize("name", ["QL", "ER"])
 def test_several_loggers_get_all_of_a_stacked_method_and_several_seeds_one_each(name, tmp_path):
     def logged(*folders, **more):

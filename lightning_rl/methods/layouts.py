@@ -217,7 +217,7 @@ def _callback_layout(callback: Callback, done: int) -> Any:
 def optimizer_layout(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     """What the state of an optimizer of these parameters may look like, from a step of a copy of it.
 
-    A parameter may have no state yet; learning rate and weight decay may be others, as callbacks may set them.
+    A parameter may have no state yet; rates, momenta and weight decay may be others, as schedulers and callbacks set them.
     """
     twin = copy.deepcopy(optimizer)
     for group in twin.param_groups:
@@ -228,16 +228,15 @@ def optimizer_layout(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     state = {
         number: Optional({name: _slot(value) for name, value in slots.items()}) for number, slots in stepped["state"].items()
     }
-    groups = [{**group, **_rates(group)} for group in fresh["param_groups"]]
-    return {"state": state, "param_groups": groups}
+    return {"state": state, "param_groups": [_settings(group) for group in fresh["param_groups"]]}
 
 
 def _scheduler_layout(scheduler: LRScheduler, done: int) -> Any:
-    """A scheduler is stepped once an epoch; our own only lower the rates. A user's may hold any plain data under its keys."""
+    """A scheduler is stepped once an epoch. One that is no LambdaLR, as ours are, may hold any plain data under its keys."""
     state = scheduler.state_dict()
     if not isinstance(scheduler, LambdaLR):
         return Fields({name: Plain() for name in state})
-    rates = [Number(0.0, rate) for rate in state["base_lrs"]]
+    rates = [Number(0.0) for _ in state["base_lrs"]]
     return {**state, "last_epoch": done, "_step_count": done + 1, "_last_lr": rates}
 
 
@@ -245,9 +244,16 @@ def _slot(example: Any) -> Any:
     return like(example) if isinstance(example, torch.Tensor) else OneOf((None, Number()))
 
 
-def _rates(group: Mapping[str, Any]) -> dict[str, Any]:
-    rate = OneOf((group["lr"], Number(0.0)))
-    return {"lr": rate, "weight_decay": OneOf((group["weight_decay"], Number(0.0))), "initial_lr": Optional(group["lr"])}
+def _settings(group: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a group of parameters: each number may be another one, but for the first learning rate, which schedulers begin with."""
+    settings = {name: _setting(value) for name, value in group.items() if name != "params"}
+    return {**group, **settings, "initial_lr": Optional(group.get("initial_lr", group["lr"]))}
+
+
+def _setting(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_setting, value))
+    return OneOf((value, Number(0.0))) if isinstance(value, float) else value
 
 
 def _loops(epoch: int, done: int) -> dict[str, Any]:
