@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Trains a range of seeds side by side with GNU parallel, one core each:
+# Trains a range of seeds in parallel with GNU parallel, one process on one core for each seed:
 #   bash bash_train.sh --implementation UDRL --gamename lunarlander --exp_name paper -- 25 29
-# Everything before -- goes to trainer.py; after it: first and last seed. JOBS sets how many run at once
-# (default: one per core), PYTHON the interpreter (default: .venv's).
+# Flags before -- are given to trainer.py; after it stand the first and the last seed. Environment variables: JOBS is how many
+# seeds run at once (default: one per core), PYTHON the interpreter (default: that of .venv).
 set -euo pipefail
 
 fail() {
@@ -33,14 +33,14 @@ command -v parallel >/dev/null || fail "GNU parallel is not installed; install i
 python=${PYTHON:-$here/.venv/bin/python}
 [[ -x $(command -v "$python") ]] || fail "'$python' is not there; run 'make train' once, or set PYTHON"
 
-# One thread a process: without this, N processes of N threads each fight over N cores.
+# One thread per process: else N processes would start N threads each on N cores.
 export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 workers=(--num_workers 0)
 for flag in ${flags[@]+"${flags[@]}"}; do
     [[ $flag != --num_workers* ]] || workers=()
 done
-# Ctrl-C reaches parallel alone, which tells the seeds by TERM: they have ten minutes to finish their epoch, a second TERM is to
-# leave at once. Parallel takes no second Ctrl-C meanwhile, but a SIGTERM.
+# Ctrl-C reaches only parallel, which sends SIGTERM to the seeds. They have ten minutes to finish their epoch; then a second SIGTERM
+# makes them leave at once. Meanwhile parallel ignores a second Ctrl-C, but not a SIGTERM.
 exec parallel --quote --line-buffer --halt soon,fail=100% --termseq TERM,600000,TERM,10000,KILL,25 --jobs "$jobs" \
     "$python" "$here/trainer.py" ${flags[@]+"${flags[@]}"} ${workers[@]+"${workers[@]}"} --seed {} \
     ::: $(seq "$first" "$last")

@@ -1,4 +1,4 @@
-"""Trains, resumes and evaluates: ``python trainer.py --help``."""
+"""Trains, resumes and evaluates methods: see ``python trainer.py --help``."""
 
 import sys
 

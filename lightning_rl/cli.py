@@ -39,7 +39,7 @@ def _print_help(program: str) -> None:
     parser = Parser(
         prog=program,
         description="Reinforcement-learning research on PyTorch Lightning: train, evaluate, search and compare methods.",
-        epilog=f"{program} NAME --help says more about each.",
+        epilog=f"{program} NAME --help describes a command and its flags.",
     )
     parser.add_argument("--version", action="version", version=__version__)
     list_commands(parser, {**SUMMARIES, **{name: tool.summary for name, tool in TOOLS.items()}})

@@ -28,18 +28,18 @@ RUN = (TRAIN, TUNE)
 COMMANDS = {"train": (TRAIN,), "eval": (EVAL, IMAGINE), "tune": (TUNE,), REPRODUCE: (REPRODUCE,)}
 """The modes of each command of ``lightning-rl`` that has its flags here."""
 SUMMARIES = {
-    "train": "train a method on an environment, or go on with a run that was stopped",
-    "eval": "play a checkpoint, or that of a run: a table, evaluation.json and a film",
+    "train": "train a method on an environment, or resume a run that was stopped",
+    "eval": "evaluate a checkpoint, or that of a run: prints a table, writes evaluation.json and a film",
     "tune": "search hyper-parameters with Ray Tune",
-    REPRODUCE: "measure the claims of results/claims.yaml again, and build docs/results.md",
+    REPRODUCE: "run the seeds that the claims of results/claims.yaml lack, and build docs/results.md",
 }
 
 FINAL_EVAL_EPISODES = 100
 IMAGINED_EPISODES = 200
 SWEEP_EPISODES = 50  # for each of its commands
 _EPILOG = (
-    "Everything lands under LOGDIR/GAMENAME/EXP_NAME/IMPLEMENTATION/seed_N/. "
-    f"For a method of yours: export {MODULES}=its_module."
+    "All files of a run are written to LOGDIR/GAMENAME/EXP_NAME/IMPLEMENTATION/seed_N/. "
+    f"To use a method of your own: export {MODULES}=its_module."
 )
 
 
@@ -109,18 +109,18 @@ def _flag(name: str, modes: tuple[str, ...], help: str, words: Mapping[str, str]
 GROUPS: dict[str, tuple[Flag, ...]] = {
     "claims": (
         _flag("--ids", (REPRODUCE,), "claims (default: all)", {REPRODUCE: "ids"}, nargs="*", default=[], metavar="CLAIM"),
-        _flag("--list", (REPRODUCE,), "show the claims and how far each is; nothing is run", action="store_true"),
+        _flag("--list", (REPRODUCE,), "list the claims, with their results so far; nothing is run", action="store_true"),
         _flag(
-            "--jobs", (REPRODUCE,), "runs at once (default: as many as cores)", type=_process_count, default=cores(),
+            "--jobs", (REPRODUCE,), "how many runs at once (default: one per core)", type=_process_count, default=cores(),
             metavar="N",
         ),
-        _flag("--verify", (REPRODUCE,), "run the first epochs of a claim again and compare with its curve", metavar="CLAIM"),
-        _flag("--ledger", (REPRODUCE,), "build docs/results.md from what is there; nothing is run", action="store_true"),
-        _flag("--figures", (REPRODUCE,), "draw the pictures of results/ that the manifest lists, from CSVs", action="store_true"),
-        _flag("--smoke", (REPRODUCE,), "one seed of each with a tiny budget, in a temporary folder", action="store_true"),
+        _flag("--verify", (REPRODUCE,), "repeat the first epochs of a claim and compare with its stored curve", metavar="CLAIM"),
+        _flag("--ledger", (REPRODUCE,), "build docs/results.md from the results so far; nothing is run", action="store_true"),
+        _flag("--figures", (REPRODUCE,), "draw the pictures of results/ that claims.yaml lists, from CSVs", action="store_true"),
+        _flag("--smoke", (REPRODUCE,), "a test: one seed of each with a tiny budget, in a temporary folder", action="store_true"),
     ),
     "what to run": (
-        _flag("--implementation", RUN, "method (default UDRL): {entries}; for short: {aliases}", default="UDRL", metavar="NAME"),
+        _flag("--implementation", RUN, "method (default UDRL): {entries}; aliases: {aliases}", default="UDRL", metavar="NAME"),
         _flag(
             "--gamename", RUN, "environment (default lunarlander): {games}; or any Gymnasium id, or my_package:MyEnv-v0",
             default="lunarlander", metavar="NAME",
@@ -129,68 +129,70 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         _flag("--seed", RUN, "seed of the run (default 25)", type=whole(0, SEED), default=25, metavar="N"),
         _flag(
             "--num_seeds", (TRAIN,),
-            "agents only: train the seeds SEED .. SEED+N-1 at once, one folder each; same results as alone up to rounding "
-            "(default 1)",
+            "agents (QL, SARSA, ..., PPO) and model-based methods only: train the seeds SEED .. SEED+N-1 at once, one folder "
+            "each; same results as alone up to rounding (default 1)",
             type=whole(1, SEEDS), default=1, metavar="N",
         ),
-        _flag("--preset", RUN, "a block under presets: in the method's config, e.g. a paper's own values", metavar="NAME"),
+        _flag("--preset", RUN, "name of a block under presets: in the method's config, e.g. a paper's values", metavar="NAME"),
         _flag("--max_epochs", RUN, "same as --set max_epochs=N", type=count, metavar="N"),
         _flag(
-            "--stop_return", (TRAIN,), "stop when the mean return of an evaluation (sampled, of models greedy) is R or more",
+            "--stop_return", (TRAIN,),
+            "stop when the mean return of an evaluation in training (sampled; of model-based methods greedy) is R or more",
             type=number, metavar="R",
         ),
-        _flag("--stop_evaluations", (TRAIN,), "... of N evaluations in a row (default 1)", type=count, default=1, metavar="N"),
+        _flag("--stop_evaluations", (TRAIN,), "... in N evaluations in a row (default 1)", type=count, default=1, metavar="N"),
         _flag(
-            "--set", RUN, "override a key of the config; repeatable", dest="settings", action="append", default=[],
+            "--set", RUN, "override a key of the method's config; repeatable", dest="settings", action="append", default=[],
             metavar="KEY=VALUE",
         ),
         _flag(
-            "--config", RUN, "keys of the config from a run's config.yaml or a search's best.yaml", type=checked_path,
+            "--config", RUN, "take the values of config keys from a run's config.yaml or a search's best.yaml", type=checked_path,
             metavar="YAML",
         ),
         _flag("--no_expo_weighting", RUN, "same as --set weights=none (UDRL, RCP-R and RCP-A)", action="store_true"),
     ),
     "where and how": (
         _flag(
-            "--logdir", RUN, "root of all results (default exp_dir)", type=checked_path, default=Path("exp_dir"), metavar="DIR",
+            "--logdir", RUN, "folder of all results (default exp_dir)", type=checked_path, default=Path("exp_dir"), metavar="DIR",
         ),
         _flag(
             "--num_workers", (*RUN, EVAL),
-            "processes that play episodes, or that evaluate a population; 0: none besides this one; same results, of populations "
-            "up to rounding (default 1; of a search those of each trial, default 0)",
+            "worker processes that play episodes, or that evaluate the population of SE, RN or SD; 0: this process does it; same "
+            "results, of populations up to rounding (default 1; in a search, for each trial, default 0)",
             type=non_negative, metavar="N",
         ),
         _flag(
             "--num_processes", (TRAIN,),
-            "train the seeds of --num_seeds in N groups, a process each; same results up to rounding (default 1)",
+            "train the seeds of --num_seeds in N processes, a part of them in each; same results up to rounding (default 1)",
             type=_process_count, default=1, metavar="N",
         ),
         _flag(
             "--accelerator", RUN,
-            "where networks train (default cpu, the fastest for small ones); auto: a GPU, if there is one, for UDRL, RCP and "
-            "policy gradients; gpu: any method; it pays for many stacked seeds",
+            "where networks train (default cpu, the fastest for small ones); auto: on a GPU, if there is one, for UDRL, RCP and "
+            "policy gradients; gpu: on a GPU, for any method; it pays off with many seeds at once (--num_seeds)",
             choices=ACCELERATORS, default="cpu",
         ),
         _flag(
             "--executor", (*RUN, REPRODUCE),
-            "where the population of SE, RN or SD is evaluated, or the runs of reproduce are trained: serial, in processes "
-            "here; ray, on a cluster; same results up to rounding",
+            "where the population of SE, RN or SD is evaluated, or the runs of reproduce are trained: serial (in processes on "
+            "this machine) or ray (on a Ray cluster); same results up to rounding",
             choices=EXECUTORS, default="serial",
         ),
-        _flag("--ray_address", (*RUN, REPRODUCE), "of a running Ray cluster (default: one is started here)", metavar="HOST:PORT"),
+        _flag("--ray_address", (*RUN, REPRODUCE), "a running Ray cluster (default: one is started here)", metavar="HOST:PORT"),
     ),
     "checkpoints and recordings": (
-        _flag("--resume", RUN, "go on from last.ckpt in the run directory, or start if there is none", action="store_true"),
-        _flag("--reload", RUN, "start a new run from the weights of a checkpoint", type=checked_path, metavar="CKPT"),
+        _flag("--resume", RUN, "continue from last.ckpt in the run directory, or start if there is none", action="store_true"),
+        _flag("--reload", RUN, "start a new run from the policy weights of a checkpoint", type=checked_path, metavar="CKPT"),
         _flag("--no_checkpoint", (TRAIN,), "write no checkpoints", action="store_true"),
         _flag(
-            "--recording_epoch_interval", RUN, "film the policy every N epochs (default -1: never)", type=_interval, default=-1,
+            "--recording_epoch_interval", RUN, "film an episode every N epochs (default -1: never)", type=_interval, default=-1,
             metavar="N",
         ),
     ),
     "hyper-parameter search": (
         _flag(
-            "--use_tune", (TUNE,), "search with Ray Tune, as the tune: block of the method's config says; see --resume",
+            "--use_tune", (TUNE,),
+            "search hyper-parameters with Ray Tune, as the tune: block of the method's config says; --resume continues a search",
             {"tune": ""}, action="store_true",
         ),
         _flag(
@@ -202,30 +204,32 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
     "evaluation": (
         _flag(
             "--eval_agent", (EVAL, IMAGINE),
-            "evaluate a checkpoint, or that of a run directory: table, evaluation.json and a film beside it",
+            "checkpoint to evaluate: a file, a run directory or an agent of the package; prints a table, writes evaluation.json "
+            "and a film beside it",
             {"eval": "eval_agent"}, type=checked_path, metavar="CKPT",
         ),
         _flag(
             "--eval_episodes", (*RUN, EVAL, IMAGINE),
-            f"episodes per mode (default {FINAL_EVAL_EPISODES}; in training: of the config)", {"eval": "--episodes"},
+            f"episodes of an evaluation, in each mode (default: in training the config's; in eval {FINAL_EVAL_EPISODES}, for "
+            f"each command of a sweep {SWEEP_EPISODES}, with --imagine {IMAGINED_EPISODES})", {"eval": "--episodes"},
             type=whole(1, EPISODES), metavar="N",
         ),
         _flag(
             "--eval_command", (EVAL,),
-            "command to play, e.g. return=250,horizon=300 or advantage=1.5, or 'sweep' (or sweep=LOW:HIGH, sweep=A,B,...) "
-            "for a table and picture of obtained against commanded (default: the checkpoint's)",
+            "command of UDRL, RCP-R or RCP-A, e.g. return=250,horizon=300 or advantage=1.5 (default: the checkpoint's); sweep, "
+            "sweep=LOW:HIGH or sweep=A,B,...: several commands, with a table and picture of obtained against commanded return",
             {"eval": "--command"}, metavar="NAME=VALUE,...",
         ),
-        _flag("--render", (EVAL,), "human: show one episode in a window instead", choices=("human",), metavar="human"),
+        _flag("--render", (EVAL,), "human: only show one episode in a window", choices=("human",), metavar="human"),
         _flag(
             "--calibrate", (EVAL,),
-            "of UDRL, RCP-R and RCP-A: find out which command obtains which return, keep that in the checkpoint, and sweep; from "
+            "of UDRL, RCP-R and RCP-A: measure which command obtains which return, save that in the checkpoint, and sweep; from "
             "then on the command return=150 asks for episodes of that return",
             action="store_true",
         ),
         _flag(
             "--imagine", (IMAGINE,),
-            "of model-based checkpoints: the model's roll-outs beside the real ones, as a picture, and the error of each step",
+            "of model-based checkpoints: draw the model's roll-outs beside the real ones, and the model's error at each step",
             action="store_true",
         ),
         _flag(
@@ -235,7 +239,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
     ),
     "figures": (
         _flag(
-            "--figure", (FIGURE,), "draw a figure instead: the same as lightning-rl figures NAME ...", nargs=argparse.REMAINDER,
+            "--figure", (FIGURE,), "only draw a figure: the same as lightning-rl figures NAME ...", nargs=argparse.REMAINDER,
             metavar="NAME ...",
         ),
     ),

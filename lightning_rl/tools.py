@@ -24,32 +24,37 @@ def _refresh(given: argparse.Namespace) -> None:
 
 
 TOOLS: dict[str, Tool | Group] = {
-    "proxies": Group("list trained proxies, or judge them into a results CSV", PROTOCOLS),
+    "proxies": Group("list trained proxies, or evaluate them and write the results to a CSV", PROTOCOLS),
     "figures": Group("draw a figure from run directories or results CSVs", FIGURES),
     **REPORTS,
     "baseline": Tool(
-        "train Stable-Baselines3's agent with the settings of ours, as a run to compare with", "lightning_rl.lab.baselines:run",
+        "train an agent of Stable-Baselines3 with our hyper-parameters, to compare ours with", "lightning_rl.lab.baselines:run",
         (
-            argument("--implementation", "ours with these settings: DDQN (for its DQN), PPO, TD3", required=True, metavar="NAME"),
+            argument(
+                "--implementation", "our method whose settings are used: DDQN (for its DQN), PPO, TD3",
+                required=True, metavar="NAME",
+            ),
             argument("--gamename", "environment", required=True, metavar="NAME"),
-            argument("--preset", "as of lightning-rl train", metavar="NAME"),
+            argument("--preset", "as for lightning-rl train", metavar="NAME"),
             argument("--exp_name", "folder of the experiment (default: default)", default="default", metavar="NAME"),
-            argument("--seed", "of the run (default 25)", type=whole(0, SEED), default=25, metavar="N"),
+            argument("--seed", "seed of the run (default 25)", type=whole(0, SEED), default=25, metavar="N"),
             argument("--logdir", "folder of all results (default: exp_dir)", type=checked_path, default="exp_dir", metavar="DIR"),
             argument(
                 "--set", "override a key of our config; repeatable", dest="settings", action="append", default=[],
                 metavar="KEY=VALUE",
             ),
-            argument("--resume", "leave a finished run as it is; one that was stopped begins again", action="store_true"),
+            argument(
+                "--resume", "leave a finished run as it is; start one that was stopped from the beginning", action="store_true",
+            ),
         ),
     ),
     "docs": Tool(
-        "refresh the tables and numbers in Markdown files that commands have made", _refresh,
+        "make the tables and numbers in Markdown files anew by the commands that made them", _refresh,
         (argument("files", "Markdown file", type=checked_path, nargs="+", metavar="FILE"),),
     ),
     "claims": Tool(
-        "what is published and measured of some claims, as Markdown", "lightning_rl.lab.reproduce.ledger:show",
-        (argument("ids", "as of lightning-rl reproduce --list", nargs="+", metavar="CLAIM"),),
+        "published and measured results of some claims, as a Markdown table", "lightning_rl.lab.reproduce.ledger:show",
+        (argument("ids", "names of claims, see lightning-rl reproduce --list", nargs="+", metavar="CLAIM"),),
     ),
 }  # fmt: skip
 OLD_NAMES = {"evaluate": "proxies"}

@@ -1,8 +1,8 @@
 # %% [markdown]
-# # Learned proxies: an agent that has never seen the task
+# # Learned proxies: training without the real task
 #
-# A shipped synthetic environment stands in for CartPole. It was evolved so that agents which train on it do well on the real
-# task, not to look like it.
+# A synthetic environment of the package replaces CartPole in training. It was evolved so that agents which train on it do well
+# on the real task; it was not trained to predict the task's states and rewards.
 
 # %%
 import matplotlib.pyplot as plt
@@ -14,7 +14,7 @@ proxy = lrl.load_proxy("SE-CartPole-v0")
 proxy.observation_space, proxy.action_space, {key: proxy.unwrapped.about[key] for key in ("gamename", "score")}
 
 # %% [markdown]
-# Random play in both: the learned rewards and states are not those of the task.
+# Random actions in both environments: the learned rewards and states are distributed differently from those of the task.
 
 # %%
 def random_play(env, steps=500):
@@ -41,7 +41,7 @@ right.set(xlabel="pole angle")
 left.legend();
 
 # %% [markdown]
-# A double DQN trains on the proxy alone, and then plays the real task. A proxy is a Gymnasium environment, so it has an id.
+# A double DQN trains only on the proxy, and then plays the real task. A proxy is a Gymnasium environment and has an id.
 
 # %%
 PROXY = "lightning_rl.envs.proxy_env:lightning_rl/SE-CartPole-v0"

@@ -1,9 +1,9 @@
 # %% [markdown]
-# # Model-based generalisation: learn from experience that never was
+# # Model-based generalisation: learn from imagined transitions
 #
-# PanFlute's state is made of independent parts, so a learned model can be right about combinations that it has
-# never met. The same DQN learns from replayed transitions (ER) or from roll-outs in a model of observations
-# (simple-model), ten updates for each real step.
+# PanFlute's state is made of independent parts, so a learned model can predict combinations of them that were not
+# in its data. The same DQN learns from replayed transitions (ER) or from roll-outs in a learned model of observations
+# (simple-model), with ten updates per environment step.
 
 # %%
 import matplotlib.pyplot as plt
@@ -12,7 +12,7 @@ import lightning_rl as lrl
 from lightning_rl.lab.scalars import read_scalar
 
 # %% [markdown]
-# Both learn from step 400 on, with networks of half the paper's width; two seeds each are one batch.
+# Both learn from environment step 400 on, with networks of half the paper's width; the two seeds of a method train as one batch.
 
 # %%
 settings = {"preset": "low-data", "learning_starts": 400, "max_env_steps": 900, "hidden": [100, 100]}
@@ -31,5 +31,5 @@ axes.set(xlabel="environment steps", ylabel="greedy return of 100 steps", title=
 axes.legend();
 
 # %% [markdown]
-# After the same real steps and as many updates, replay is where it began, and the agent that imagines plays the flute.
-# That is one small environment and two seeds: where models win, and where not, is [in the results](../docs/model_based.md).
+# After equal numbers of environment steps and updates, ER is still near the random policy, simple-model near the right order.
+# This is one small environment and two seeds: [the results](../docs/model_based.md) say where models are better and where not.

@@ -1,8 +1,8 @@
 # %% [markdown]
-# # Policy gradients: what a baseline buys
+# # Policy gradients: what a baseline does
 #
-# The gradient of REINFORCE weighs each action by the return that followed. Less a baseline it has the same
-# mean and less variance.
+# The gradient of REINFORCE weights each action by the return that followed it. With a baseline subtracted from the return, it
+# has the same mean and less variance.
 
 # %%
 import matplotlib.pyplot as plt
@@ -13,8 +13,8 @@ from lightning_rl.functional.policy_gradient import batch_baseline, no_baseline,
 from lightning_rl.lab.scalars import read_scalar
 
 # %% [markdown]
-# A bandit with two arms that pay 10 and 11, and a policy that knows nothing yet: the gradient of a batch of 16
-# pulls, many times.
+# A bandit with two arms of mean reward 10 and 11, and a uniform policy: histograms of the gradient of a batch of 16 pulls, over
+# 1,000 batches.
 
 # %%
 generator = torch.Generator().manual_seed(0)
@@ -38,7 +38,7 @@ axes.set(xlabel="gradient of the better arm's logit (it should be below 0)")
 axes.legend();
 
 # %% [markdown]
-# The same on CartPole, three seeds each.
+# REINFORCE without and with a baseline on CartPole, three seeds each.
 
 # %%
 settings = {"preset": "tuned", "max_episodes": 400, "num_workers": 0}

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Stacked agents: eight seeds as one batch
 #
-# Seeds are rows of one block of parameters; a step of all of them is a few batched matrix products.
+# The parameters of each seed are one row of a single tensor; an update of all seeds is a few batched matrix products.
 
 # %%
 import time
@@ -21,7 +21,7 @@ for count in (1, 8):
 print({count: f"{value:.0f} CPU seconds" for count, value in seconds.items()})
 
 # %% [markdown]
-# Each seed has its folder and its curve.
+# Each seed has its own run directory and learning curve.
 
 # %%
 figure, axes = plt.subplots(figsize=(6, 3))
@@ -36,7 +36,7 @@ axes.set(xlabel="environment steps", ylabel="training return")
 axes.legend();
 
 # %% [markdown]
-# Seed 0 of eight is seed 0 alone, up to rounding.
+# Seed 0 trained together with seven others has the same results as seed 0 trained alone, up to rounding.
 
 # %%
 alone = read_scalar(run.path.parent.parent.parent / "seeds_1" / "DDQN" / "seed_0", "rollout/return_mean")

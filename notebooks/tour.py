@@ -1,7 +1,7 @@
 # %% [markdown]
 # # A tour in two minutes
 #
-# Train a policy that can be *asked for a return*, look at its curve, and ask it for more and for less.
+# Train a policy that takes a *commanded return*, plot its learning curve, and command higher and lower returns.
 
 # %%
 import matplotlib.pyplot as plt
@@ -10,8 +10,8 @@ import lightning_rl as lrl
 from lightning_rl.lab.scalars import read_scalar
 
 # %% [markdown]
-# `train` takes what the command line takes; any key of the config is an argument. CartPole pays 1 for every step that the pole
-# stands, 500 at most.
+# `train` takes what the command line takes; any key of the config is an argument. In CartPole the reward is 1 for every step in
+# which the pole stays up, and a return is 500 at most.
 
 # %%
 run = lrl.train("UDRL", "cartpole", seed=0, max_env_steps=40_000, num_workers=0)
@@ -24,7 +24,8 @@ axes.plot(curve.env_steps, curve.value)
 axes.set(xlabel="environment steps", ylabel="training return", title="UDRL on CartPole, one seed");
 
 # %% [markdown]
-# A loaded agent acts in any Gymnasium loop. The rule of its command (less of the return is left after each reward) runs inside.
+# A loaded agent acts in any Gymnasium loop. It updates its command itself: after each step the reward is subtracted from the
+# commanded return.
 
 # %%
 agent, env = lrl.load(run.path), lrl.make_env("cartpole")
@@ -53,8 +54,8 @@ for each, returns in zip(asked, obtained):
 axes.set(xlabel="asked for", ylabel="obtained", title="ten episodes each, and their mean");
 
 # %% [markdown]
-# This is one seed of a short run: it follows its command as far as its experience reaches, not beyond. `evaluate` plays episodes
-# on seeds of their own, with sampled and with greedy actions.
+# This is one seed of a short run: it obtains commanded returns only up to about those that it has seen in training. `evaluate`
+# plays episodes on other environment seeds, with sampled and with greedy actions.
 
 # %%
 report = lrl.evaluate(agent, episodes=20)

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Upside-down RL: weights and targets by hand
 #
-# RCP-A learns by supervised learning which action came before a given advantage, weighs steps by how good they were, and asks for
-# more than it has seen on average. This notebook draws the two formulas with the functions that the method itself uses.
+# RCP-A learns by supervised learning which action led to a given advantage, weights steps by their advantage, and then commands
+# higher advantages than it has seen on average. This notebook plots the weights and the commands with the method's own functions.
 
 # %%
 import matplotlib.pyplot as plt
@@ -13,7 +13,8 @@ from lightning_rl.functional.upside_down import exponential_weights, standardise
 from lightning_rl.lab.scalars import read_scalar
 
 # %% [markdown]
-# Advantages of a buffer, some of them much worse than the rest. Weights are $\min(e^{z/\beta}, w_{max})$ over their mean.
+# Made-up advantages of a buffer, some of them much lower than the rest; $z$ are the standardised ones. The weights are
+# $\min(e^{z/\beta}, w_{max})$, divided by their mean.
 
 # %%
 generator = torch.Generator().manual_seed(0)
@@ -26,7 +27,8 @@ axes.set(xlabel="standardised advantage", ylabel="weight", yscale="log")
 axes.legend();
 
 # %% [markdown]
-# Commands come from the distribution tilted towards high labels, $p^*(Z) \propto p(Z) e^{Z/\beta}$, by its mean and deviation.
+# Commands are drawn from a normal distribution with the mean and standard deviation of the tilted distribution of labels,
+# $p^*(Z) \propto p(Z) e^{Z/\beta}$.
 
 # %%
 figure, axes = plt.subplots(figsize=(6, 3))
@@ -38,7 +40,7 @@ axes.set(xlabel="standardised advantage")
 axes.legend();
 
 # %% [markdown]
-# CartPole with and without these weights, one short run each. One seed says little: claims are made on ten.
+# CartPole with and without these weights, one short run each. One seed says little: the claims of this project use more.
 
 # %%
 settings = {"max_env_steps": 40_000, "num_updates_per_iter": 150, "num_workers": 0}

@@ -169,7 +169,7 @@ class Group:
 
     def parser(self, prog: str) -> Parser:
         """Of the next word, after ``prog``."""
-        parser = Parser(prog=prog, description=self.summary, epilog=f"{prog} NAME --help says more about each.")
+        parser = Parser(prog=prog, description=self.summary, epilog=f"{prog} NAME --help describes a command and its flags.")
         list_commands(parser, {name: tool.summary for name, tool in self.tools.items()})
         return parser
 

@@ -48,17 +48,17 @@ def _figure(draw: str, summary: str, *arguments: Argument) -> Figure:
 
 
 def _out(written: str) -> Argument:
-    return argument("out", f"written as {written}; a name without a folder in figures/", type=figure_path, metavar="OUT")
+    return argument("out", f"writes {written}; a name without a folder means figures/NAME", type=figure_path, metavar="OUT")
 
 
 def _table(name: str) -> Argument:
-    return _out(f"OUT-{name}.csv; OUT.csv with the ending stays as it is")
+    return _out(f"OUT-{name}.csv, or OUT.csv where the name has that ending")
 
 
 _PICTURE = _out("OUT.png, OUT.svg and OUT.csv")
 _SOURCES = (
-    argument("sources", "run directory, folder above run directories, or results CSV[:LABEL]", nargs="+", metavar="SOURCE"),
-    argument("--title", "above the figure", default=""),
+    argument("sources", "run directory, folder that holds some, or results CSV[:LABEL]", nargs="+", metavar="SOURCE"),
+    argument("--title", "title above the figure", default=""),
 )
 _BASICS = (_PICTURE, *_SOURCES)
 _TAG = argument("--tag", "scalar (default rollout/return_mean)", default="rollout/return_mean")
@@ -66,22 +66,32 @@ _GREEDY = argument("--tag", "scalar (default eval_greedy/return_mean)", default=
 _AXIS_AND_GROUPS = (
     argument("--x", "horizontal axis (default env_steps)", choices=tuple(AXES), default="env_steps"),
     argument(
-        "--group", "runs of one group differ in their seed only: implementation, gamename, exp_name, preset or any key of the "
-        "config; repeatable (default: implementation, and exp_name if several)", action="append", metavar="KEY",
+        "--group", "key by which runs are grouped, so that those of a group differ only in their seed: implementation, gamename, "
+        "exp_name, preset or any config key; repeatable (default: implementation, and exp_name if several)", action="append",
+        metavar="KEY",
     ),
 )  # fmt: skip
-_BIN = argument("--bin", "average over this much of the axis (default: a hundredth)", type=positive, metavar="X")
+_BIN = argument(
+    "--bin", "width of the bins of the x axis that values are averaged over (default: a hundredth of it)",
+    type=positive, metavar="X",
+)  # fmt: skip
 BINNED = (_TAG, *_AXIS_AND_GROUPS, _BIN)
 """Which scalar, over what, of which groups."""
 
-SCORE = argument("--score", "which number of a run (default final)", choices=SCORES, default="final")
+SCORE = argument(
+    "--score", "score of a run: its final value, its best, or the mean over its curve (default final)",
+    choices=SCORES, default="final",
+)  # fmt: skip
 _MARKDOWN = argument("--markdown", "print a table for a README instead of writing OUT", action="store_true")
 _REFERENCE = argument(
-    "--reference", "published curve with columns of the axis and value; repeatable",
+    "--reference", "published curve to draw beside: a CSV with a column named like the x axis and a column value; repeatable",
     action="append", default=[], metavar="CSV[:LABEL]",
 )  # fmt: skip
-_LOW = argument("--low", "lower end of the vertical axis", type=number, metavar="RETURN")
-_SOLVED = argument("--threshold", "solved above it (default: what solves the task)", type=number, metavar="FITNESS")
+_LOW = argument("--low", "lower end of the vertical axis (default: from the data)", type=number, metavar="RETURN")
+_SOLVED = argument(
+    "--threshold", "fitness above which a search counts as solved (default: the task's solved return; needed for RN)",
+    type=number, metavar="FITNESS",
+)  # fmt: skip
 
 
 def _threshold(meaning: str) -> Argument:
@@ -92,99 +102,117 @@ FIGURES: dict[str, Tool] = {
     "curves": _figure(
         "curves:draw", "learning curves over steps, episodes, updates or wall time, one panel per environment",
         *_BASICS, *BINNED, _REFERENCE,
-        argument("--ylabel", "of the vertical axis, with its unit (default: that of the scalar)", default=""),
-        argument("--legend", f"{', '.join(LEGENDS)} (default: best)", choices=LEGENDS, default="best", metavar="PLACE"),
+        argument("--ylabel", "label of the vertical axis, with its unit (default: that of the scalar)", default=""),
+        argument(
+            "--legend", f"place of the legend: {', '.join(LEGENDS)} (default: best)",
+            choices=LEGENDS, default="best", metavar="PLACE",
+        ),
         _LOW,
     ),
     "profile": _figure("scores:draw_profile", "performance profile: share of runs above every score", *_BASICS, *BINNED, SCORE),
     "scores": _figure(
         "scores:show_scores", "final, best, area under curve and steps to a threshold, with intervals",
-        _table("scores"), *_SOURCES, *BINNED, _threshold("default: what solves the environment, if known"), _MARKDOWN,
+        _table("scores"), *_SOURCES, *BINNED, _threshold("return for the steps to a threshold (default: the solved return)"),
+        _MARKDOWN,
     ),
     "marks": _figure(
-        "scores:show_marks", "what the curves say at chosen points, beside published ones",
+        "scores:show_marks", "values of the curves at chosen points of the x axis, beside published ones",
         _table("marks"), *_SOURCES,
-        argument("--at", "points of the axis", type=number, nargs="+", required=True, metavar="X"),
-        argument("--window", "average over so much around each", type=positive, required=True, metavar="WIDTH"),
+        argument("--at", "points of the x axis", type=number, nargs="+", required=True, metavar="X"),
+        argument(
+            "--window", "width of the x axis around each point that is averaged over",
+            type=positive, required=True, metavar="WIDTH",
+        ),
         _TAG, *_AXIS_AND_GROUPS, _REFERENCE, _MARKDOWN,
     ),
     "table": _figure(
-        "table:show", "the last values of several scalars, of every run and every experiment",
+        "table:show", "mean of the last values of several scalars, for every run and every experiment",
         _table("table"),
-        argument("sources", "run directory, or folder above some", type=checked_path, nargs="+", metavar="SOURCE"),
+        argument("sources", "run directory, or folder that holds some", type=checked_path, nargs="+", metavar="SOURCE"),
         argument("--tag", "scalar; repeatable (default eval/return_mean, eval_greedy/return_mean)", action="append"),
-        argument("--last", "how many values (20)", type=count, default=20, metavar="N"),
-        argument("--until", "only up to here", type=number, default=float("inf"), metavar="STEPS"),
+        argument("--last", "how many of the last values are averaged (default 20)", type=count, default=20, metavar="N"),
+        argument("--until", "ignore values after so many environment steps", type=number, default=float("inf"), metavar="STEPS"),
     ),
     "commands": _figure(
-        "commands:draw", "commanded against obtained return or advantage, from lightning-rl eval CKPT --command sweep", *_BASICS,
-        argument("--reference", "published sweep, in black; repeatable", action="append", default=[], metavar="CSV"),
+        "commands:draw", "obtained return against the commanded return or advantage, from eval CKPT --command sweep", *_BASICS,
+        argument("--reference", "published sweep, drawn in black; repeatable", action="append", default=[], metavar="CSV"),
     ),
     "obedience": _figure(
-        "commands:draw_obedience", "asked against obtained return, a panel for each source: a sweep, or a claim's CSV of several",
+        "commands:draw_obedience", "obtained against commanded return, a panel for each source: a sweep, or a claim's CSV",
         *_BASICS,
     ),
     "generalisation": _figure(
         "curves:draw_with_areas", "learning curves and the area under each, with intervals over seeds",
         *_BASICS, _GREEDY, *_AXIS_AND_GROUPS, _BIN,
         argument(
-            "--line", "return to draw across, e.g. 1.6:random; repeatable", action="append", default=[], metavar="VALUE:LABEL"
+            "--line", "draw a horizontal line at this return with this label, e.g. 1.6:random; repeatable", action="append",
+            default=[], metavar="VALUE:LABEL",
         ),
     ),
     "phase": _figure(
-        "phase:draw", "how far methods are ahead of another, over the size of an environment and the steps",
+        "phase:draw", "difference of mean returns between methods and a baseline, by size of the environment and steps",
         *_BASICS, _GREEDY, *_AXIS_AND_GROUPS[1:], _BIN,
         argument("--baseline", "the group that the others are compared with (default ER)", default="ER", metavar="NAME"),
-        argument("--method", "only this one beside it; repeatable (default: all)", action="append", metavar="NAME"),
-        argument("--until", "only up to here", type=number, default=float("inf"), metavar="STEPS"),
+        argument("--method", "compare only this group with it; repeatable (default: all)", action="append", metavar="NAME"),
+        argument("--until", "ignore values after so many environment steps", type=number, default=float("inf"), metavar="STEPS"),
     ),
     "policy-gradient": _figure(
         "policy_gradient:draw", "policy loss, baseline, entropy loss and mean return over episodes, 2 x 2",
         *_BASICS,
-        argument("--reference", "dashed; repeatable", type=checked_path, action="append", default=[], metavar="CSV"),
-        argument("--every", "thin out to one point per so many (1: all)", type=count, default=1, metavar="EPISODES"),
-        _threshold("drawn across the returns"),
+        argument(
+            "--reference", "published curves, drawn dashed; repeatable",
+            type=checked_path, action="append", default=[], metavar="CSV",
+        ),
+        argument("--every", "draw one point per so many episodes (default 1: all)", type=count, default=1, metavar="EPISODES"),
+        _threshold("return to mark with a horizontal line"),
     ),
     "proxy-success": _figure(
         "searches:draw_success", "searches for proxies: fitness, and share of runs solved, over generations",
         *_BASICS,
-        argument("--group", "as of curves, e.g. score_transform; repeatable", action="append", metavar="KEY"),
+        argument("--group", "as for curves, e.g. score_transform; repeatable", action="append", metavar="KEY"),
         _SOLVED,
-        argument("--until", "generations to show (default: all)", type=count, metavar="N"),
+        argument("--until", "how many generations to show (default: all)", type=count, metavar="N"),
     ),
     "proxy-transfer": _figure(
-        "transfer:draw", "agents trained on proxies: share of real test returns at or above each, means", *_BASICS, _MARKDOWN
+        "transfer:draw", "agents trained on proxies: share of their returns on the real task at or above each value, and means",
+        *_BASICS, _MARKDOWN,
     ),
     "proxy-histograms": _figure(
-        "histograms:draw", "synthetic beside real transitions: next observations, rewards, ends",
-        *_BASICS, argument("--proxy", "of this one alone (default: all in the sources together)", metavar="NAME"),
+        "histograms:draw", "histograms of synthetic and real transitions: next observations, rewards, ends of episodes",
+        *_BASICS, argument("--proxy", "draw only this proxy (default: all in the sources together)", metavar="NAME"),
     ),
     "synthetic-dataset": _figure(
         "datasets:draw", "the state-action pairs of synthetic datasets",
         _PICTURE,
-        argument("sources", "proxy file, name of a shipped one, run directory, or folder above some", nargs="+", metavar="PROXY"),
-        argument("--gamename", "only proxies of this task (default: that of the first)", metavar="NAME"),
-        argument("--title", "above the figure", default=""),
+        argument("sources", "proxy file, name of a shipped proxy, run directory, or folder of such", nargs="+", metavar="PROXY"),
+        argument("--gamename", "use only proxies of this task (default: the task of the first)", metavar="NAME"),
+        argument("--title", "title above the figure", default=""),
     ),
     "reward-curves": _figure(
         "reward_networks:draw_curves", "learning curves of agents with learned rewards, a panel for each agent",
-        *_BASICS, _threshold("drawn across (default: what solves the task)"),
+        *_BASICS, _threshold("return to mark with a horizontal line (default: the task's solved return)"),
         _LOW, _MARKDOWN,
     ),
     "grid-rewards": _figure(
-        "reward_networks:draw_grid", "reward networks in a grid world: rewards as triangles per action, visits of agents",
+        "reward_networks:draw_grid", "reward networks in a grid world: reward of each action as a triangle, visits of agents",
         *_BASICS,
-        argument("--each", "a scale for each board, lowest to highest, as in the paper's Figure 10", action="store_true"),
-        argument("--above", "leave out lower rewards; the paper's simplified variant: -50", type=number, metavar="REWARD"),
+        argument(
+            "--each", "own colour scale for each board, lowest to highest reward, as in the paper's Figure 10",
+            action="store_true",
+        ),
+        argument(
+            "--above", "leave out rewards up to this one; -50 gives the paper's simplified variant",
+            type=number, metavar="REWARD",
+        ),
     ),
     "step-sizes": _figure(
-        "searches:draw_step_sizes", "searches for proxies: step size and score transform against success", *_BASICS, _SOLVED
+        "searches:draw_step_sizes", "searches for proxies: success by step size and score transform", *_BASICS, _SOLVED
     ),
     "supervised-model": _figure(
-        "transfer:draw_supervised", "the supervised baseline: loss of the model, returns and steps of agents on it", *_BASICS
+        "transfer:draw_supervised", "the supervised baseline MBRL: loss of the model, returns and steps of agents on it", *_BASICS
     ),
     "tune": _figure(
-        "tuning:draw", "a hyper-parameter search: score over budget, and against each searched key",
+        "tuning:draw", "a hyper-parameter search: score over the budget, and by value of each searched key",
         _PICTURE, argument("folder", "the tune/ folder of a search, running or done", type=checked_path, metavar="TUNE_DIR"),
     ),
 }  # fmt: skip
