@@ -76,7 +76,7 @@ def test_lightning_has_nothing_to_say_about_how_checkpoints_are_saved(tmp_path, 
 def test_training_gives_a_run_and_takes_callbacks_and_loggers(tmp_path):
     seen = Epochs()
     logger = CSVLogger(tmp_path / "csv")
-    run = lightning_rl.train("UDRL", "cartpole", seed=3, logdir=tmp_path, callbacks=[seen], logger=logger, **tiny("UDRL"))
+    run = lightning_rl.train("UDRL", "cartpole", seed=3, logdir=tmp_path, callbacks=seen, logger=logger, **tiny("UDRL"))
     assert isinstance(run, lightning_rl.Run)
     assert seen.count == 2
     assert run.path == tmp_path / "cartpole" / "default" / "UDRL" / "seed_3"
@@ -249,6 +249,13 @@ def test_short_names_and_paths_as_text_are_understood_as_on_the_command_line(tmp
 def test_a_tuple_is_a_list(tmp_path):
     run = lightning_rl.train("VPG", "cartpole", logdir=tmp_path, **{**tiny("REINFORCE"), "hidden": (8,), "max_epochs": 1})
     assert run.method.hparams["config"]["hidden"] == [8]
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path):
+    sizes = {"max_epochs": np.int64(1), "learning_rate": np.float32(0.5), "num_episodes_per_iter": np.int32(2)}
+    run = lightning_rl.train("REINFORCE", "cartpole", logdir=tmp_path, num_workers=0, logger=False, **sizes)
+    assert (run.method.cfg.max_epochs, run.method.cfg.learning_rate, run.method.cfg.num_episodes_per_iter) == (1, 0.5, 2)
+    assert all(type(getattr(run.method.cfg, key)) in (int, float) for key in sizes)
 
 
 def test_a_seed_of_numpy_is_a_seed(tmp_path):

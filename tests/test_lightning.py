@@ -172,6 +172,40 @@ def test_schedulers_and_optimizers_of_ones_own_are_resumed_to_the_bit(schedule, 
         assert torch.equal(resumed.state_dict()[key], value), key
 
 
+class Noisy(implementation("REINFORCE")):
+    """A user's method that draws from torch's global generator, and gives one optimizer and one scheduler, not lists."""
+
+    def make_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=1e-2)
+
+    def schedulers(self, optimizers):
+        return torch.optim.lr_scheduler.StepLR(optimizers[0], 1)
+
+    def train_epoch(self, batch):
+        super().train_epoch(batch)
+        with torch.no_grad():
+            for parameter in self.parameters():
+                parameter.add_(torch.randn_like(parameter))
+
+
+def test_what_a_method_of_ones_own_draws_is_drawn_again_when_it_is_resumed(tmp_path):
+    def train(epochs, ckpt_path=None):
+        method = Noisy("cartpole", implementation="REINFORCE", **TINY_PG)
+        trainer = Trainer(max_epochs=epochs, default_root_dir=tmp_path, logger=False, accelerator="cpu", **QUIET)
+        trainer.fit(method, datamodule=method.rollouts(), ckpt_path=ckpt_path, weights_only=True)
+        trainer.save_checkpoint(tmp_path / "last.ckpt")
+        return method
+
+    before = torch.get_rng_state()
+    whole, _ = train(4), train(2)
+    assert torch.equal(torch.get_rng_state(), before)  # the user's own numbers are left as they are
+    torch.manual_seed(1)
+    resumed = train(4, tmp_path / "last.ckpt")
+    assert resumed.optimizers()[0].param_groups[0]["lr"] == pytest.approx(1e-6)
+    for key, value in whole.state_dict().items():
+        assert torch.equal(resumed.state_dict()[key], value), key
+
+
 @pytest.mark.parametrize("name", ["QL", "ER"])
 def test_several_loggers_get_all_of_a_stacked_method_and_several_seeds_one_each(name, tmp_path):
     def logged(*folders, **more):

@@ -107,6 +107,11 @@ def check_unfrozen(name: str, optimizers: Iterable[Any]) -> None:
             raise UserError(f"{name}: all that optimizer {number} trains is frozen; leave something to be trained")
 
 
+def listed(given: Any) -> list[Any]:
+    """What was given as a list, or a single one as a list of it."""
+    return list(given) if isinstance(given, Sequence) else [given]
+
+
 def optional_module(name: str, what: str, remedy: str) -> ModuleType:
     """A module of a package that not all have; UserError with the remedy where it is missing."""
     try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import numbers
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -214,6 +215,7 @@ def build_config(schema: type[C], layers: Iterable[tuple[str, Mapping[str, Any]]
     for where, layer in layers:
         for key, value in sorted(layer.items(), key=lambda item: str(item[0]).count(".")):  # a value inside another comes last
             name, *inner = str(key).split(".")
+            value = value.item() if isinstance(value, numbers.Real) and hasattr(value, "item") else value  # NumPy's
             check_key(where, str(key), known)
             _check_whole_numbers(f"{where}: key '{shorten(str(key))}'", value)
             values[name] = _within(values.get(name), inner, value, f"{where}: key '{shorten(str(key))}'")

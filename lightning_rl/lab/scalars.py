@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -52,7 +53,7 @@ def natural_order(name: str) -> list[tuple[int, str]]:
 
 
 def read_scalar(run_dir: Path, tag: str) -> Curve:
-    """A scalar over env_steps from all TensorBoard files of a run; after resuming, the later value of a step counts.
+    """A scalar over env_steps from all TensorBoard files of a run; what is later than the begin of the next file is void.
 
     UserError where the run has no such scalar, or no finite value of it.
     """
@@ -60,9 +61,9 @@ def read_scalar(run_dir: Path, tag: str) -> Curve:
     before = 0.0
     for path in event_files(run_dir):
         events = read_events(path)
-        if tag in events.scalars:
-            new = {step: (value, before + seconds) for step, seconds, value in events.scalars[tag]}
-            points = {step: point for step, point in points.items() if step < min(new)} | new
+        new = {step: (value, before + seconds) for step, seconds, value in events.scalars.get(tag, ())}
+        begin = min([*new, events.begin])
+        points = {step: point for step, point in points.items() if step < begin} | new
         before += events.seconds
     if not points:
         known = sorted({name for path in event_files(run_dir) for name in read_events(path).scalars})
@@ -87,6 +88,11 @@ class Events:
 
     scalars: Mapping[str, list[tuple[int, float, float]]]
     seconds: float
+
+    @property
+    def begin(self) -> float:
+        """The first step of the run's own scalars that each epoch has; others may be over another axis, as Lightning's are."""
+        return min((points[0][0] for tag, points in self.scalars.items() if tag.startswith("time/")), default=math.inf)
 
 
 def read_events(path: Path) -> Events:

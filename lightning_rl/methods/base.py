@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler, ReduceLROnPlateau
 
 from lightning_rl.core.adam import clip_gradients
-from lightning_rl.core.checks import check_trainer, check_unfrozen, seeds_from, whole_number
+from lightning_rl.core.checks import check_trainer, check_unfrozen, listed, seeds_from, whole_number
 from lightning_rl.core.config import method_config
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import MethodConfig, ramp
@@ -253,8 +252,8 @@ class Method(LightningModule):
         The clock is an optimizer without anything to optimize, stepped once an epoch. Lightning's loggers and checkpoints go by
         ``global_step``, the number of optimizer steps, which would stand still in epochs without any that Lightning sees.
         """
-        optimizers = self.make_optimizers()
-        schedulers = self.schedulers(optimizers)
+        optimizers = listed(self.make_optimizers())
+        schedulers = listed(self.schedulers(optimizers))
         for each in schedulers:
             if not isinstance(each, LRScheduler) or isinstance(each, ReduceLROnPlateau):
                 raise UserError(f"schedulers(): {type(each).__name__}; give a list of schedulers that are stepped once an epoch")
@@ -281,8 +280,7 @@ class Method(LightningModule):
         (by_hand or loss.backward)()
 
     def training_step(self, batch: Any, batch_idx: int) -> None:
-        draws = bool(self.own_networks)  # which may draw from torch's global generator, as dropout does
-        with seeded_torch(self.seed, "training", self.current_epoch) if draws else nullcontext():
+        with seeded_torch(self.seed, "training", self.current_epoch):  # of a user's: losses that draw, dropout
             self.train_epoch(batch)
         if self._loss is not None:  # for methods that do not check it themselves; a diverged network stays diverged
             self.check_finite("the loss", float(self._loss))

@@ -37,6 +37,8 @@ def checked_networks(networks: Any, method: Method) -> dict[str, nn.Module]:
             raise UserError(f"networks: {name} is the name '{shorten(net)}'; give the network that it was trained with")
         if not isinstance(net, nn.Module):
             raise UserError(f"networks: {name} is {_kind(net)}, expected an instance of torch.nn.Module; give one")
+        if not any(True for _ in net.parameters()):
+            raise UserError(f"networks: {name} has no parameters, so nothing of it could be trained; give one with layers")
     return dict(networks)
 
 

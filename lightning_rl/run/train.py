@@ -100,7 +100,7 @@ class RunLogger(TensorBoardLogger):
 
 
 def train(
-    implementation: str, gamename: str, *, callbacks: Sequence[Callback] = (),
+    implementation: str, gamename: str, *, callbacks: Callback | Sequence[Callback] = (),
     logger: Logger | Sequence[Logger] | bool = True, networks: Mapping[str, nn.Module] | None = None, **options: Any,
 ) -> Run:  # fmt: skip
     """Trains a method on an environment, as ``trainer.py`` does.
@@ -138,7 +138,8 @@ def train(
     if not (several or isinstance(logger, bool | Logger)):
         raise UserError(f"logger {shown(logger)}: give Lightning loggers, e.g. CSVLogger('logs'), or False for none")
     name = found.name  # paths, configs and checkpoints carry the long one
-    return run_training(checked(RunOptions(name, gamename, settings=settings, **given)), callbacks, logger, networks, "lrl.train")
+    asked = checked(RunOptions(name, gamename, settings=settings, **given))
+    return run_training(asked, [callbacks] if isinstance(callbacks, Callback) else callbacks, logger, networks, "lrl.train")
 
 
 def run_training(

@@ -267,6 +267,7 @@ class Beside(nn.Module):
     ("UDRL", "policy", nn.Linear(4, 2), r"but raised TypeError: Linear.forward\(\) takes 2 positional arguments"),
     ("UDRL", "policy", Own, "policy is the class Own, expected an instance of torch.nn.Module"),
     ("UDRL", "policy", nn.LSTM(4, 2), "policy is to take"),
+    ("UDRL", "policy", nn.Tanh(), "policy has no parameters"),
     ("RCP-A", "critic", nn.Linear(4, 1), r"critic gives \[2, 1\], expected \[2, 3\]"),
     ("RCP-A", "policy", Beside(nn.Linear(6, 2)), r"policy is to take \[2, 4\] and \[2, 1\]"),
     ("AAC", "policy", nn.Linear(4, 3), r"policy gives \[2, 3\], expected \[2, 2\]"),

@@ -259,7 +259,7 @@ MUTATIONS = [
     *area(
         "methods/base.py", "test_lightning.py",
         ("if isinstance(scheduler, LambdaLR):", "if True:"),
-        ('seeded_torch(self.seed, "training", self.current_epoch) if draws else', ""),
+        ('with seeded_torch(self.seed, "training", self.current_epoch):', "if True:"),
         ("isinstance(each, ReduceLROnPlateau)", "False"),
         ('self._trainer.state.fn in ("validate", "test")', "False"),
     ),
@@ -271,7 +271,9 @@ MUTATIONS = [
     ),
     *area(
         "methods/layouts.py", "test_lightning.py",
-        ('OneOf((group["lr"], Number(0.0)))', 'group["lr"]'),
+        ("return OneOf((value, Number(0.0))) if isinstance(value, float) else value", "return value"),
+        ('Optional(group.get("initial_lr", group["lr"]))', 'Optional(group["lr"])'),
+        ("tuple(map(_setting, value))", "value"),
         ('"num_seeds": Optional(Count(2, SEEDS))', '"num_seedz": None'),
     ),
     *area(

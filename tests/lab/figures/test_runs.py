@@ -29,6 +29,19 @@ def test_a_resumed_run_is_one_curve_without_what_was_done_twice(tmp_path):
         read_scalar(tmp_path, "y")
 
 
+def test_a_run_that_began_again_has_no_scalar_of_the_attempt_before(tmp_path):
+    """One that the later attempt has not logged yet, as its evaluations are rare, is void from where that began."""
+    write_run(tmp_path, {10: 1.0, 20: 2.0, 30: 3.0}, "eval/return_mean", 0)
+    write_run(tmp_path, {2: 1e-3, 3: 1e-4}, "lr-Adam", 0)  # over another axis
+    write_run(tmp_path, {20: 1.0}, "time/episodes", 1)
+    write_run(tmp_path, {4: 1e-5}, "lr-Adam", 1)
+    assert read_scalar(tmp_path, "eval/return_mean").env_steps.tolist() == [10]
+    assert read_scalar(tmp_path, "lr-Adam").env_steps.tolist() == [2, 3, 4]
+    write_run(tmp_path, {0: 0.0}, "time/episodes", 2)
+    with pytest.raises(UserError, match="has no scalar 'eval/return_mean'"):
+        read_scalar(tmp_path, "eval/return_mean")
+
+
 def test_what_a_run_is(tmp_path):
     assert run_cli(tmp_path, "--max_epochs", "2") == 0
     (run,) = find_runs([tmp_path])
