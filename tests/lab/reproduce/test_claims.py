@@ -203,6 +203,20 @@ def test_every_file_of_results_is_accounted_for():
     assert sum((ROOT / name).stat().st_size for name in files) < 5_000_000
 
 
+def test_commits_of_measurements_are_in_the_history_or_named_as_lost():
+    git = ["git", "-C", str(ROOT), "log", "--all", "--format=%H"]
+    history = subprocess.run(git, capture_output=True, text=True).stdout.split()
+    if len(history) < 100:
+        pytest.skip("a checkout without its history")
+    known = {commit[:12] for commit in history}
+    rows = [row for path in ROOT.glob("results/claims/*.runs.csv") for row in csv.DictReader(path.open())]
+    lost = [row["commit"] for row in rows if row["commit"] not in known]
+    page = (ROOT / "docs" / "evidence.md").read_text()
+    (line,) = re.findall(r"^Commits that the history lacks.*$", page, re.M)
+    assert set(re.findall(r"`(\w{12})`", line)) == set(lost)
+    assert f"({len(lost)} rows of" in line
+
+
 def rows_of_seeds(path):
     found = defaultdict(list)
     with path.open(newline="") as file:
