@@ -93,4 +93,11 @@ MUTATIONS = [
         ("np.where(unseen, self.below, self.value)[inside]", "self.value[inside]"),
         ("np.where(unseen, np.nan, value)", "value"),
     ),
+    *area(
+        "lab/figures/curves.py", "lab/figures/test_generalisation.py",
+        ("sum(seeds) > SEEDS_TOGETHER", "sum(seeds) > 10**9"),
+        ("len(seeds) > 1 and sum(seeds)", "sum(seeds)"),
+    ),
+    *area("lab/scalars.py", "lab/figures/test_runs.py", ("min([*new, events.begin])", "min([*new, math.inf])"), ('tag.startswith("time/")', "tag")),
+    *area("lab/tuning/results.py", "lab/tuning/test_search.py", ("math.isnan(score)", "False")),
 ]  # fmt: skip

@@ -74,6 +74,7 @@ def test_groups_of_more_than_twenty_seeds_together_have_a_panel_each(seeds, pane
     groups = [group(label, [[1, 2, 3]] * count) for label, count in zip("abc", seeds, strict=False)]
     figure, _ = curves_figure({"game": groups}, 1.0, Look("v"))
     assert len(figure.axes) == panels
+    assert (figure.axes[0].get_legend() is None) == (panels > 1)  # the title names a panel's only group
 
 
 def test_panels_are_in_as_many_columns_as_asked_for():
