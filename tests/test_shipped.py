@@ -151,6 +151,21 @@ def trainings():
             yield arguments.gamename, vars(run_config(run_options(arguments))), seed_list(claim.seeds)
 
 
+def test_shipped_files_name_no_place_of_the_machine_that_made_them():
+    for path in [*proxies.SHIPPED.glob("*.pt"), *SHIPPED.glob("*.ckpt")]:
+        content = torch.load(path, weights_only=True)
+        texts = [value for value in texts_in(content) if value.startswith("/")]
+        assert not texts, (path.name, texts)
+
+
+def texts_in(content):
+    if isinstance(content, dict):
+        content = [*content.keys(), *content.values()]
+    if isinstance(content, list | tuple):
+        return [text for each in content for text in texts_in(each)]
+    return [content] if isinstance(content, str) else []
+
+
 def test_every_proxy_is_of_a_claim():
     """Its search has the config and one of the seeds of a claim's training; only what it starts from has another name."""
     claimed = list(trainings())
