@@ -264,8 +264,7 @@ class Method(LightningModule):
         return self._clock_and_optimizers(use_pl_optimizer)[1:]
 
     def _clock_and_optimizers(self, use_pl_optimizer: bool = True) -> list[Any]:
-        wrapped = super().optimizers(use_pl_optimizer)
-        return wrapped if isinstance(wrapped, list) else [wrapped]  # Lightning gives no list of one
+        return listed(super().optimizers(use_pl_optimizer))  # Lightning gives no list of one
 
     def on_train_start(self) -> None:
         """A resumed run may have a larger budget: its learning rates are those of the share that is spent of it."""
@@ -280,7 +279,7 @@ class Method(LightningModule):
         (by_hand or loss.backward)()
 
     def training_step(self, batch: Any, batch_idx: int) -> None:
-        with seeded_torch(self.seed, "training", self.current_epoch):  # of a user's: losses that draw, dropout
+        with seeded_torch(self.seed, "training", self.current_epoch):  # a user's loss or network may draw
             self.train_epoch(batch)
         if self._loss is not None:  # for methods that do not check it themselves; a diverged network stays diverged
             self.check_finite("the loss", float(self._loss))

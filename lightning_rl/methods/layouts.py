@@ -16,6 +16,7 @@ import torch
 from pytorch_lightning import Callback, Trainer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
+from lightning_rl.core.checks import listed
 from lightning_rl.core.contents import (
     Also,
     Count,
@@ -204,8 +205,7 @@ def resume_layout(
 
 
 def _callbacks(method: Method, done: int) -> dict[str, Any]:
-    given = method.configure_callbacks()
-    callbacks = [given] if isinstance(given, Callback) else given
+    callbacks = listed(method.configure_callbacks())
     return {callback.state_key: callback.layout(done) for callback in callbacks if hasattr(callback, "layout")}
 
 

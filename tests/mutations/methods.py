@@ -258,9 +258,7 @@ MUTATIONS = [
     ),
     *area(
         "methods/base.py", "test_lightning.py",
-        ("if isinstance(scheduler, LambdaLR):", "if True:"),
         ('with seeded_torch(self.seed, "training", self.current_epoch):', "if True:"),
-        ("isinstance(each, ReduceLROnPlateau)", "False"),
         ('self._trainer.state.fn in ("validate", "test")', "False"),
     ),
     *area(
@@ -270,10 +268,18 @@ MUTATIONS = [
         ("int(self.env_steps) >= limit", "False"),
     ),
     *area(
-        "methods/layouts.py", "test_lightning.py",
-        ("return OneOf((value, Number(0.0))) if isinstance(value, float) else value", "return value"),
+        "methods/base.py", "test_own_optimizers.py",
+        ("if isinstance(scheduler, LambdaLR):", "if True:"),
+        ("isinstance(each, ReduceLROnPlateau)", "False"),
+    ),
+    *area(
+        "methods/layouts.py", "test_own_optimizers.py",
         ('Optional(group.get("initial_lr", group["lr"]))', 'Optional(group["lr"])'),
         ("tuple(map(_setting, value))", "value"),
+    ),
+    *area(
+        "methods/layouts.py", "test_lightning.py",
+        ("return OneOf((value, Number(0.0))) if isinstance(value, float) else value", "return value"),
         ('"num_seeds": Optional(Count(2, SEEDS))', '"num_seedz": None'),
     ),
     *area(
