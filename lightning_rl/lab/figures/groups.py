@@ -26,8 +26,8 @@ LABELS = {
 }
 """What well-known scalars are called on an axis, with units where they are not sums of rewards."""
 
-BINS = 100
-"""Bins per figure, about, where ``--bin`` does not say."""
+BINS, FEWEST = 100, 10
+"""Bins per figure, about, where ``--bin`` does not say; and of its shortest run, so that the last tenth of it is a bin."""
 
 MOST_BINS = 100_000
 """More than any picture shows, and than memory holds of many runs."""
@@ -68,9 +68,12 @@ def binned(x: Floats, value: Floats, edges: Floats) -> Floats:
     return means.interpolate(limit_area="inside").to_numpy()
 
 
-def nice_width(end: float) -> float:
-    """1, 2 or 5 times a power of ten, so that there are about ``BINS`` bins up to ``end``."""
-    rough = end / BINS
+def nice_width(end: float, shortest: float) -> float:
+    """1, 2 or 5 times a power of ten: about ``BINS`` bins up to ``end``, or more of them, so that the shortest run has ``FEWEST``.
+
+    At most a hundred times as many: beside a run of millions of steps, one of a few steps has a single bin.
+    """
+    rough = max(min(end / BINS, shortest / FEWEST), end / BINS / 100)
     power = 10.0 ** np.floor(np.log10(rough))
     return float(power * min((1, 2, 5, 10), key=lambda factor: abs(np.log(factor * power / rough))))
 
@@ -94,8 +97,9 @@ def label_groups(table: pd.DataFrame, keys: Sequence[str] | None) -> pd.DataFram
 
 def make_groups(table: pd.DataFrame, axis: str, width: float | None) -> tuple[dict[str, list[Group]], float]:
     """The groups of each environment (as labelled in ``group``), and the bins' width."""
+    ends = table.groupby("run")[axis].max().clip(lower=1e-6)
     end = float(table[axis].max())
-    width = width or nice_width(max(end, 1e-6))
+    width = width or nice_width(float(ends.max()), float(ends.min()))
     bins = end / width + 0.5  # less than half a bin at the end goes with the one before: a spike would be seen
     if bins >= MOST_BINS + 1:
         raise UserError(

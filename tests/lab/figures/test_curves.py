@@ -28,7 +28,9 @@ def test_bins_by_hand():
     # 5 and 10 in the first; 30 and 40 lie on the line from 10 to 4; beyond the last value nothing, 99 is outside
     np.testing.assert_array_equal(binned(x, value, edges), [2.0, 10.0, 8.0, 6.0, 4.0, np.nan])
     np.testing.assert_array_equal(binned(np.array([99.0]), np.array([1.0]), edges), np.full(6, np.nan))
-    assert [nice_width(end) for end in (5e6, 100, 7.3, 180)] == [50_000, 1, pytest.approx(0.1), 2]
+    assert [nice_width(end, end) for end in (5e6, 100, 7.3, 180)] == [50_000, 1, pytest.approx(0.1), 2]
+    # ten bins of the shortest run, where a hundredth of the longest would be wider; no more than 10,000 bins in all
+    assert [nice_width(5e5, shortest) for shortest in (6e4, 2e3, 1)] == [5_000, 200, 50]
 
 
 def test_the_last_bin_is_kept_though_the_run_does_not_fill_it():

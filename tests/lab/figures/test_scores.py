@@ -50,6 +50,17 @@ def test_runs_of_unlike_lengths_are_pointed_out(tmp_path, capsys, monkeypatch, e
     assert ("runs have 60 to 100 environment steps, each counts as far as it goes" in out) == said
 
 
+def test_a_short_run_beside_a_long_one_has_bins_of_its_own_length(tmp_path, capsys, monkeypatch):
+    """A rising run of 2,000 steps ends with the mean of its last values, also beside one of half a million."""
+    monkeypatch.setenv("COLUMNS", "200")
+    rows = [f"cartpole,short,0,{100 * k},{k}" for k in range(1, 21)] + [f"acrobot,long,0,{5_000 * k},1" for k in range(1, 101)]
+    (tmp_path / "t.csv").write_text("\n".join(["gamename,implementation,seed,env_steps,value", *rows, ""]))
+    assert main(["figures", "scores", str(tmp_path / "s"), str(tmp_path / "t.csv")]) == 0
+    scores = pd.read_csv(tmp_path / "s-scores.csv").set_index(["group", "run"])
+    assert scores.loc[("short", "seed_0"), ["final", "best"]].tolist() == [19.5, 19.5]  # bins of 200: of the values 19 and 20
+    assert "runs have 2,000 to 500,000 environment steps" in " ".join(capsys.readouterr().out.split())
+
+
 def test_profile_and_table_from_committed_results(tmp_path, capsys):
     source = f"{ROOT}/results/claims/pg-tuned-aac.csv"
     flags = ["--tag", "rollout/return_running_mean"]
