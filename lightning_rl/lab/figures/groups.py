@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +13,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import did_you_mean
 from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.functional.statistics import IQM_RUNS, interquartile_mean
+from lightning_rl.lab.figures.registry import AXES
 from lightning_rl.lab.figures.runs import read_table, require_one_run_per_seed
 from lightning_rl.lab.scalars import Floats, Skip, print_skipped
 
@@ -36,13 +37,14 @@ MOST_BINS = 100_000
 @dataclass(frozen=True)
 class Group:
     """Runs of one environment and method. x ``[K]`` bins' upper edges, of the last one the end of the runs; values ``[n, K]``,
-    nan where a run has no data.
+    nan where a run has no data; unit: what x counts.
     """
 
     label: str
     seeds: list[str]
     x: Floats
     values: Floats
+    unit: str = AXES["env_steps"]
 
     def statistics(self) -> dict[str, tuple[Floats, Floats]]:
         """(x, value) of the mean, its 95 % interval and, of ten runs or more, the interquartile mean.
@@ -69,7 +71,7 @@ def binned(x: Floats, value: Floats, edges: Floats) -> Floats:
 
 
 def nice_width(end: float, shortest: float) -> float:
-    """1, 2 or 5 times a power of ten: about ``BINS`` bins up to ``end``, or more of them, so that the shortest run has ``FEWEST``.
+    """1, 2 or 5 times a power of ten: about ``BINS`` bins up to ``end``, or more, so that the shortest run has ``FEWEST``.
 
     At most a hundred times as many: beside a run of millions of steps, one of a few steps has a single bin.
     """
@@ -88,7 +90,7 @@ def label_groups(table: pd.DataFrame, keys: Sequence[str] | None) -> pd.DataFram
         keys = ["implementation", "exp_name"] if several else ["implementation"]
     for key in keys:
         if key not in table:
-            known = table.columns.drop(["run", "seed", "value", "config"], errors="ignore")
+            known = table.columns.drop(["run", "seed", "value", "config", "unit", *AXES], errors="ignore")
             raise UserError(f"--group {key}: no source has that key; {did_you_mean(key, map(str, known), 'they have')}")
     plain = {"implementation", "exp_name", "gamename", "preset"}
     parts = [table[key].astype(str) if key in plain else f"{key} " + table[key].astype(str) for key in keys]
@@ -113,8 +115,14 @@ def make_groups(table: pd.DataFrame, axis: str, width: float | None) -> tuple[di
         runs = [run for _, run in group.groupby("run", sort=False)]
         values = [binned(run[axis].to_numpy(), run["value"].to_numpy(), edges) for run in runs]
         seeds = [str(run["seed"].iloc[0]) for run in runs]
-        games.setdefault(str(game), []).append(Group(str(label), seeds, edges, np.array(values)))
+        units = units_text(group["unit"])
+        games.setdefault(str(game), []).append(Group(str(label), seeds, edges, np.array(values), units))
     return games, width
+
+
+def units_text(units: Iterable[str]) -> str:
+    """What an axis of several counts."""
+    return " or ".join(dict.fromkeys(units))
 
 
 def in_common(groups: Sequence[Group]) -> list[Group]:

@@ -22,7 +22,8 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import LARGEST_NUMBER, NAME_BYTES, SEED, did_you_mean
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.figures import csv_files
-from lightning_rl.lab.scalars import Curve, Floats, Skip, attempt, natural_order, print_skipped, read_scalar
+from lightning_rl.lab.figures.registry import AXES
+from lightning_rl.lab.scalars import Curve, Floats, Skip, attempt, natural_order, print_skipped, read_scalar, scalar_names
 
 IDENTITY = ("gamename", "exp_name", "implementation", "seed")
 BUDGET = ("max_epochs", "max_env_steps", "max_episodes", "eval_interval", "eval_episodes", "checkpoint_interval", "chunk_size")
@@ -116,12 +117,29 @@ def on_axis(run_dir: Path, curve: Curve, axis: str) -> Floats:
     return np.asarray(np.interp(curve.env_steps, counted.env_steps, counted.value))
 
 
+def unit_of(run_dir: Path, axis: str) -> str:
+    """What an axis counts in a run: the updates of a search are its generations, and what takes no steps counts these instead."""
+    names, counter = scalar_names(run_dir), COUNTED_BY["updates"]
+    search = "es/fitness_mean" in names
+    updates = "generations" if search else AXES["updates"]
+    if axis == "updates":
+        return updates
+    if axis != "env_steps" or counter not in names:
+        return AXES[axis]
+    counted = read_scalar(run_dir, counter)
+    same = counted.env_steps == counted.value
+    if same.all():
+        return updates
+    return f"{updates}, then {AXES[axis]}" if search and same.any() else AXES[axis]
+
+
 def read_table(
     sources: Sequence[str], tag: str, axis: str = "env_steps", keys: Sequence[str] = (), skip: Skip = print_skipped
 ) -> pd.DataFrame:
     """The values of a scalar, of all runs in the sources (see ``read_sources``); axis: what they are over, one of ``AXES``.
 
-    One row per value: gamename, exp_name, implementation, seed, ``keys`` of the configs, run, config (its text), ``axis``, value.
+    One row per value: gamename, exp_name, implementation, seed, ``keys`` of the configs, run, config (its text), ``axis``, its
+    unit, value.
     """
     table = read_sources(
         sources,
@@ -165,9 +183,8 @@ def _run_table(run: Run, tag: str, axis: str, keys: Sequence[str]) -> pd.DataFra
     curve = read_scalar(run.path, tag)
     about = {name: str(run.key(name)) for name in dict.fromkeys((*IDENTITY, *keys))}
     config = {key: value for key, value in run.about.items() if key not in (*IDENTITY, "preset", *BUDGET)}
-    return pd.DataFrame(
-        {**about, "run": str(run.path), "config": str(config), axis: on_axis(run.path, curve, axis), "value": curve.value}
-    )
+    about |= {"run": str(run.path), "config": str(config), "unit": unit_of(run.path, axis)}
+    return pd.DataFrame({**about, axis: on_axis(run.path, curve, axis), "value": curve.value})
 
 
 def split_label(source: str) -> tuple[Path, str | None]:
@@ -195,7 +212,8 @@ def read_results(path: Path, label: str | None, tag: str, axis: str) -> pd.DataF
     runs = runs[runs[[axis, "value"]].notna().all(axis=1)]
     if runs.empty:
         raise UserError("it has no row of a single run with finite numbers; name another CSV")
-    return runs.assign(run=f"{path}:" + runs["implementation"] + ":" + runs["gamename"] + ":" + runs["seed"])
+    run = f"{path}:" + runs["implementation"] + ":" + runs["gamename"] + ":" + runs["seed"]
+    return runs.assign(run=run, unit=AXES[axis])
 
 
 def _number_column(path: Path, table: pd.DataFrame, names: Sequence[str]) -> pd.Series:

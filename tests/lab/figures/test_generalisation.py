@@ -43,7 +43,7 @@ def test_a_group_has_one_colour_in_all_environments():
     drawn = [{line.get_color() for line in axes.lines} for axes in figure.axes]
     assert drawn == [set(colours.values()), {colours["b"]}]
     _, (axes,) = style.panels(1)
-    draw_areas(axes, areas([b]), [], colours)
+    draw_areas(axes, areas([b]), [], colours, "environment steps")
     assert axes.lines[0].get_color() == colours["b"]
     assert axes.get_xlabel() == "mean over the steps up to 3 (area under the curve)"
 

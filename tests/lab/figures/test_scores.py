@@ -33,10 +33,10 @@ def test_scores_by_hand():
 def test_the_summary_says_who_did_not_get_there():
     good = Group("good", ["1", "2"], X, np.stack([X, X + 1]))
     half = Group("half", ["1", "2"], X, np.stack([X, X * 0]))
-    rows = summary_rows(score_table({"game": [good, half]}, 10.0), "env_steps")
+    rows = summary_rows(score_table({"game": [good, half]}, 10.0), "environment steps")
     assert rows[1] == ("game", "good", "2", "20.0 [13.6, 26.4]", "20.5 [14.1, 26.9]", "11.0 [4.6, 17.4]", "9.5 to 10")
     assert rows[2][-1] == "50% of seeds reach 10"
-    (_, only) = summary_rows(score_table({"cartpole": [Group("one", ["1"], X, X[None])]}, None), "env_steps")
+    (_, only) = summary_rows(score_table({"cartpole": [Group("one", ["1"], X, X[None])]}, None), "environment steps")
     assert only[3:] == ("19.5", "20.0", "10.5", "0% of seeds reach 475")  # what solves the environment, from its spec
 
 
