@@ -270,9 +270,10 @@ def draw_areas(
     for index, (label, seeds, _, mean, low, high) in enumerate(rows):
         error = np.nan_to_num([[mean - low], [high - mean]])
         axes.errorbar(mean, index, xerr=error, color=colours[label], fmt=style.MARKERS[colours[label]], markersize=8,
-                      linewidth=2, capsize=4)  # fmt: skip
+                      linewidth=2, capsize=4, zorder=4)  # fmt: skip
+        blank = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # or the dots of a line would stand between words
         axes.annotate(f"{label}, {style.counted([seeds])}", (0.02, index - 0.2), xycoords=("axes fraction", "data"),
-                      fontsize=9, va="bottom", path_effects=style.outlined())  # fmt: skip
+                      fontsize=9, va="bottom", bbox=blank, zorder=3)  # fmt: skip
     for value, label in lines:
         axes.axvline(value, color="black", linestyle=":", linewidth=1)
         axes.annotate(label, (value, 1.01), xycoords=("data", "axes fraction"), fontsize=9, ha="center")
