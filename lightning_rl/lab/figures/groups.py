@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import did_you_mean
 from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.functional.statistics import IQM_RUNS, interquartile_mean
 from lightning_rl.lab.figures.registry import AXES
-from lightning_rl.lab.figures.runs import read_table, require_one_run_per_seed
+from lightning_rl.lab.figures.runs import read_table, require_key, require_one_run_per_seed
 from lightning_rl.lab.scalars import Floats, Skip, print_skipped
 
 LABELS = {
@@ -89,9 +88,7 @@ def label_groups(table: pd.DataFrame, keys: Sequence[str] | None) -> pd.DataFram
         several = table.groupby(["gamename", "implementation"])["exp_name"].nunique().max() > 1
         keys = ["implementation", "exp_name"] if several else ["implementation"]
     for key in keys:
-        if key not in table:
-            known = table.columns.drop(["run", "seed", "value", "config", "unit", *AXES], errors="ignore")
-            raise UserError(f"--group {key}: no source has that key; {did_you_mean(key, map(str, known), 'they have')}")
+        require_key(key, list(table.columns.drop(["run", "seed", "value", "config", "unit", *AXES], errors="ignore")))
     plain = {"implementation", "exp_name", "gamename", "preset"}
     parts = [table[key].astype(str) if key in plain else f"{key} " + table[key].astype(str) for key in keys]
     return table.assign(group=parts[0].str.cat(parts[1:], sep=", ").str.strip(", ").replace("", "runs"))

@@ -9,7 +9,7 @@ import itertools
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -146,6 +146,7 @@ def read_table(
         lambda path, label: read_results(path, label, tag, axis),
         lambda run: _run_table(run, tag, axis, keys),
         f"none of {', '.join(sources)} holds values of '{tag}'",
+        keys,
         skip,
     )
     return table.astype({"seed": str, axis: float, "value": float})
@@ -156,14 +157,15 @@ def read_sources(
     read_csv: Callable[[Path, str | None], pd.DataFrame],
     read_run: Callable[[Run], pd.DataFrame] | None,
     nothing: str,
+    keys: Sequence[str] = (),
     skip: Skip = print_skipped,
 ) -> pd.DataFrame:
     """One table of all sources: CSVs (``CSV:LABEL``), run directories, and folders above them.
 
     What cannot be read is named and left out; where nothing is left, a UserError says ``nothing``. read_csv: the table of a path
-    and its label; read_run: that of a run directory, None where every source is a CSV.
+    and its label; read_run: that of a run directory, None where every source is a CSV; keys: of ``--group``, which runs have.
     """
-    tables = []
+    tables, known = [], dict[str, None]()
     for source in sources:
         path, label = split_label(source)
         if read_run is None or path.suffix == ".csv":
@@ -174,9 +176,18 @@ def read_sources(
             continue
         for run in itertools.chain(*attempt(path, find_runs, [path], skip, skip=skip)):
             tables += attempt(run.path, read_run, run, skip=skip)
+            known |= dict.fromkeys(run.about)
     if not tables:
+        for key in keys if known else ():
+            require_key(key, known)
         raise UserError(f"nothing to draw: {nothing}")
     return pd.concat(tables, ignore_index=True)
+
+
+def require_key(key: str, known: Collection[str]) -> None:
+    """UserError for a key of ``--group`` that no source has."""
+    if key not in known:
+        raise UserError(f"--group {key}: no source has that key; {did_you_mean(key, known, 'they have')}")
 
 
 def _run_table(run: Run, tag: str, axis: str, keys: Sequence[str]) -> pd.DataFrame:
