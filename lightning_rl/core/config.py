@@ -65,7 +65,12 @@ def parse_setting(setting: str, flag: str = "--set", example: str = "learning_ra
     key, equals, value = setting.partition("=")
     if not equals or not key.strip():
         raise UserError(f"{flag} '{shorten(setting)}': expected key=value, e.g. {flag} {example}")
-    return key.strip(), parse_yaml(value, f"{flag} {shorten(key)}")
+    parsed = parse_yaml(value, f"{flag} {shorten(key)}")
+    for word, nothing in parsed.items() if isinstance(parsed, dict) else ():
+        if nothing is None and isinstance(word, str) and ":" in word:  # a key without a value, to YAML
+            spaced = shorten(setting.replace(word, word.replace(":", ": ", 1)))
+            raise UserError(f"{flag} '{shorten(setting)}': a space is missing after a colon; write '{spaced}'")
+    return key.strip(), parsed
 
 
 def parse_settings(settings: Iterable[str], flag: str = "--set", example: str = "learning_rate=1e-3") -> dict[str, Any]:

@@ -33,6 +33,10 @@ class Curve:
     seconds: Floats
 
 
+class UnknownScalarError(UserError):
+    """A run does not log what is asked of it."""
+
+
 def print_skipped(path: Path, reason: str) -> None:
     """The line about something that is left out."""
     print(f"skipped '{path}': {reason}", file=sys.stderr)
@@ -55,7 +59,7 @@ def natural_order(name: str) -> list[tuple[int, str]]:
 def read_scalar(run_dir: Path, tag: str) -> Curve:
     """A scalar over env_steps from all TensorBoard files of a run; what is later than the begin of the next file is void.
 
-    UserError where the run has no such scalar, or no finite value of it.
+    UnknownScalarError where the run has no such scalar, UserError where it has no finite value of it.
     """
     points: dict[int, tuple[float, float]] = {}
     before = 0.0
@@ -66,14 +70,19 @@ def read_scalar(run_dir: Path, tag: str) -> Curve:
         points = {step: point for step, point in points.items() if step < begin} | new
         before += events.seconds
     if not points:
-        known = sorted({name for path in event_files(run_dir) for name in read_events(path).scalars})
-        remedy = did_you_mean(tag, known, "it has") if known else "give a run directory with a logger/ folder in it"
-        raise UserError(f"'{run_dir}' has no scalar '{tag}'; {remedy}")
+        known = scalar_names(run_dir)
+        remedy = did_you_mean(tag, sorted(known), "it has") if known else "give a run directory with a logger/ folder in it"
+        raise UnknownScalarError(f"'{run_dir}' has no scalar '{tag}'; {remedy}")
     steps = sorted(points)
     value, seconds = np.array([points[step] for step in steps]).T
     if not np.isfinite(value).any():
         raise UserError(f"'{run_dir}': no value of its scalar '{tag}' is a finite number; the run diverged, leave it out")
     return Curve(run_dir.name, np.array(steps, dtype=np.float64), value, seconds)
+
+
+def scalar_names(run_dir: Path) -> set[str]:
+    """The scalars that a run has."""
+    return {name for path in event_files(run_dir) for name in read_events(path).scalars}
 
 
 def event_files(run_dir: Path) -> list[Path]:

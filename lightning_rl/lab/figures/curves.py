@@ -25,8 +25,7 @@ from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.functional.statistics import IQM_RUNS
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import read_csv, require
-from lightning_rl.lab.figures.groups import LABELS, Group, in_common, read_groups
-from lightning_rl.lab.figures.registry import AXES
+from lightning_rl.lab.figures.groups import LABELS, Group, in_common, read_groups, units_text
 from lightning_rl.lab.figures.runs import split_label
 from lightning_rl.lab.scalars import Floats
 from lightning_rl.lab.tables import put_rows, save_table
@@ -183,7 +182,8 @@ def draw_panel(
         line = (reference.x[inside], reference.value[inside])
         axes.plot(*line, color=colour, linestyle="--", linewidth=1.4, marker=style.marker(line[1]), label=reference.label)
         lines[reference.label, "reference"] = line
-    axes.set(xlabel=AXES[look.axis], ylabel=look.ylabel or LABELS.get(look.tag, look.tag), title=panel.game)
+    unit = units_text(group.unit for group in groups)
+    axes.set(xlabel=unit, ylabel=look.ylabel or LABELS.get(look.tag, look.tag), title=panel.game)
     style.big_numbers(axes.xaxis)
     parts = [pd.DataFrame({"gamename": panel.game, "group": label, "run": run, look.axis: x, "value": value})
              for (label, run), (x, value) in lines.items()]  # fmt: skip
@@ -261,22 +261,24 @@ def areas(groups: Sequence[Group]) -> list[tuple[str, int, float, float, float, 
 
 def draw_areas(
     axes: Axes, rows: Sequence[tuple[str, int, float, float, float, float]], lines: Sequence[tuple[float, str]],
-    colours: Mapping[str, str],
+    colours: Mapping[str, str], unit: str,
 ) -> None:  # fmt: skip
     """A dot for the area of each group below its name, with its interval, and the ``lines`` that are across the curves, too.
 
-    They are the legend of the curves as well.
+    They are the legend of the curves as well. unit: what the curves are over.
     """
     for index, (label, seeds, _, mean, low, high) in enumerate(rows):
         error = np.nan_to_num([[mean - low], [high - mean]])
         axes.errorbar(mean, index, xerr=error, color=colours[label], fmt=style.MARKERS[colours[label]], markersize=8,
-                      linewidth=2, capsize=4)  # fmt: skip
+                      linewidth=2, capsize=4, zorder=4)  # fmt: skip
+        blank = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # or the dots of a line would stand between words
         axes.annotate(f"{label}, {style.counted([seeds])}", (0.02, index - 0.2), xycoords=("axes fraction", "data"),
-                      fontsize=9, va="bottom", path_effects=style.outlined())  # fmt: skip
+                      fontsize=9, va="bottom", bbox=blank, zorder=3)  # fmt: skip
     for value, label in lines:
         axes.axvline(value, color="black", linestyle=":", linewidth=1)
         axes.annotate(label, (value, 1.01), xycoords=("data", "axes fraction"), fontsize=9, ha="center")
-    axes.set(yticks=[], xlabel=f"mean over the steps up to {rows[0][2]:,.0f} (area under the curve)")
+    over = unit.removeprefix("environment ")
+    axes.set(yticks=[], xlabel=f"mean over the {over} up to {rows[0][2]:,.0f} (area under the curve)")
     axes.set_ylim(len(rows) - 0.6, -0.8)
 
 
@@ -304,7 +306,7 @@ def draw_with_areas(given: argparse.Namespace) -> None:
         if len(games) == 1 and given.title:
             left.set_title("")
         found = areas(groups)
-        draw_areas(right, found, lines, colours)
+        draw_areas(right, found, lines, colours, left.get_xlabel())
         table += [(game, *row) for row in found]
     dots = "whiskers: 95 % interval of the area; colours as on the right"
     style.describe(figure, given.title, f"{explained(games)}; {dots}; averaged over bins of {width:,.6g}.")

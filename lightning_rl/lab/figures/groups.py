@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import did_you_mean
 from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.functional.statistics import IQM_RUNS, interquartile_mean
-from lightning_rl.lab.figures.runs import read_table, require_one_run_per_seed
+from lightning_rl.lab.figures.registry import AXES
+from lightning_rl.lab.figures.runs import read_table, require_key, require_one_run_per_seed
 from lightning_rl.lab.scalars import Floats, Skip, print_skipped
 
 LABELS = {
@@ -26,8 +26,8 @@ LABELS = {
 }
 """What well-known scalars are called on an axis, with units where they are not sums of rewards."""
 
-BINS = 100
-"""Bins per figure, about, where ``--bin`` does not say."""
+BINS, FEWEST = 100, 10
+"""Bins per figure, about, where ``--bin`` does not say; and of its shortest run, so that the last tenth of it is a bin."""
 
 MOST_BINS = 100_000
 """More than any picture shows, and than memory holds of many runs."""
@@ -36,13 +36,14 @@ MOST_BINS = 100_000
 @dataclass(frozen=True)
 class Group:
     """Runs of one environment and method. x ``[K]`` bins' upper edges, of the last one the end of the runs; values ``[n, K]``,
-    nan where a run has no data.
+    nan where a run has no data; unit: what x counts.
     """
 
     label: str
     seeds: list[str]
     x: Floats
     values: Floats
+    unit: str = AXES["env_steps"]
 
     def statistics(self) -> dict[str, tuple[Floats, Floats]]:
         """(x, value) of the mean, its 95 % interval and, of ten runs or more, the interquartile mean.
@@ -68,9 +69,12 @@ def binned(x: Floats, value: Floats, edges: Floats) -> Floats:
     return means.interpolate(limit_area="inside").to_numpy()
 
 
-def nice_width(end: float) -> float:
-    """1, 2 or 5 times a power of ten, so that there are about ``BINS`` bins up to ``end``."""
-    rough = end / BINS
+def nice_width(end: float, shortest: float) -> float:
+    """1, 2 or 5 times a power of ten: about ``BINS`` bins up to ``end``, or more, so that the shortest run has ``FEWEST``.
+
+    At most a hundred times as many: beside a run of millions of steps, one of a few steps has a single bin.
+    """
+    rough = max(min(end / BINS, shortest / FEWEST), end / BINS / 100)
     power = 10.0 ** np.floor(np.log10(rough))
     return float(power * min((1, 2, 5, 10), key=lambda factor: abs(np.log(factor * power / rough))))
 
@@ -84,9 +88,7 @@ def label_groups(table: pd.DataFrame, keys: Sequence[str] | None) -> pd.DataFram
         several = table.groupby(["gamename", "implementation"])["exp_name"].nunique().max() > 1
         keys = ["implementation", "exp_name"] if several else ["implementation"]
     for key in keys:
-        if key not in table:
-            known = table.columns.drop(["run", "seed", "value", "config"], errors="ignore")
-            raise UserError(f"--group {key}: no source has that key; {did_you_mean(key, map(str, known), 'they have')}")
+        require_key(key, list(table.columns.drop(["run", "seed", "value", "config", "unit", *AXES], errors="ignore")))
     plain = {"implementation", "exp_name", "gamename", "preset"}
     parts = [table[key].astype(str) if key in plain else f"{key} " + table[key].astype(str) for key in keys]
     return table.assign(group=parts[0].str.cat(parts[1:], sep=", ").str.strip(", ").replace("", "runs"))
@@ -94,8 +96,9 @@ def label_groups(table: pd.DataFrame, keys: Sequence[str] | None) -> pd.DataFram
 
 def make_groups(table: pd.DataFrame, axis: str, width: float | None) -> tuple[dict[str, list[Group]], float]:
     """The groups of each environment (as labelled in ``group``), and the bins' width."""
+    ends = table.groupby("run")[axis].max().clip(lower=1e-6)
     end = float(table[axis].max())
-    width = width or nice_width(max(end, 1e-6))
+    width = width or nice_width(float(ends.max()), float(ends.min()))
     bins = end / width + 0.5  # less than half a bin at the end goes with the one before: a spike would be seen
     if bins >= MOST_BINS + 1:
         raise UserError(
@@ -109,8 +112,14 @@ def make_groups(table: pd.DataFrame, axis: str, width: float | None) -> tuple[di
         runs = [run for _, run in group.groupby("run", sort=False)]
         values = [binned(run[axis].to_numpy(), run["value"].to_numpy(), edges) for run in runs]
         seeds = [str(run["seed"].iloc[0]) for run in runs]
-        games.setdefault(str(game), []).append(Group(str(label), seeds, edges, np.array(values)))
+        units = units_text(group["unit"])
+        games.setdefault(str(game), []).append(Group(str(label), seeds, edges, np.array(values), units))
     return games, width
+
+
+def units_text(units: Iterable[str]) -> str:
+    """What an axis of several counts."""
+    return " or ".join(dict.fromkeys(units))
 
 
 def in_common(groups: Sequence[Group]) -> list[Group]:

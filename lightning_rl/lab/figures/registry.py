@@ -72,7 +72,8 @@ _AXIS_AND_GROUPS = (
     ),
 )  # fmt: skip
 _BIN = argument(
-    "--bin", "width of the bins of the x axis that values are averaged over (default: a hundredth of it)",
+    "--bin", "width of the bins of the x axis that values are averaged over (default: a hundredth of it, at most a tenth of the "
+    "shortest run)",
     type=positive, metavar="X",
 )  # fmt: skip
 BINNED = (_TAG, *_AXIS_AND_GROUPS, _BIN)

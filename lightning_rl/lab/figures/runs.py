@@ -9,7 +9,7 @@ import itertools
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import LARGEST_NUMBER, NAME_BYTES, SEED, did_you_mean
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.figures import csv_files
-from lightning_rl.lab.scalars import Curve, Floats, Skip, attempt, natural_order, print_skipped, read_scalar
+from lightning_rl.lab.figures.registry import AXES
+from lightning_rl.lab.scalars import Curve, Floats, Skip, attempt, natural_order, print_skipped, read_scalar, scalar_names
 
 IDENTITY = ("gamename", "exp_name", "implementation", "seed")
 BUDGET = ("max_epochs", "max_env_steps", "max_episodes", "eval_interval", "eval_episodes", "checkpoint_interval", "chunk_size")
@@ -116,18 +117,36 @@ def on_axis(run_dir: Path, curve: Curve, axis: str) -> Floats:
     return np.asarray(np.interp(curve.env_steps, counted.env_steps, counted.value))
 
 
+def unit_of(run_dir: Path, axis: str) -> str:
+    """What an axis counts in a run: the updates of a search are its generations, and what takes no steps counts these instead."""
+    names, counter = scalar_names(run_dir), COUNTED_BY["updates"]
+    search = "es/fitness_mean" in names
+    updates = "generations" if search else AXES["updates"]
+    if axis == "updates":
+        return updates
+    if axis != "env_steps" or counter not in names:
+        return AXES[axis]
+    counted = read_scalar(run_dir, counter)
+    same = counted.env_steps == counted.value
+    if same.all():
+        return updates
+    return f"{updates}, then {AXES[axis]}" if search and same.any() else AXES[axis]
+
+
 def read_table(
     sources: Sequence[str], tag: str, axis: str = "env_steps", keys: Sequence[str] = (), skip: Skip = print_skipped
 ) -> pd.DataFrame:
     """The values of a scalar, of all runs in the sources (see ``read_sources``); axis: what they are over, one of ``AXES``.
 
-    One row per value: gamename, exp_name, implementation, seed, ``keys`` of the configs, run, config (its text), ``axis``, value.
+    One row per value: gamename, exp_name, implementation, seed, ``keys`` of the configs, run, config (its text), ``axis``, its
+    unit, value.
     """
     table = read_sources(
         sources,
         lambda path, label: read_results(path, label, tag, axis),
         lambda run: _run_table(run, tag, axis, keys),
         f"none of {', '.join(sources)} holds values of '{tag}'",
+        keys,
         skip,
     )
     return table.astype({"seed": str, axis: float, "value": float})
@@ -138,14 +157,15 @@ def read_sources(
     read_csv: Callable[[Path, str | None], pd.DataFrame],
     read_run: Callable[[Run], pd.DataFrame] | None,
     nothing: str,
+    keys: Sequence[str] = (),
     skip: Skip = print_skipped,
 ) -> pd.DataFrame:
     """One table of all sources: CSVs (``CSV:LABEL``), run directories, and folders above them.
 
     What cannot be read is named and left out; where nothing is left, a UserError says ``nothing``. read_csv: the table of a path
-    and its label; read_run: that of a run directory, None where every source is a CSV.
+    and its label; read_run: that of a run directory, None where every source is a CSV; keys: of ``--group``, which runs have.
     """
-    tables = []
+    tables, known = [], dict[str, None]()
     for source in sources:
         path, label = split_label(source)
         if read_run is None or path.suffix == ".csv":
@@ -156,18 +176,26 @@ def read_sources(
             continue
         for run in itertools.chain(*attempt(path, find_runs, [path], skip, skip=skip)):
             tables += attempt(run.path, read_run, run, skip=skip)
+            known |= dict.fromkeys(run.about)
     if not tables:
+        for key in keys if known else ():
+            require_key(key, known)
         raise UserError(f"nothing to draw: {nothing}")
     return pd.concat(tables, ignore_index=True)
+
+
+def require_key(key: str, known: Collection[str]) -> None:
+    """UserError for a key of ``--group`` that no source has."""
+    if key not in known:
+        raise UserError(f"--group {key}: no source has that key; {did_you_mean(key, known, 'they have')}")
 
 
 def _run_table(run: Run, tag: str, axis: str, keys: Sequence[str]) -> pd.DataFrame:
     curve = read_scalar(run.path, tag)
     about = {name: str(run.key(name)) for name in dict.fromkeys((*IDENTITY, *keys))}
     config = {key: value for key, value in run.about.items() if key not in (*IDENTITY, "preset", *BUDGET)}
-    return pd.DataFrame(
-        {**about, "run": str(run.path), "config": str(config), axis: on_axis(run.path, curve, axis), "value": curve.value}
-    )
+    about |= {"run": str(run.path), "config": str(config), "unit": unit_of(run.path, axis)}
+    return pd.DataFrame({**about, axis: on_axis(run.path, curve, axis), "value": curve.value})
 
 
 def split_label(source: str) -> tuple[Path, str | None]:
@@ -195,7 +223,8 @@ def read_results(path: Path, label: str | None, tag: str, axis: str) -> pd.DataF
     runs = runs[runs[[axis, "value"]].notna().all(axis=1)]
     if runs.empty:
         raise UserError("it has no row of a single run with finite numbers; name another CSV")
-    return runs.assign(run=f"{path}:" + runs["implementation"] + ":" + runs["gamename"] + ":" + runs["seed"])
+    run = f"{path}:" + runs["implementation"] + ":" + runs["gamename"] + ":" + runs["seed"]
+    return runs.assign(run=run, unit=AXES[axis])
 
 
 def _number_column(path: Path, table: pd.DataFrame, names: Sequence[str]) -> pd.Series:

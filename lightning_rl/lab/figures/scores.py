@@ -16,8 +16,8 @@ from lightning_rl.functional.intervals import above, mean_interval, share_interv
 from lightning_rl.functional.statistics import IQM_RUNS, interquartile_mean
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.curves import Reference, read_reference
-from lightning_rl.lab.figures.groups import LABELS, Group, read_groups, read_runs
-from lightning_rl.lab.figures.registry import AXES, SCORES
+from lightning_rl.lab.figures.groups import LABELS, Group, read_groups, read_runs, units_text
+from lightning_rl.lab.figures.registry import SCORES
 from lightning_rl.lab.scalars import Floats
 from lightning_rl.lab.tables import interval, markdown, put_rows, save_table
 
@@ -81,9 +81,12 @@ def score_table(games: dict[str, list[Group]], threshold: float | None) -> pd.Da
     return table[[*first, *table.columns.drop(first)]]
 
 
-def summary_rows(table: pd.DataFrame, axis: str) -> list[tuple[str, ...]]:
-    """Header and one row per group, for people: mean and its 95 % interval. Columns without any value are left out."""
-    rows = [("environment", "group", "seeds", "final", "best", "area under curve", f"{AXES[axis]} to threshold")]
+def summary_rows(table: pd.DataFrame, unit: str) -> list[tuple[str, ...]]:
+    """Header and one row per group, for people: mean and its 95 % interval. Columns without any value are left out.
+
+    unit: what the x axis counts.
+    """
+    rows = [("environment", "group", "seeds", "final", "best", "area under curve", f"{unit} to threshold")]
     for (game, label), group in table.groupby(["gamename", "group"], sort=False):
         at = group.set_index("run")
         seeds = str(at.index.str.startswith("seed_").sum())
@@ -105,13 +108,13 @@ def _to_threshold(at: pd.DataFrame) -> str:
 def show_scores(given: argparse.Namespace) -> None:
     """Prints the table, and writes OUT-scores.csv without ``--markdown``."""
     games, width = read_groups(given)
-    table = score_table(games, given.threshold)
+    table, unit = score_table(games, given.threshold), units_text(group.unit for groups in games.values() for group in groups)
     title = given.title or f"{LABELS.get(given.tag, given.tag)}: mean over seeds and its 95 % interval"
     caption = f"bins of {width:,.6g}; final: mean of the last tenth of a run"
     ends = [group.x[np.isfinite(run)][-1] for groups in games.values() for group in groups for run in group.values]
     if min(ends) < FAR * max(ends):
-        caption += f"; runs have {min(ends):,.6g} to {max(ends):,.6g} {AXES[given.x]}, each counts as far as it goes"
-    _show(given, "scores", table, summary_rows(table, given.x), title, caption)
+        caption += f"; runs have {min(ends):,.6g} to {max(ends):,.6g} {unit}, each counts as far as it goes"
+    _show(given, "scores", table, summary_rows(table, unit), title, caption)
 
 
 def _show(
@@ -176,10 +179,10 @@ def mark_table(table: pd.DataFrame, axis: str, marks: Sequence[float], window: f
 
 
 def mark_rows(
-    table: pd.DataFrame, references: Sequence[Reference], axis: str, marks: Sequence[float], window: float
+    table: pd.DataFrame, references: Sequence[Reference], unit: str, marks: Sequence[float], window: float
 ) -> list[list[str]]:
-    """Header, a row per group, a row per published curve."""
-    rows = [[AXES[axis], *(f"{mark / 1e6:g}M" if mark >= 1e6 else f"{mark:,.6g}" for mark in marks)]]
+    """Header, a row per group, a row per published curve. unit: what the x axis counts."""
+    rows = [[unit, *(f"{mark / 1e6:g}M" if mark >= 1e6 else f"{mark:,.6g}" for mark in marks)]]
     for (game, label), group in table.groupby(["gamename", "group"], sort=False):
         name = ", ".join(filter(None, (str(label), str(game), style.counted(group["seeds"]))))
         rows.append([name, *(_cell(*row) for row in group[["value", "low", "high"]].itertuples(index=False))])
@@ -196,6 +199,7 @@ def _cell(value: float, low: float = float("nan"), high: float = float("nan")) -
 def show_marks(given: argparse.Namespace) -> None:
     """Prints the table, and writes it without ``--markdown``."""
     references = [read_reference(source, given.x) for source in given.reference]
-    table = mark_table(read_runs(given), given.x, given.at, given.window)
-    rows = mark_rows(table, references, given.x, given.at, given.window)
+    runs = read_runs(given)
+    table = mark_table(runs, given.x, given.at, given.window)
+    rows = mark_rows(table, references, units_text(runs["unit"]), given.at, given.window)
     _show(given, "marks", table, rows, given.title, "mean over seeds and its 95 % interval")

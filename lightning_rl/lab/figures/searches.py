@@ -40,6 +40,7 @@ def read_generations(sources: Sequence[str], keys: Sequence[str] = ()) -> pd.Dat
         lambda path, label: _of_csv(path, label, keys),
         lambda run: _of_run(run, keys),
         f"no source has '{TAG}'; {_REMEDY}",
+        keys,
     )
     return table.astype({"seed": str})
 

@@ -12,7 +12,6 @@ import pandas as pd
 from lightning_rl.core.errors import UserError
 from lightning_rl.functional.intervals import Interval, difference_interval, improvement_interval, mean_of_intervals
 from lightning_rl.lab.figures.groups import LABELS, Group, in_common, labelled_runs, make_groups
-from lightning_rl.lab.figures.registry import AXES
 from lightning_rl.lab.figures.scores import run_scores
 from lightning_rl.lab.scalars import Floats
 from lightning_rl.lab.tables import interval, put_rows
@@ -62,7 +61,7 @@ def shared_part(game: str, sides: Sequence[pd.DataFrame], given: argparse.Namesp
     shared = in_common(groups)
     if (end := shared[0].x[-1]) < groups[0].x[-1]:
         where = f"{game}: " if game else ""
-        print(f"{where}compared up to {end:,.6g} {AXES[given.x]}, where the shortest run ends")
+        print(f"{where}compared up to {end:,.6g} {shared[0].unit}, where the shortest run ends")
     return shared
 
 

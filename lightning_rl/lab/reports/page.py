@@ -26,7 +26,7 @@ from lightning_rl.core.limits import PICTURE_BYTES
 from lightning_rl.core.outputs import PROGRAM, File, Out, owned_picture
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.curves import Look, curves_figure
-from lightning_rl.lab.figures.groups import LABELS, labelled_runs, make_groups
+from lightning_rl.lab.figures.groups import LABELS, labelled_runs, make_groups, units_text
 from lightning_rl.lab.figures.runs import IDENTITY, Run, find_runs
 from lightning_rl.lab.figures.scores import score_table, summary_rows
 from lightning_rl.lab.reports.listing import cells, run_row
@@ -86,14 +86,15 @@ def _curves(
     for tag in tags:
         missing = Skipped()
         try:
-            games, width = make_groups(labelled_runs(sources, tag, keys=group, skip=missing), "env_steps", None)
+            table = labelled_runs(sources, tag, keys=group, skip=missing)
+            games, width = make_groups(table, "env_steps", None)
         except UserError as error:
             skipped(Path(tag), "; ".join([str(error), *list(missing.lines)[:1]]))
             continue
         skipped.lines |= missing.lines
         figure, numbers = curves_figure(games, width, Look(tag))
         name = LABELS.get(tag, tag)
-        header, *rows = summary_rows(score_table(games, None), "env_steps")
+        header, *rows = summary_rows(score_table(games, None), units_text(table["unit"]))
         yield {
             "title": name[:1].upper() + name[1:],
             "picture": style.png(figure),

@@ -13,8 +13,10 @@ from typing import Any
 
 from lightning_rl.core.checks import optional_module
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.files import read_text, remove
 from lightning_rl.core.outputs import Out
 from lightning_rl.evolution.cluster import join_cluster
+from lightning_rl.lab.scalars import UnknownScalarError
 from lightning_rl.lab.tuning.placement import check_room, trial_bundles
 from lightning_rl.lab.tuning.results import (
     SEARCH,
@@ -28,7 +30,7 @@ from lightning_rl.lab.tuning.results import (
     write_search,
 )
 from lightning_rl.lab.tuning.space import Space, spaces
-from lightning_rl.lab.tuning.trial import Plan, fail, run_trial
+from lightning_rl.lab.tuning.trial import FAILED, Plan, fail, run_trial
 from lightning_rl.run.state import held
 
 STATE = "ray"  # folder of Ray Tune's own state
@@ -54,6 +56,7 @@ def tune(plan: Plan, resume: bool) -> int:
     try:
         check_room(trial_bundles(plan.options), ray.nodes())
         with held(plan.folder, "wait until that search has ended, or choose another --exp_name"):
+            remove(plan.folder / FAILED)  # of an earlier start
             write_search(plan)
             interrupted = _fit(plan, state, resume)
     finally:
@@ -62,6 +65,8 @@ def tune(plan: Plan, resume: bool) -> int:
     if interrupted:
         print(f"interrupted; continue with --resume, what was tried is in '{plan.folder}'", file=sys.stderr)
         return 128 + signal.SIGINT
+    if (failed := plan.folder / FAILED).exists():
+        raise UserError(read_text(failed, "record").strip())
     trials = read_trials(plan.folder)
     if best_trial(trials, plan.tune.mode) is None:
         reason = min((trial.failure for trial in trials if trial.failure), default="")
@@ -91,6 +96,8 @@ def _fit(plan: Plan, state: Path, resume: bool) -> bool:
                 ray_tune.report(report)
         except UserError as error:  # diverged: a result of its own, that the other trials outlive
             fail(plan.trial_folder(name), error)
+            if isinstance(error, UnknownScalarError) and best_trial(read_trials(plan.folder), plan.tune.mode) is None:
+                fail(plan.folder, UserError(f"--tune metric: {error}"))  # which no trial will have
 
     placed: Any = ray_tune.with_resources(trainable, ray_tune.PlacementGroupFactory(trial_bundles(plan.options)))
     if resume and ray_tune.Tuner.can_restore(str(state)):
@@ -102,7 +109,7 @@ def _fit(plan: Plan, state: Path, resume: bool) -> bool:
             reuse_actors=True, trial_dirname_creator=lambda trial: trial.trial_id,
         )  # fmt: skip
         run_config = ray_tune.RunConfig(
-            name=STATE, storage_path=str(plan.folder), verbose=0, callbacks=[_progress(plan)],
+            name=STATE, storage_path=str(plan.folder), verbose=0, callbacks=[_progress(plan)], stop=_stopper(plan),
             failure_config=ray_tune.FailureConfig(max_failures=2),  # of workers and machines; see trainable for the rest
         )  # fmt: skip
         space = {each.key: _domain(each) for each in spaces(plan.tune.search)}
@@ -172,6 +179,25 @@ def _bohb(plan: Plan) -> tuple[Any, Any]:
 
 
 ALGORITHMS: dict[str, Callable[[Plan], tuple[Any, Any]]] = {"asha": _asha, "optuna": _optuna, "bohb": _bohb}
+
+
+def _stopper(plan: Plan) -> Any:
+    from ray.tune import Stopper
+
+    class StopWhereAllFail(Stopper):
+        """Ends the search once a trial has noted that none can give a score."""
+
+        def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+            return False
+
+        def stop_all(self) -> bool:
+            return (plan.folder / FAILED).exists()
+
+        def __reduce__(self) -> tuple[Any, ...]:
+            """Ray keeps this with the search."""
+            return _stopper, (plan,)
+
+    return StopWhereAllFail()
 
 
 def _progress(plan: Plan) -> Any:

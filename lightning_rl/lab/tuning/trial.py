@@ -114,7 +114,8 @@ def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[di
 
     All the while the runs' budget is the whole one, which annealing is a share of, so that they become those of the best
     settings by themselves. What was reported before is not done again; where nothing is left to do, the last report is given
-    once more, as the search may have been killed before it received it. UserError where a run fails, e.g. diverges.
+    once more, as the search may have been killed before it received it. UserError where a run fails, e.g. diverges;
+    UnknownScalarError where it does not log the metric.
     """
     prepare_process()
     folder, tune = plan.trial_folder(name), plan.tune
@@ -126,11 +127,11 @@ def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[di
         yield {name: float(before_now[-1][name]) for name in COLUMNS[:3]}
     for number in range(len(before_now) + 1, tune.reports + 1):
         before, budget = (round(total * n / tune.reports) for n in (number - 1, number))
+        after, scores = before if key == "max_env_steps" else None, []
         for run in plan.runs(name, settings):
             if run_training(dataclasses.replace(run, resume=True), [StopAtBudget(key, budget)]).signal:
                 raise KeyboardInterrupt
-        folders = [run.run_dir for whole in plan.runs(name, settings) for run in whole.single_runs()]
-        scores = [stretch_score(each, tune.metric, before if key == "max_env_steps" else None) for each in folders]
+            scores += [stretch_score(each.run_dir, tune.metric, after) for each in run.single_runs()]
         report = {"report": number, "budget": budget, "score": float(np.mean(scores))}
         _record(folder, [*report.values(), " ".join(f"{score:.6g}" for score in scores)])
         yield report
@@ -159,5 +160,5 @@ def _record(folder: Path, row: list[Any]) -> None:
 
 
 def fail(folder: Path, error: UserError) -> None:
-    """Notes why a trial has ended before its time."""
+    """Notes why a trial, or the search that the folder is of, has ended before its time."""
     write_text(folder / FAILED, f"{error}\n")

@@ -28,14 +28,16 @@ def test_bins_by_hand():
     # 5 and 10 in the first; 30 and 40 lie on the line from 10 to 4; beyond the last value nothing, 99 is outside
     np.testing.assert_array_equal(binned(x, value, edges), [2.0, 10.0, 8.0, 6.0, 4.0, np.nan])
     np.testing.assert_array_equal(binned(np.array([99.0]), np.array([1.0]), edges), np.full(6, np.nan))
-    assert [nice_width(end) for end in (5e6, 100, 7.3, 180)] == [50_000, 1, pytest.approx(0.1), 2]
+    assert [nice_width(end, end) for end in (5e6, 100, 7.3, 180)] == [50_000, 1, pytest.approx(0.1), 2]
+    # ten bins of the shortest run, where a hundredth of the longest would be wider; no more than 10,000 bins in all
+    assert [nice_width(5e5, shortest) for shortest in (6e4, 2e3, 1)] == [5_000, 200, 50]
 
 
 def test_the_last_bin_is_kept_though_the_run_does_not_fill_it():
     """Bins of 500 up to 44,364: 89 of them, the last of which holds the last value, and ends with it."""
     table = pd.DataFrame({
         "gamename": "g", "group": "m", "run": "r", "seed": "1",
-        "env_steps": [300.0, 44_000.0, 44_364.0], "value": [1.0, 2.0, 3.0],
+        "env_steps": [300.0, 44_000.0, 44_364.0], "value": [1.0, 2.0, 3.0], "unit": "environment steps",
     })  # fmt: skip
     games, width = make_groups(table, "env_steps", 500.0)
     (group,) = games["g"]
@@ -86,6 +88,29 @@ def test_runs_with_a_single_evaluation_are_scored_drawn_and_reported(tmp_path, c
         assert scores.loc["mean", ["final", "best", "area"]].tolist() == [6, 6, 6]
     if command == "report":
         assert files["out.html"].count("6.0 [-6.7, 18.7]") >= 3
+
+
+@pytest.mark.parametrize(
+    ("steps", "flags", "label"),
+    [
+        ((1, 2, 3), [], "generations"),  # perfect learners take no steps, and their generations are logged one by one
+        ((1, 2, 900), [], "generations, then environment steps"),  # the last has agents
+        ((300, 600, 900), [], "environment steps"),
+        ((300, 600, 900), ["--x", "updates"], "generations"),
+        ((300, 600, 900), ["--x", "episodes"], "training episodes"),
+    ],
+)
+def test_the_axis_of_a_search_says_what_it_counts(tmp_path, steps, flags, label):
+    run = tmp_path / "runs" / "CartPole-v1" / "suite" / "SE" / "seed_1"
+    with SummaryWriter(str(run / "logger" / "version_0")) as writer:
+        for generation, step in enumerate(steps, 1):
+            for tag, value in {"es/fitness_mean": 5, "time/num_updates": generation, "time/episodes": 2 * generation}.items():
+                writer.add_scalar(tag, value, step)
+    for figure in ("curves", "generalisation"):
+        assert main(["figures", figure, str(tmp_path / "o"), str(tmp_path / "runs"), "--tag", "es/fitness_mean", *flags]) == 0
+        assert f">{label}<" in (tmp_path / "o.svg").read_text()
+    unit = label.removeprefix("environment ")
+    assert f"mean over the {unit} up to" in (tmp_path / "o.svg").read_text()
 
 
 def test_a_single_evaluation_is_a_dot_as_a_line_of_one_point_is_not_seen():

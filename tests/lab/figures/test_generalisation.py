@@ -43,9 +43,25 @@ def test_a_group_has_one_colour_in_all_environments():
     drawn = [{line.get_color() for line in axes.lines} for axes in figure.axes]
     assert drawn == [set(colours.values()), {colours["b"]}]
     _, (axes,) = style.panels(1)
-    draw_areas(axes, areas([b]), [], colours)
+    draw_areas(axes, areas([b]), [], colours, "environment steps")
     assert axes.lines[0].get_color() == colours["b"]
     assert axes.get_xlabel() == "mean over the steps up to 3 (area under the curve)"
+
+
+def test_no_line_runs_through_the_names_of_groups():
+    """Pixel by pixel the name is the same with lines all across it, and without."""
+    pictures = []
+    for lines in ([], [(2 + k / 100, "") for k in range(100)]):
+        figure, (axes,) = style.panels(1)
+        draw_areas(axes, areas([group("a  b", [[1, 2, 3]])]), lines, {"a  b": style.colour(0)}, "environment steps")
+        axes.set_xlim(1.9, 5)
+        figure.canvas.draw()
+        (left, bottom), (right, top) = axes.texts[0].get_window_extent().get_points().round().astype(int)
+        drawn = np.asarray(figure.canvas.buffer_rgba())[::-1]
+        pictures.append(drawn[bottom + 1 : top - 1, left + 1 : right - 1])
+    without, across = pictures
+    assert without.min() < 100  # there is a name
+    np.testing.assert_array_equal(across, without)
 
 
 def test_many_groups_of_several_seeds_have_a_panel_each():

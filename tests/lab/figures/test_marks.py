@@ -40,7 +40,7 @@ def test_what_a_published_figure_does_not_show_is_a_bound(tmp_path, capsys):
     assert np.isnan(paper.near(41, 2)[0])  # at the edge
     runs = pd.DataFrame([("g", "m", "seed_1", 11.0, 1.0)], columns=["gamename", "group", "run", "env_steps", "value"])
     table = mark_table(runs, "env_steps", [11, 41, 40], 2)
-    assert mark_rows(table, [paper], "env_steps", [11, 41, 40], 2)[-1] == ["paper", "< -500.0", "", "8.0"]
+    assert mark_rows(table, [paper], "environment steps", [11, 41, 40], 2)[-1] == ["paper", "< -500.0", "", "8.0"]
     figure, axes = plt.subplots()
     panel = Panel("g", [Group("m", ["1"], np.array([50.0]), np.array([[1.0]]))])
     drawn = draw_panel(axes, panel, Look("t"), {"m": "red"}, [paper])

@@ -172,6 +172,17 @@ def test_runs_of_one_seed_are_named_as_a_pair(tmp_path):
         labelled_runs([str(path), str(copy)], "value")
 
 
+@pytest.mark.parametrize(("figure", "tag"), [("curves", "rollout/return_mean"), ("proxy-success", "es/fitness_mean")])
+def test_a_group_by_a_key_that_no_run_has_is_named_last(tmp_path, capsys, figure, tag):
+    run = tmp_path / "cartpole" / "default" / "UDRL" / "seed_1"
+    with SummaryWriter(str(run / "logger" / "version_0")) as writer:
+        for name in (tag, "time/num_updates"):
+            writer.add_scalar(name, 1.0, 1)
+    assert main(["figures", figure, str(tmp_path / "out"), str(tmp_path), "--group", "lerning_rate"]) == 2
+    last = "error: --group lerning_rate: no source has that key; they have: gamename, exp_name, implementation, seed"
+    assert capsys.readouterr().err.splitlines()[-1] == last
+
+
 def test_a_group_of_unequal_configs_is_named(tmp_path, capsys):
     assert run_cli(tmp_path, "--max_epochs", "2", "--seed", "1") == 0
     assert run_cli(tmp_path, "--max_epochs", "3", "--seed", "2") == 0  # a longer budget is no other method

@@ -184,6 +184,20 @@ def test_a_search_from_the_command_line(tmp_path, capsys, ray_cluster):
     assert "is in use by another process; wait until that search has ended" in capsys.readouterr().err
 
 
+def test_a_metric_that_no_trial_logs_ends_the_search_at_the_first(tmp_path, capsys, ray_cluster):
+    flags = ["--implementation", "UDRL", "--gamename", "cartpole", "--logdir", str(tmp_path), "--use_tune"]
+    flags += [f"--set={key}={value}" for key, value in tiny_settings("UDRL").items()]
+    tune = ["trials=12", "seeds=2", "reports=2", "budget={max_env_steps: 200}", "metric=rollout/retrn_mean"]
+    tune += ["search={learning_rate: {log: [1.0e-4, 1.0e-2]}}"]
+    assert main([*flags, *(word for setting in tune for word in ("--tune", setting))]) == 2
+    last = capsys.readouterr().err.strip().splitlines()[-1]
+    assert last.startswith("error: --tune metric: '")
+    assert last.endswith("/seed_25' has no scalar 'rollout/retrn_mean'; did you mean 'rollout/return_mean'?")
+    folder = tmp_path / "cartpole" / "default" / "UDRL" / "tune"
+    assert len(list(folder.glob(f"*/{SETTINGS}"))) < 12  # as many as were at work at once
+    assert not list(folder.glob("*/UDRL/seed_26"))  # the first seed told it
+
+
 def test_trials_start_from_the_same_weights_wherever_they_work(tmp_path, monkeypatch):
     plans = []
     monkeypatch.chdir(tmp_path)
@@ -243,6 +257,10 @@ def test_what_cannot_be_searched_is_refused(tmp_path, capsys, monkeypatch):
         (["--tune", "trials=3"], "--tune goes with --use_tune"),
         (["--use_tune", "--num_seeds", "3"], "takes its seeds per trial from --tune seeds=N"),
         (["--use_tune", "--tune", "trials"], "--tune 'trials': expected key=value, e.g. --tune trials=20"),
+        (
+            ["--use_tune", "--tune", "budget={max_episodes:64}"],
+            "--tune 'budget={max_episodes:64}': a space is missing after a colon; write 'budget={max_episodes: 64}'",
+        ),
         (["--config", str(tmp_path / "no.yaml")], "does not exist; give another"),
     ):
         assert main([*base, *flags]) == 2
