@@ -71,7 +71,7 @@ def test_of_several_best_the_highest_number_stays(tmp_path, found, kept):
 @pytest.mark.parametrize("seeds", [1, 2])
 def test_a_run_that_begins_anew_leaves_nothing_of_an_attempt_without_last(tmp_path, seeds):
     """Its best would be evaluated as this run's, and what was played of it would stand in reports; a user's own files stay."""
-    play = functools.partial(run_cli, tmp_path, "--max_epochs", "2", "--num_seeds", str(seeds), implementation="QL", gamename="cliff")
+    play = functools.partial(run_cli, tmp_path, "--max_epochs=2", f"--num_seeds={seeds}", implementation="QL", gamename="cliff")
     assert play(eval_interval=1) == 0
     folders = [run_dir(tmp_path, "cliff", 25 + n, "QL") for n in range(seeds)]
     for folder in folders:

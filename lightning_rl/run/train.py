@@ -130,8 +130,7 @@ def train(
     """
     fields = {field.name for field in dataclasses.fields(RunOptions)} - {"settings"}
     given = {name: value for name, value in options.items() if name in fields}
-    own = {name: value for name, value in options.items() if name not in fields}
-    settings = {name: list(value) if isinstance(value, tuple) else value for name, value in own.items()}
+    settings = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items() if name not in fields}
     found = entry(implementation)
     for name in settings:
         near = nearest(name, [*fields, *keys(found)])

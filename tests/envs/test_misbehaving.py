@@ -34,7 +34,7 @@ def line(text, after="class Task"):
     return next(number + 1 for number, each in enumerate(LINES) if number >= start and text in each)
 
 
-class Mute(Exception):
+class MuteError(Exception):
     def __str__(self):
         raise RuntimeError("no words")
 
@@ -75,7 +75,7 @@ class Task(gymnasium.Env):
         if self.kind == "raises":
             raise ValueError("the ground gave way\nand more")
         if self.kind == "mute":
-            raise Mute
+            raise MuteError
         if self.kind == "says nothing":
             raise StopIteration
         if self.kind == "leaves":
@@ -104,7 +104,7 @@ ANSWERS = {
 STEP = rf"Task at {HERE}:{line('def step')} \(gamename bad, seed \d+, step 3\)"
 TOLD = {
     "raises": rf"ValueError: the ground gave way\\nand more -- raised in step\(\) of Task at {HERE}:{line('raise ValueError')} ",
-    "mute": rf"Mute: \(its text cannot be had\) -- raised in step\(\) of Task at {HERE}:{line('raise Mute')} ",
+    "mute": rf"MuteError: \(its text cannot be had\) -- raised in step\(\) of Task at {HERE}:{line('raise MuteError')} ",
     "says nothing": rf"StopIteration -- raised in step\(\) of Task at {HERE}:{line('raise StopIteration')} ",
     "wide": rf"step\(\) gave an observation of shape \(4,\), its space says \(3,\) numbers -- from {STEP}",
     "broadcast": rf"step\(\) gave an observation of shape \(1,\), its space says \(3,\) numbers -- from {STEP}",
