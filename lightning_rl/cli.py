@@ -220,6 +220,8 @@ def _thread_failed(failure: threading.ExceptHookArgs) -> None:
 
 def _resumable(words: Sequence[str]) -> bool:
     """Whether --resume goes on with what the words of a command line began."""
+    if "--no_checkpoint" in words:
+        return False
     return words[0] in ("train", "tune") if words and not words[0].startswith("-") else not {FIGURE, EVAL} & set(words)
 
 

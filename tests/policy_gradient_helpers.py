@@ -12,11 +12,8 @@ from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.types import Episode
 from lightning_rl.methods.policy_gradient import PolicyGradient, StepBatch, step_batch
 from lightning_rl.methods.registry import IMPLEMENTATIONS
-from lightning_rl.rollouts.data_module import Rollouts
 
 METHODS = list(aliases().values())
-SCALARS = {"rollout/return_running_mean": 0.0}
-"""What an update reads of a batch's scalars."""
 
 
 def build(name: str = "AAC", gamename: str = "cartpole", num_workers: int = 0, preset: str | None = None, **settings):
@@ -37,7 +34,7 @@ def with_end(episode: Episode, truncated: bool) -> Episode:
 def some_batch(gamename: str = "cartpole"):
     episodes = build("REINFORCE", gamename)[1].collector
     played = episodes.collect(build("REINFORCE", gamename)[1].requests(0), episodes.behaviour.state_dict(), 0)
-    return step_batch(played, SCALARS)
+    return step_batch(played, {})
 
 
 def fit(method: PolicyGradient, make: Callable[[], StepBatch], epochs: int) -> None:
@@ -46,7 +43,7 @@ def fit(method: PolicyGradient, make: Callable[[], StepBatch], epochs: int) -> N
         accelerator="cpu", devices=1, logger=False, enable_checkpointing=False, enable_progress_bar=False,
         enable_model_summary=False, max_epochs=epochs, limit_val_batches=0,
     )  # fmt: skip
-    data = Rollouts(method)
+    data = method.rollouts()
     data.next_batch = make
     trainer.fit(method, datamodule=data)
 

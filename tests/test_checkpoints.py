@@ -1,5 +1,6 @@
 """What is best stands in the files of the run, and several seeds' checkpoints are written all or not at all."""
 
+import functools
 import shutil
 from collections import OrderedDict
 from types import SimpleNamespace
@@ -9,6 +10,7 @@ import torch
 from helpers import last, run_cli, run_dir
 from test_files import Killed
 
+from lightning_rl.cli import main
 from lightning_rl.core import files
 from lightning_rl.core.errors import UserError
 from lightning_rl.run.callbacks import BestCheckpoint, scores
@@ -64,6 +66,26 @@ def test_of_several_best_the_highest_number_stays(tmp_path, found, kept):
         torch.save({**content, "eval/return_mean": score}, folder / f"epoch={epoch}.ckpt")
     assert run_cli(tmp_path, "--max_epochs", "3", "--resume", eval_interval=100) == 0
     assert best(folder) == [f"epoch={epoch}.ckpt" for epoch in kept]
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_a_run_that_begins_anew_leaves_nothing_of_an_attempt_without_last(tmp_path, seeds):
+    """Its best would be evaluated as this run's, and what was played of it would stand in reports; a user's own files stay."""
+    play = functools.partial(run_cli, tmp_path, "--max_epochs=2", f"--num_seeds={seeds}", implementation="QL", gamename="cliff")
+    assert play(eval_interval=1) == 0
+    folders = [run_dir(tmp_path, "cliff", 25 + n, "QL") for n in range(seeds)]
+    for folder in folders:
+        (stale,) = best(folder)
+        assert main(["--eval_agent", str(folder / stale), "--eval_episodes", "1"]) == 0
+        assert (folder / f"evaluation_{stale.removesuffix('.ckpt')}.json").exists()
+        (folder / "last.ckpt").unlink()  # as a kill before the first one leaves it
+        for name in ("epoch=mine.ckpt", "notes_epoch=0.txt", "evaluation_epoch=99.json"):
+            (folder / name).write_text("mine")
+    assert play("--resume", eval_interval=50) == 0
+    for folder in folders:
+        assert best(folder) == ["epoch=mine.ckpt"]
+        assert [path.name for path in folder.glob("evaluation*")] == ["evaluation_epoch=99.json"]
+        assert (folder / "notes_epoch=0.txt").exists()
 
 
 def test_only_a_better_evaluation_replaces_the_best(tmp_path):

@@ -9,7 +9,7 @@ import yaml
 from helpers import ROOT, fitting
 
 from lightning_rl.core import catalogue
-from lightning_rl.core.config import block_layers, build_config, merged_values, parse_setting, parse_settings, presets
+from lightning_rl.core.config import block_layers, build_config, merged_values, parse_settings, presets
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES
 from lightning_rl.core.yaml_files import parse_yaml, read_yaml
@@ -129,7 +129,7 @@ def test_words_of_other_libraries_lead_to_the_key(asked, meant):
      ("a=1E5", 1e5), ("a=-.5", -0.5), ("a=x=y", "x=y"), ("a=", None), ("a=1.2.3", "1.2.3")],
 )  # fmt: skip
 def test_settings_are_yaml_and_scientific_numbers_are_numbers(text, value):
-    key, parsed = parse_setting(text)
+    ((key, parsed),) = parse_settings([text]).items()
     assert key == "a"
     assert parsed == value
     assert type(parsed) is type(value)
@@ -180,6 +180,8 @@ def test_dots_reach_into_mappings():
         set_both = {"agent.DDQN.tau": 0.1, "agent": names}  # in whichever order
         assert build_config(SEConfig, [*merged_values("SE", "cartpole"), ("--set", set_both)]).agent == agents
     other = {"agent": "DuelingDDQN", "agent.DDQN.tau": 0.1}
+    with pytest.raises(UserError, match=r"--set: key 'hidden.0': no part of a list can be set; give it whole"):
+        build_config(UpsideDownConfig, layers(**{"hidden.0": 5}))
     with pytest.raises(UserError, match=r"--set: key 'agent.DDQN.tau': 'DDQN' is none of DuelingDDQN; leave it out, or name it"):
         build_config(SEConfig, [*merged_values("SE", "cartpole"), ("--set", other)])
     with pytest.raises(UserError, match=r"unknown key 'agnet.QL.gamma'; did you mean 'agent'"):
@@ -207,7 +209,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_whatever_yaml_cannot_be_read_is_one_line(name):
     with pytest.raises(UserError, match=r"^--set a: ") as error:
-        parse_setting(f"a={HOSTILE[name]}")
+        parse_settings([f"a={HOSTILE[name]}"])
     assert len(str(error.value)) < 400
 
 
@@ -228,9 +230,11 @@ def test_what_is_no_file_is_not_opened(tmp_path):
         read_yaml(tmp_path / "bytes")
 
 
-def test_dates_are_text():
-    assert parse_setting("a=2024-13-45") == ("a", "2024-13-45")
-    assert parse_setting("a=2024-11-12") == ("a", "2024-11-12")
+def test_dates_times_and_numbers_with_leading_zeros_are_text():
+    for text in ("2024-13-45", "2024-11-12", "1:30", "-1:30:00", "1:30.5", "010", "-007"):
+        assert parse_settings([f"a={text}"]) == {"a": text}
+    for text, number in (("0", 0), ("-0", 0), ("1_000.5", 1000.5), ("1_000", 1000), ("+12", 12), ("0x1F", 31), ("0b101", 5)):
+        assert parse_settings([f"a={text}"]) == {"a": number}
 
 
 def test_numbers_that_are_not_finite_or_too_large_are_refused_with_their_key():
@@ -243,7 +247,7 @@ def test_numbers_that_are_not_finite_or_too_large_are_refused_with_their_key():
         ("{x: [1" + "0" * 13 + "]}", "key 'learning_rate'.x: 10000000000000 is beyond"),
     ):
         with pytest.raises(UserError, match=re.escape(words)):
-            build_config(UpsideDownConfig, layers(**dict([parse_setting(f"learning_rate={text}")])))
+            build_config(UpsideDownConfig, layers(**parse_settings([f"learning_rate={text}"])))
 
 
 def test_only_a_limit_that_is_none_may_be_infinite():

@@ -279,6 +279,11 @@ def test_weights_of_other_kinds_and_averages_of_counters_are_refused(name, tmp_p
     method = method_of(name).double()
     with pytest.raises(UserError, match=f"{name} has weights in float64; convert them by method.float"):
         quiet(tmp_path).fit(method, datamodule=method.rollouts())
+    with pytest.raises(UserError, match=f"{name} has weights in float64; convert them by method.float"):
+        lrl.evaluate(method, episodes=1)
+    with pytest.raises(UserError, match=f"{name} has weights in float64; convert them by method.float"):
+        lrl.LoadedAgent(method)
+    assert lrl.evaluate(method.float(), episodes=1)["sampled"]["returns"]
     method = method_of(name)
     with pytest.raises(UserError, match="EMAWeightAveraging would average the counters of steps"):
         quiet(tmp_path, callbacks=[EMAWeightAveraging()]).fit(method, datamodule=method.rollouts())

@@ -165,6 +165,7 @@ def test_a_folder_that_cannot_be_written_is_said_before_the_work(sources, monkey
     before = files(sources)
     refused(capsys, *CURVES, "./out", "b.csv", says=f"cannot write 'out.csv': '{sources}' is not writable for this user")
     refused(capsys, "report", "b.csv", says="cannot write 'figures/report.html'")
+    refused(capsys, *CURVES, "b.csv/out", "b.csv", says=f"cannot write 'b.csv/out.csv': '{sources / 'b.csv'}' is not a folder")
     assert files(sources) == before
 
 

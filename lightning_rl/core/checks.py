@@ -91,13 +91,17 @@ def check_trainer(trainer: Any, method: Any) -> None:
     owner: Any = getattr(trainer.datamodule, "method", None)  # None: bare loaders
     if owner is not method:
         raise UserError("Trainer: the data are not this method's own, whose policy they play; give datamodule=method.rollouts()")
-    weights: Iterable[Any] = method.parameters()
-    kinds = {str(each.dtype).removeprefix("torch.") for each in weights if each.is_floating_point()}
-    if kinds - {"float32"}:
-        raise UserError(f"{name} has weights in {', '.join(sorted(kinds - {'float32'}))}; convert them by method.float()")
+    check_weights(method)
     for callback in trainer.callbacks:
         for kind in _CALLBACKS.keys() & {kind.__name__ for kind in type(callback).__mro__}:
             raise UserError(f"{type(callback).__name__} {_CALLBACKS[kind]}")
+
+
+def check_weights(method: Any) -> None:
+    """UserError for weights of another kind than observations, which are float32, e.g. after ``method.double()``."""
+    kinds = {str(each.dtype).removeprefix("torch.") for each in method.parameters() if each.is_floating_point()}
+    if others := sorted(kinds - {"float32"}):
+        raise UserError(f"{method.implementation} has weights in {', '.join(others)}; convert them by method.float()")
 
 
 def check_unfrozen(name: str, optimizers: Iterable[Any]) -> None:

@@ -24,6 +24,9 @@ from lightning_rl.core.yaml_files import parse_yaml, read_yaml
 if TYPE_CHECKING:
     from lightning_rl.core.schema import MethodConfig
 
+Layer = tuple[str, Mapping[str, Any]]
+"""(where, values) of a config; a list of them is in rising order of precedence."""
+
 C = TypeVar("C")
 M = TypeVar("M", bound="MethodConfig")
 
@@ -60,23 +63,23 @@ OTHER_FLAGS = {
 """The same for flags."""
 
 
-def parse_setting(setting: str, flag: str = "--set", example: str = "learning_rate=1e-3") -> tuple[str, Any]:
-    """``key=value`` of ``--set``, the value read as YAML."""
-    key, equals, value = setting.partition("=")
-    if not equals or not key.strip():
-        raise UserError(f"{flag} '{shorten(setting)}': expected key=value, e.g. {flag} {example}")
-    parsed = parse_yaml(value, f"{flag} {shorten(key)}")
-    for word, nothing in parsed.items() if isinstance(parsed, dict) else ():
-        if nothing is None and isinstance(word, str) and ":" in word:  # a key without a value, to YAML
+def _check_colons(setting: str, value: Any, flag: str) -> None:
+    """UserError where YAML read ``{key:1}`` as a key without a value."""
+    for word, nothing in value.items() if isinstance(value, dict) else ():
+        if nothing is None and isinstance(word, str) and ":" in word:
             spaced = shorten(setting.replace(word, word.replace(":", ": ", 1)))
             raise UserError(f"{flag} '{shorten(setting)}': a space is missing after a colon; write '{spaced}'")
-    return key.strip(), parsed
 
 
 def parse_settings(settings: Iterable[str], flag: str = "--set", example: str = "learning_rate=1e-3") -> dict[str, Any]:
-    """All of a repeatable ``--set``; UserError for a key that is given two values."""
+    """``key=value`` of a repeatable ``--set``, the values read as YAML; UserError for a key that is given two values."""
     found: dict[str, Any] = {}
-    for key, value in (parse_setting(setting, flag, example) for setting in settings):
+    for setting in settings:
+        key, equals, text = (part.strip() for part in setting.partition("="))
+        if not equals or not key:
+            raise UserError(f"{flag} '{shorten(setting)}': expected key=value, e.g. {flag} {example}")
+        value = parse_yaml(text, f"{flag} {shorten(key)}")
+        _check_colons(setting, value, flag)
         if key in found and repr(found[key]) != repr(value):
             raise UserError(f"{flag} {shorten(key)} is given twice, {shown(found[key])} and {shown(value)}; leave one out")
         found[key] = value
@@ -119,11 +122,7 @@ def _check_whole_numbers(where: str, value: Any) -> None:
         raise UserError(f"{where}: {shown(value)} is beyond {WHOLE:,}, the largest whole number that is taken; give less")
 
 
-Layers = list[tuple[str, dict[str, Any]]]
-"""(where, values), in rising order of precedence."""
-
-
-def block_layers(found: Entry, *path: str) -> Layers:
+def block_layers(found: Entry, *path: str) -> list[tuple[str, dict[str, Any]]]:
     """What the blocks of an implementation have at ``path``, e.g. ``("tune", "default")``."""
     result = []
     for block in found.blocks:
@@ -143,11 +142,11 @@ def presets(found: Entry) -> list[str]:
     return list(dict.fromkeys(name for block in found.blocks for name in block.values.get("presets") or {}))
 
 
-def merged_values(implementation: str, gamename: str, preset: str | None = None) -> Layers:
+def merged_values(implementation: str, gamename: str, preset: str | None = None) -> list[Layer]:
     """The values of an implementation for a gamename; UserError for an unknown preset."""
     found = entry(implementation)
     games = list(dict.fromkeys((base_name(gamename), gamename)))
-    merged = [layer for name in ("default", *games) for layer in block_layers(found, name)]
+    merged: list[Layer] = [layer for name in ("default", *games) for layer in block_layers(found, name)]
     if preset is None:
         return merged
     if preset not in (known := presets(found)):
@@ -156,8 +155,7 @@ def merged_values(implementation: str, gamename: str, preset: str | None = None)
         where = f"{found.blocks[-1].file}, block '{found.name}'"
         raise UserError(f"--preset '{shorten(preset)}' is not in {where}; {hint}: {', '.join(known) or 'none'}")
     for where, values in block_layers(found, "presets", preset):
-        values.pop(BY_GAMENAME, None)
-        merged.append((where, values))
+        merged.append((where, {key: value for key, value in values.items() if key != BY_GAMENAME}))
     return merged + [layer for game in games for layer in block_layers(found, "presets", preset, BY_GAMENAME, game)]
 
 
@@ -199,13 +197,15 @@ def _within(base: Any, path: list[str], value: Any, where: str) -> Any:
     if not path:
         return value
     names = [base] if isinstance(base, str) else base
+    if isinstance(names, list) and not all(isinstance(name, str) for name in names):
+        raise UserError(f"{where}: no part of a list can be set; give it whole instead of {shown(base)}")
     if isinstance(names, list) and path[0] not in names:
         raise UserError(f"{where}: {shown(path[0])} is none of {', '.join(map(str, names))}; leave it out, or name it as well")
     mapping = {name: {} for name in names} if isinstance(names, list) else dict(base) if isinstance(base, Mapping) else {}
     return {**mapping, path[0]: _within(mapping.get(path[0]), path[1:], value, where)}
 
 
-def build_config(schema: type[C], layers: Iterable[tuple[str, Mapping[str, Any]]]) -> C:
+def build_config(schema: type[C], layers: Iterable[Layer]) -> C:
     """A ``schema`` from layers of (where, values), later ones winning. ``a.b.c`` sets a value inside the mapping of key ``a``.
 
     Where ``a`` is a name, or names, ``a.b.c`` is of the one called ``b``.
@@ -237,7 +237,7 @@ def build_config(schema: type[C], layers: Iterable[tuple[str, Mapping[str, Any]]
         raise UserError(f"{where}: key '{key}': {first['msg']}{got}") from error
 
 
-def changes(values: Mapping[str, Any], layers: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
+def changes(values: Mapping[str, Any], layers: Iterable[Layer]) -> dict[str, Any]:
     """Those of ``values`` that are others than the layers give."""
     below = {key: value for _, layer in layers for key, value in layer.items()}
     return {key: value for key, value in values.items() if value != below.get(key)}
@@ -259,9 +259,7 @@ def refuse_unread(unread: Mapping[str, str], *asked: tuple[str, Iterable[str]]) 
                 raise UserError(f"{where}: key '{key}': {unread[key]}")
 
 
-def config_layers(
-    implementation: str, gamename: str, preset: str | None, config: Mapping[str, Any]
-) -> list[tuple[str, Mapping[str, Any]]]:
+def config_layers(implementation: str, gamename: str, preset: str | None, config: Mapping[str, Any]) -> list[Layer]:
     """(where, values) of all that lies below the settings: ``default`` < gamename < preset < ``--config``."""
     return [*merged_values(implementation, gamename, preset), ("--config", config)]
 

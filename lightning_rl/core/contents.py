@@ -206,21 +206,20 @@ class Plain(Rule):
 
 @dataclass(frozen=True)
 class ListOf(Rule):
-    """A list, or what ``kind`` says, of ``template``; length: exact, or the name of a dimension, or None: low to high items."""
+    """A list of ``template``; length: exact, or the name of a dimension, or None: low to high items."""
 
     template: Any
     length: int | str | None = None
     low: int = 0
     high: int = WHOLE
-    kind: type = list
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if type(value) is not self.kind:
-            _refuse(where, value, f"a {self.kind.__name__}")
+        if type(value) is not list:
+            _refuse(where, value, "a list")
         length = sizes.setdefault(self.length, len(value)) if isinstance(self.length, str) else self.length
         low, high = (self.low, self.high) if length is None else (length, length)
         if not low <= len(value) <= high:
-            _refuse(where, value, f"a {self.kind.__name__} of {low if low == high else f'{low} to {high}'}")
+            _refuse(where, value, f"a list of {low if low == high else f'{low} to {high}'}")
         for number, part in enumerate(value):
             check(part, self.template, f"{where}[{number}]", sizes)
 

@@ -241,13 +241,19 @@ def hold(file: IO[Any] | int, path: Path, remedy: str) -> None:
     raise UserError(f"'{path}' is in use by another process; {remedy}")
 
 
+def _size(path: Path, kind: str, limit: int, remedy: str) -> int:
+    """The size of a file; UserError where none is there, or one with more than ``limit`` bytes."""
+    if not path.is_file():  # a pipe or device might never end
+        raise UserError(f"{kind} '{path}' {'is not a file' if path.exists() else 'does not exist'}; {remedy}")
+    if (size := path.stat().st_size) > limit:
+        raise UserError(f"{kind} '{path}' has {size:,} bytes, the limit is {limit:,}; give another")
+    return size
+
+
 def read_bytes(path: Path, kind: str, limit: int) -> bytes:
     """The content of a file of at most ``limit`` bytes; UserError, naming the ``kind`` of file, if it cannot be had."""
     try:
-        if not path.is_file():  # a pipe or device might never end
-            raise UserError(f"{kind} '{path}' {'is not a file' if path.exists() else 'does not exist'}; give another")
-        if (size := path.stat().st_size) > limit:
-            raise UserError(f"{kind} '{path}' has {size:,} bytes, the limit is {limit:,}; give another")
+        _size(path, kind, limit, "give another")
         return path.read_bytes()
     except OSError as error:
         raise UserError(f"{kind} '{path}' cannot be read: {error.strerror}; give another") from error
@@ -273,13 +279,10 @@ def _decoded(content: bytes, path: Path, kind: str) -> str:
 
 def read_plain(path: Path, kind: str, remedy: str, limit: int = CHECKPOINT_BYTES) -> Any:
     """The content of a torch file on the CPU; UserError, naming the ``kind`` of file, if it is damaged or not plain data."""
-    if not path.is_file():
-        raise UserError(f"{kind} '{path}' {'is not a file' if path.exists() else 'does not exist'}; {remedy}")
+    size = _size(path, kind, limit, remedy)
     import torch
 
     try:
-        if (size := path.stat().st_size) > limit:
-            raise UserError(f"{kind} '{path}' has {size:,} bytes, the limit is {limit:,}; use another")
         with path.open("rb") as file:
             if not zipfile.is_zipfile(file):
                 raise UserError(f"{kind} '{path}' is truncated or not a {kind} ({size} bytes); use another")

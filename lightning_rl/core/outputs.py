@@ -56,6 +56,8 @@ class Out:
     def check(self, path: Path, owned: Owned) -> None:
         """UserError where ``path`` cannot be written, is an input, or is something else that is not ``owned``."""
         folder = next(parent for parent in path.absolute().parents if parent.exists())
+        if not folder.is_dir():
+            raise UserError(f"cannot write '{path}': '{folder}' is not a folder; {self.remedy}")
         if not os.access(folder, os.W_OK | os.X_OK):
             raise UserError(f"cannot write '{path}': '{folder}' is not writable for this user; {self.remedy}")
         if not path.exists() and not path.is_symlink():

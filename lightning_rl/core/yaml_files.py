@@ -18,7 +18,7 @@ from lightning_rl.core.limits import YAML_BYTES, YAML_DEPTH, YAML_VALUES, shorte
 class _Strict(yaml.constructor.SafeConstructor, yaml.resolver.Resolver):
     """Plain data of a bounded size, each alias counted as all that it repeats; no dates, no second value of a key.
 
-    YAML 1.1 reads ``1e-3`` as text; here it is the number it looks like.
+    YAML 1.1 reads ``1e-3`` as text, here it is the number it looks like; and 010 as 8 and 1:30 as 90, here they are text.
     """
 
     def construct_document(self, node: yaml.Node) -> Any:
@@ -43,13 +43,16 @@ class _Strict(yaml.constructor.SafeConstructor, yaml.resolver.Resolver):
 
 
 _Strict.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in known if tag != "tag:yaml.org,2002:timestamp"]
+    first: [(tag, pattern) for tag, pattern in known if tag.rpartition(":")[2] not in ("timestamp", "int", "float")]
     for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _Strict.add_implicit_resolver(
     "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(\d+\.?\d*([eE][-+]?\d+)|\d+\.\d*|\.\d+([eE][-+]?\d+)?|\.inf|\.nan)$", re.IGNORECASE),
+    re.compile(r"^[-+]?(\d[\d_]*\.?\d*([eE][-+]?\d+)|\d[\d_]*\.\d*|\.\d+([eE][-+]?\d+)?|\.inf|\.nan)$", re.IGNORECASE),
     list("-+0123456789."),
+)
+_Strict.add_implicit_resolver(
+    "tag:yaml.org,2002:int", re.compile(r"^[-+]?(0|[1-9][0-9_]*|0x[0-9a-fA-F_]+|0b[01_]+)$"), list("-+0123456789")
 )
 
 

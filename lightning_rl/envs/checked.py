@@ -176,7 +176,11 @@ def _all_finite(numbers: Array) -> bool:
 
 def described(error: BaseException) -> str:
     """An exception in one line."""
-    return f"{type(error).__name__}: {shorten(str(error), 300)}"
+    try:
+        said = shorten(str(error), 300)
+    except Exception:  # the user's own class, whose ``__str__`` is broken, too
+        said = "(its text cannot be had)"
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def located(error: BaseException) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from lightning_rl.core.checks import check_workers, whole_number
+from lightning_rl.core.checks import check_weights, check_workers, whole_number
 from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_text, write_plain
@@ -58,13 +58,14 @@ def evaluate(
         ``return`` and ``length`` (mean, sd, median, iqm, min, max) and the single ``returns`` and ``lengths``.
 
     Raises:
-        UserError: no checkpoint of this version, or a command that its policy does not know.
+        UserError: no checkpoint of this version, a command that its policy does not know, or weights that are not float32.
     """
     episodes, num_workers = whole_number("episodes", episodes, 1, EPISODES), check_workers(num_workers)
     agent = load(agent) if isinstance(agent, str | Path) else agent
     method = getattr(agent, "method", agent)
     if not isinstance(method, Method):
         raise UserError(f"evaluate({shown(agent)}): give a path, a method, or an agent or run that has one")
+    check_weights(method)
     if not isinstance(agent, LoadedAgent):  # which is prepared
         method.prepare_evaluation()
     values = full_command(method, command or {})

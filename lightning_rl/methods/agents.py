@@ -75,10 +75,8 @@ class AgentMethod(StackedMethod):
     def make_policy(self, row: int) -> Actor:
         return member_policy(self.agent, row, self.spec)
 
-    def on_train_start(self) -> None:
-        """Resumed agents whose training had ended have nothing left to do."""
-        super().on_train_start()
-        self.trainer.should_stop |= cast(Any, self.trainer).datamodule.training.done
+    def finished(self) -> bool:
+        return super().finished() or cast(Any, self.trainer).datamodule.training.done
 
     def train_epoch(self, batch: MemberTraining) -> None:
         before, played, judged = batch.results.episodes.clone(), batch.env_steps.sum(), batch.results.judge_steps.clone()
@@ -93,8 +91,6 @@ class AgentMethod(StackedMethod):
         self.sum_up()
         speed = self.speed_scalars(int(batch.env_steps.sum() - played))
         self.log_members([{**rollout_scalars(batch, before, n), **speed} for n in range(len(self.seeds))])
-        if batch.done:
-            self.trainer.should_stop = True
 
     def _take_policies(self) -> None:
         """Copies the agent's rows into the plain networks."""

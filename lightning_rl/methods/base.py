@@ -128,6 +128,10 @@ class Method(LightningModule):
         """All that is learned from an epoch's batch: the updates, the counters, the logs."""
         raise NotImplementedError
 
+    def finished(self) -> bool:
+        """Whether nothing is left to learn: asked after each epoch, and as training starts, since a run may be resumed then."""
+        return False
+
     def first_command(self) -> tuple[float, ...] | None:
         """The command that evaluation asks for, in the order of ``command_names``."""
         return None
@@ -267,7 +271,8 @@ class Method(LightningModule):
         return listed(super().optimizers(use_pl_optimizer))  # Lightning gives no list of one
 
     def on_train_start(self) -> None:
-        """A resumed run may have a larger budget: its learning rates are those of the share that is spent of it."""
+        """A resumed run may be finished, or have a larger budget: its learning rates are those of the share spent of it."""
+        self.trainer.should_stop |= self.finished()
         for scheduler in (cast(Any, config.scheduler) for config in self.trainer.lr_scheduler_configs if self.current_epoch):
             if isinstance(scheduler, LambdaLR):  # others go on from their last rate, and know of no budget
                 scheduler.last_epoch -= 1  # its last step is taken again
@@ -286,6 +291,7 @@ class Method(LightningModule):
         self._clock_and_optimizers()[0].step()
         for config in self.trainer.lr_scheduler_configs:
             config.scheduler.step()  # type: ignore[call-arg]
+        self.trainer.should_stop |= self.finished()
 
     def count_evaluation(self, env_steps: int) -> None:
         """Environment steps that ``policy`` was evaluated or filmed in."""

@@ -14,7 +14,7 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 import torch
@@ -251,10 +251,12 @@ class PolicyGradient(Method):
     def make_optimizers(self) -> list[torch.optim.Optimizer]:
         return [Adam(self.parameters(), self.cfg.learning_rate)]
 
-    def on_train_start(self) -> None:  # resumed with nothing left to do
-        super().on_train_start()
-        recent = getattr(getattr(self.trainer, "datamodule", None), "recent_returns", ())
-        self.trainer.should_stop |= len(recent) > 0 and self.target_reached(float(np.mean(recent)))
+    def finished(self) -> bool:
+        """Whether the mean of the newest returns is ``target_return``; a window that is not full yet does not count."""
+        if (target := self.cfg.target_return) is None:
+            return False
+        recent: deque[float] = cast(Any, self.trainer).datamodule.recent_returns
+        return len(recent) == recent.maxlen and float(np.mean(recent)) >= target
 
     def train_epoch(self, batch: StepBatch) -> None:
         """One step on all losses together, then the critic's further steps, so that it follows the policy more closely."""
@@ -273,8 +275,6 @@ class PolicyGradient(Method):
         speed = self.speed_scalars(len(batch.reward))
         speed["time/episodes_per_second"] = speed["time/env_steps_per_second"] * len(batch.final_obs) / len(batch.reward)
         self.log_scalars({**batch.scalars, **learned, **speed})
-        if self.target_reached(batch.scalars["rollout/return_running_mean"]):
-            self.trainer.should_stop = True
 
     def losses(self, batch: StepBatch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """The losses whose sum is descended, by name, and what is logged beside them."""
@@ -307,8 +307,3 @@ class PolicyGradient(Method):
             discount = torch.full_like(batch.reward, cfg.gamma)
             discount[batch.last] *= batch.truncated & cfg.bootstrap_truncated
             return lambda_returns(batch.reward, discount, following, batch.last, cfg.gae_lambda), value
-
-    def target_reached(self, running_mean: float) -> bool:
-        """Whether the mean return of the newest episodes ends the training; a window that is not full yet does not."""
-        target, enough = self.cfg.target_return, int(self.episodes) >= self.cfg.running_mean_len
-        return target is not None and enough and running_mean >= target

@@ -220,6 +220,9 @@ class ProxyMethod(Method):
         """``SaveProxy``, which Lightning adds to the Trainer's own callbacks."""
         return [SaveProxy()]
 
+    def finished(self) -> bool:
+        return self.solved
+
     def save_proxy(self, path: Path, curve: Sequence[float]) -> None:
         """Writes the proxy and how it was made. curve: the scores of all epochs."""
         about = {"gamename": self.spec.gamename, "seed": self.seed, "score": self.score, "curve": list(curve),
@@ -292,14 +295,10 @@ class SaveProxy(Callback):
         self.curve: list[float] = []  # the score after each step
         self.solved = False  # whether the last one ended the search
 
-    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """A search that is gone on with has nothing to do where it was solved."""
-        trainer.should_stop |= self.solved
+    def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
+        pl_module.solved |= self.solved  # a search that is gone on with
 
-    def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
-        assert isinstance(pl_module, ProxyMethod)
+    def on_train_batch_end(self, trainer: Trainer, pl_module: Any, *args: Any) -> None:
         self.curve.append(pl_module.score)
         self.solved = pl_module.solved
         if pl_module.improved and not getattr(trainer, "fast_dev_run", False):
@@ -403,7 +402,6 @@ class ProxySearch(ProxyMethod):
             "time/eval_env_steps": float(self.eval_env_steps),
         })  # fmt: skip
         self.solved = self.cfg.stop_when_solved and self.solves(generation)
-        self.trainer.should_stop |= self.solved
         self.after_generation(generation.number)
 
     def after_generation(self, number: int) -> None:

@@ -76,11 +76,10 @@ class StackedMethod(Method):
         """The loggers of a member: all of them if there is one member, else its own one."""
         return self.loggers if len(self.seeds) == 1 else self.loggers[member : member + 1]
 
-    def training_step(self, batch: Any, batch_idx: int) -> None:
-        """Also stops any Trainer when ``max_env_steps`` are spent, as no epoch would take a step any more."""
-        super().training_step(batch, batch_idx)
+    def finished(self) -> bool:
+        """When ``max_env_steps`` are spent, as no epoch would take a step any more."""
         limit = self.cfg.max_env_steps
-        self.trainer.should_stop |= limit is not None and int(self.env_steps) >= limit
+        return limit is not None and int(self.env_steps) >= limit
 
     def counter(self, name: str) -> Tensor:
         """The column of ``member_counters`` ``[N]`` of that name, to be written to."""

@@ -192,8 +192,7 @@ class CollectedRollouts(Rollouts):
         if not self.overlap:
             return {"epoch": Count(done)}
         command = tuple(Number() for _ in self.method.command_names) or None
-        behaviour = dict(self.collector.behaviour.state_dict())
-        return {"epoch": Count(done), "commands": ListOf(command, low=1), "behaviour": behaviour}
+        return {"epoch": Count(done), "commands": ListOf(command, low=1), "behaviour": self.collector.behaviour.state_dict()}
 
     def collectors(self) -> list[Collector]:
         return [self.collector, *super().collectors()]

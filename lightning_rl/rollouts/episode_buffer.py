@@ -191,14 +191,10 @@ class EpisodeBuffer:
             return
         rows = state["obs"].split([length + 1 for length in state["lengths"]])
         parts = zip(rows, state["action"].split(state["lengths"]), state["reward"].split(state["lengths"]), strict=True)
+        asked = Request("stored", 0)  # how an episode was asked for is not kept
         whole = [
-            _restored(obs.numpy(), action.numpy(), reward.numpy(), terminated)
+            Episode(obs.numpy(), action.numpy(), reward.numpy(), terminated, not terminated, None, asked, 0, len(reward))
             for (obs, action, reward), terminated in zip(parts, state["terminated"], strict=True)
         ]
         self._best, self._newest = whole[: state["best"]], deque(whole[state["best"] :])
         self._newest_steps = sum(e.length for e in self._newest)
-
-
-def _restored(obs: Array, action: Array, reward: Array, terminated: bool) -> Episode:
-    """A stored episode; how it was asked for is not kept."""
-    return Episode(obs, action, reward, terminated, not terminated, None, Request("stored", 0), 0, len(reward))

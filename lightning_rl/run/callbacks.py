@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 import math
 import re
 import signal
@@ -33,6 +34,7 @@ from lightning_rl.run.checkpoints import read_checkpoint
 from lightning_rl.run.state import LAST
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_PLAYED = ("evaluation", "sweep", "imagination")  # what names of files begin with that ``lightning-rl eval`` writes
 RETURNS = {
     "rollout": "rollout/return_mean",
     "fitness": "es/fitness_mean",
@@ -265,8 +267,9 @@ class BestCheckpoint(Checkpoint):
     def on_fit_start(self, trainer: Trainer, pl_module: Any) -> None:
         found = [scores(folder, pl_module.monitor) for folder in self.folders]
         self._epochs = set().union(*found)
-        common = set.intersection(*(set(each) for each in found))
-        if common and trainer.ckpt_path is not None:  # else they are left from a run that wrote no last.ckpt
+        if trainer.ckpt_path is None:
+            self._forget_attempt()
+        elif common := set.intersection(*(set(each) for each in found)):
             best = max(common, key=lambda epoch: found[0][epoch])
             self.score = found[0][best]
             self._keep(best)
@@ -279,12 +282,23 @@ class BestCheckpoint(Checkpoint):
             self.score = score
             self._keep(epoch)
 
-    def _keep(self, best: int) -> None:
-        for epoch in sorted(self._epochs - {best}):
+    def _keep(self, *best: int) -> None:
+        for epoch in sorted(self._epochs.difference(best)):
             for folder in self.folders:
                 if (path := _path(folder, epoch)).exists():
                     remove(path)
-        self._epochs = {best}
+        self._epochs = set(best)
+
+    def _forget_attempt(self) -> None:
+        """Removes what an attempt has left that was killed before its first ``last.ckpt``: its best, and what was played of it.
+
+        This attempt may have other settings. With the same ones it makes the same files again.
+        """
+        for epoch, folder in itertools.product(self._epochs, self.folders):
+            for path in folder.glob(f"*_epoch={epoch}[._]*"):
+                if path.name.startswith(_PLAYED):
+                    remove(path)
+        self._keep()
 
 
 def scores(folder: Path, monitor: str) -> dict[int, float]:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from lightning_rl.core.checks import whole_number
+from lightning_rl.core.checks import check_weights, whole_number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import WHOLE, did_you_mean, shorten, shown, within
 from lightning_rl.core.types import Array, FloatArray, Request
@@ -152,8 +152,9 @@ class LoadedAgent:
                 greedily where drawing is for exploration alone (model-based, agents of proxies), else drawn.
 
         Raises:
-            UserError: a command that the policy does not know.
+            UserError: a command that the policy does not know, or weights that are not float32.
         """
+        check_weights(self.method)
         values = full_command(self.method, command or {})
         self._command: FloatArray | None = None if values is None else np.array([values], dtype=np.float32)
         number = self._episodes if seed is None else whole_number("seed", seed, 0, _SEEDS - 1)

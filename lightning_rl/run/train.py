@@ -88,7 +88,10 @@ class RunLogger(TensorBoardLogger):
         if not self._begun:
             self._begun = True
             self.experiment.file_writer.add_event(Event(session_log=SessionLog(status=SessionLog.START)), step)
-        super().log_metrics(dict(metrics), step)
+        try:
+            super().log_metrics(dict(metrics), step)
+        except ValueError as error:  # what Lightning makes of whatever is raised meanwhile: a worker's death, a full disk
+            raise (error.__cause__ or error) from None
 
     def log_hyperparams(self, params: Any, metrics: Any = None, step: int | None = None) -> None:
         """Lightning calls it once, with the method's ``hparams``; of several seeds' loggers each writes its own seed."""
@@ -127,8 +130,7 @@ def train(
     """
     fields = {field.name for field in dataclasses.fields(RunOptions)} - {"settings"}
     given = {name: value for name, value in options.items() if name in fields}
-    own = {name: value for name, value in options.items() if name not in fields}
-    settings = {name: list(value) if isinstance(value, tuple) else value for name, value in own.items()}
+    settings = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items() if name not in fields}
     found = entry(implementation)
     for name in settings:
         near = nearest(name, [*fields, *keys(found)])

@@ -24,6 +24,7 @@ def test_a_full_disk_names_the_remedy_that_there_is(capsys, monkeypatch):
     assert "free space, then --resume" in refused(capsys, main(["train", "--seed", "3"]))
     assert "free space, then run the command again" in refused(capsys, main(["runs", "exp_dir", "--csv", "a.csv"]))
     assert "free space, then run the command again" in refused(capsys, main(["--eval_agent", "a.ckpt"]))
+    assert "free space, then run the command again" in refused(capsys, main(["train", "--no_checkpoint"]))
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,11 @@ def line(text, after="class Task"):
     return next(number + 1 for number, each in enumerate(LINES) if number >= start and text in each)
 
 
+class MuteError(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
 class Task(gymnasium.Env):
     """Right but for the fourth step of every episode, which answers as ``kind`` says."""
 
@@ -69,6 +74,10 @@ class Task(gymnasium.Env):
             HANGS.set()
         if self.kind == "raises":
             raise ValueError("the ground gave way\nand more")
+        if self.kind == "mute":
+            raise MuteError
+        if self.kind == "says nothing":
+            raise StopIteration
         if self.kind == "leaves":
             sys.exit(0)
         return {"steps": (OBS, 0.0, False, {}), **{k: (*a, *right[len(a) :]) for k, a in ANSWERS.items()}}.get(self.kind, right)
@@ -95,6 +104,8 @@ ANSWERS = {
 STEP = rf"Task at {HERE}:{line('def step')} \(gamename bad, seed \d+, step 3\)"
 TOLD = {
     "raises": rf"ValueError: the ground gave way\\nand more -- raised in step\(\) of Task at {HERE}:{line('raise ValueError')} ",
+    "mute": rf"MuteError: \(its text cannot be had\) -- raised in step\(\) of Task at {HERE}:{line('raise MuteError')} ",
+    "says nothing": rf"StopIteration -- raised in step\(\) of Task at {HERE}:{line('raise StopIteration')} ",
     "wide": rf"step\(\) gave an observation of shape \(4,\), its space says \(3,\) numbers -- from {STEP}",
     "broadcast": rf"step\(\) gave an observation of shape \(1,\), its space says \(3,\) numbers -- from {STEP}",
     "ragged": rf"step\(\) gave the observation \[\[1.0\], \[1.0, 2.0\]\], which is no array -- from {STEP}",

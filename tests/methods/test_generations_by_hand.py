@@ -125,7 +125,7 @@ def test_a_search_ends_when_the_agents_of_its_mean_solve_the_task(threshold, sto
     method.strategy.mean.grad = torch.zeros_like(method.strategy.mean)
     attach(method, torch.optim.SGD([method.strategy.mean], 0.1))
     method.train_epoch(generation(method, RESULTS))
-    assert method.trainer.should_stop is ends
+    assert method.finished() is ends
 
 
 def test_who_learns_nothing_ends_no_search():

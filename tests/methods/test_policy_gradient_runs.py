@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from helpers import last, make_episode, run_cli, run_dir
-from policy_gradient_helpers import METHODS, SCALARS, build, fit, same
+from policy_gradient_helpers import METHODS, build, fit, same
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lightning_rl.cli import main
@@ -127,7 +127,7 @@ def test_gaussian_policies_learn_too():
         episodes = [
             dataclasses.replace(make_episode([-float((a[0] - 0.6) ** 2)], obs_size=3), obs=obs, action=a[None]) for a in action
         ]
-        return step_batch(episodes, SCALARS)
+        return step_batch(episodes, {})
 
     fit(method, batch, epochs=150)
     assert float(method.policy.distribution(torch.ones(3)).mean.detach()) == pytest.approx(0.6, abs=0.1)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -134,8 +135,10 @@ def test_a_training_step_counts_and_uses_adam_with_the_rate_of_the_config(name):
 )
 def test_the_target_return_counts_once_a_hundred_episodes_are_in(episodes, target, reached):
     method = make("REINFORCE", target_return=target)
-    method.episodes.fill_(episodes)
-    assert method.target_reached(4.5) is reached
+    data = method.rollouts()
+    data.recent_returns.extend([4.5] * episodes)
+    method.trainer = SimpleNamespace(datamodule=data)
+    assert method.finished() is reached
 
 
 def test_the_rate_falls_with_the_episodes_that_were_played():

@@ -7,7 +7,7 @@ import pytest
 import torch
 from chain_helpers import BEST, EYE, GAMMA, HORIZON, Chain, V, chain_episodes
 from helpers import attach, tiny_settings
-from policy_gradient_helpers import SCALARS, build, fit
+from policy_gradient_helpers import build, fit
 
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.gamenames import GAMES, Game
@@ -33,7 +33,7 @@ def test_policy_gradients_find_the_best_policy_and_the_critic_its_values(name, m
     def batch():
         with torch.no_grad():
             episodes = chain_episodes(choose, 24, method.current_epoch)
-        return step_batch(episodes, SCALARS)
+        return step_batch(episodes, {})
 
     fit(method, batch, epochs=120)
     assert torch.equal(method.policy.distribution(EYE).output.argmax(-1), BEST)

@@ -140,7 +140,7 @@ MUTATIONS = [
         ("batch.truncated & cfg.bootstrap_truncated", "~batch.truncated & cfg.bootstrap_truncated"),
         ("batch.last, cfg.gae_lambda)", "batch.last, 1.0)"),
         ("value_loss(value, returns, delta=1.0)", "value_loss(value, returns, delta=self.cfg.value_delta)"),
-        ("int(self.episodes) >= self.cfg.running_mean_len", "int(self.episodes) > 0"),
+        ("len(recent) == recent.maxlen", "len(recent) > 0"),
         ("int(self.episodes) / self.cfg.max_episodes", "int(self.env_steps) / self.cfg.max_episodes"),
         ("torch.stack(list(losses.values())).sum()", 'losses["train/policy_loss"]'),
         ("discounted_returns(batch.reward, cfg.gamma, batch.last)", "discounted_returns(batch.reward, 1.0, batch.last)"),

@@ -1,3 +1,4 @@
+import errno
 import gc
 import os
 import signal
@@ -12,7 +13,8 @@ from lightning_rl.core.errors import RolloutError
 from lightning_rl.core.types import Request
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.rollouts.player import Collector, Player
-from lightning_rl.run.train import worker_died
+from lightning_rl.run.options import RunOptions
+from lightning_rl.run.train import RunLogger, worker_died
 
 
 def collector(num_workers: int, gamename: str = "cartpole", chunk_size: int = 3) -> Collector:
@@ -155,6 +157,17 @@ def test_a_worker_that_died_between_collections_is_reported_too():
     assert not c.busy
     assert "epoch 9, episode 0 .. epoch 9, episode 2 (3 requests)" in str(worker_died(death.value, [c]))
     c.close()
+
+
+def test_what_interrupts_a_logger_is_raised_as_it_is(tmp_path, monkeypatch):
+    """torch raises a worker's death anywhere, and Lightning's logger makes a ValueError about the logged number of it."""
+    logger = RunLogger(RunOptions("REINFORCE", "cartpole", logdir=tmp_path))
+    for cause in (RuntimeError("DataLoader worker (pid 7) is killed by signal: Killed."), OSError(errno.ENOSPC, "No space left")):
+        monkeypatch.setattr(logger.experiment, "add_scalar", lambda *_, cause=cause: (_ for _ in ()).throw(cause))
+        with pytest.raises(type(cause)) as raised:
+            logger.log_metrics({"train/policy_loss": 5.0}, 1)
+        assert raised.value is cause
+    logger.experiment.close()
 
 
 @pytest.mark.parametrize(("method", "guard"), [("fork", False), ("spawn", True), ("forkserver", True)])
