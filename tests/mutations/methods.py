@@ -291,6 +291,10 @@ MUTATIONS = [
         ("Generation(int(self.method.num_updates))", "Generation(self.method.current_epoch)"),
     ),
     *area(
+        "methods/proxy_search.py", "test_lightning.py::test_steps_and_noise_of_a_search_go_on_falling_with_another_trainer",
+        ("lambda _: self.strategy.step_factor(int(self.num_updates))", "self.strategy.step_factor"),
+    ),
+    *area(
         "methods/layouts.py", "test_lightning.py::test_a_checkpoint_within_an_epoch_is_refused_by_what_it_is",
         ('total["started"] > total["processed"]', 'total["started"] < total["processed"]'),
     ),
