@@ -110,7 +110,7 @@ class AgentSearchConfig(ProxySearchConfig):
 class SEConfig(AgentSearchConfig):
     """Keys of SE."""
 
-    stop_when_solved: bool  # type: ignore[misc]  # a key of this one alone
+    stop_when_solved: bool = Field()  # type: ignore[misc]  # of this one alone; plain, it would take over the value above
     perfect_generations: Annotated[int, Field(ge=0, le=GENERATIONS)]
     clone_generations: Annotated[int, Field(ge=0, le=GENERATIONS)]
     agent_noise: PositiveFloat
