@@ -136,7 +136,7 @@ MUTATIONS = [
         ("returns - baseline.detach(), distribution", "returns, distribution"),
         ("self.max_entropy, cfg.entropy_coef)", "self.max_entropy, -cfg.entropy_coef)"),
         ("value_loss(baseline, returns, cfg.value_delta)", "value_loss(baseline, returns, 1.0)"),
-        ("range(self.cfg.num_critic_updates - 1)", "range(self.cfg.num_critic_updates)"),
+        ("else self.cfg.num_critic_updates - 1", "else self.cfg.num_critic_updates"),
         ("batch.truncated & cfg.bootstrap_truncated", "~batch.truncated & cfg.bootstrap_truncated"),
         ("batch.last, cfg.gae_lambda)", "batch.last, 1.0)"),
         ("value_loss(value, returns, delta=1.0)", "value_loss(value, returns, delta=self.cfg.value_delta)"),
