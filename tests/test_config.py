@@ -61,6 +61,14 @@ def test_blocks_are_of_known_environments_and_default_is_complete(name):
     assert {key for _, values in block_layers(found, "default") for key in values} == fields
 
 
+@pytest.mark.parametrize("name", IMPLEMENTATIONS)
+def test_no_key_has_a_value_elsewhere(name):
+    values = {key: value for _, block in block_layers(catalogue.entry(name), "default") for key, value in block.items()}
+    for key in values:
+        with pytest.raises(UserError, match=f"key '{key}': Field required"):
+            build_config(IMPLEMENTATIONS[name].Config, [("mine.yaml", {k: value for k, value in values.items() if k != key})])
+
+
 @pytest.mark.parametrize("family", FILES)
 def test_every_key_is_explained_once_where_it_first_stands(family):
     document = yaml.safe_load(FILES[family].read_text())

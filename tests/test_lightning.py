@@ -238,6 +238,19 @@ def test_what_went_on_with_another_trainer_is_resumed(name, tmp_path):
         assert all(value.equal(again.state_dict()[key]) for key, value in method.state_dict().items())
 
 
+def test_steps_and_noise_of_a_search_go_on_falling_with_another_trainer(tmp_path):
+    method, seen = method_of("SE", step_size=1.0, step_decay=0.5, noise_std=1.0, noise_decay=0.5), []
+
+    class Note(Callback):
+        def on_train_batch_start(self, trainer, module, generation, batch_idx):
+            (optimizer,) = module.optimizers()
+            seen.append((optimizer.param_groups[0]["lr"], module.strategy.noise_std(generation.number)))
+
+    for _ in range(2):
+        quiet(tmp_path, 2, callbacks=[Note()]).fit(method, datamodule=method.rollouts())
+    assert seen == [(rate, rate) for rate in (1.0, 0.5, 0.25, 0.125)]
+
+
 def test_a_checkpoint_within_an_epoch_is_refused_by_what_it_is(tmp_path):
     class Interrupted(Callback):
         def on_before_optimizer_step(self, trainer, method, optimizer):

@@ -139,7 +139,7 @@ class TrainedBlock(MemberModule):
 
 
 class Replay(MemberModule):
-    """Real transitions, replayed. Observations are bits: the memory keeps a byte of each.
+    """Real transitions, replayed; the sources that imagine build on it. Observations are bits: the memory keeps a byte of each.
 
     members: gives the noise of each member.
     """
@@ -181,7 +181,7 @@ class Replay(MemberModule):
         rest = torch.stack([real.action, real.continues.long()], dim=-1)
         row = torch.cat([real.obs.byte(), real.next_obs.byte(), rest.byte()], dim=-1)
         self.memory.add({"bytes": row, "reward": real.reward.unsqueeze(-1)})
-        self.newest = real
+        self.newest = real  # for a warm-up
 
     def sample(self, number: int) -> Any:
         """A sample of the memory for update ``number``: here real steps ``[N, B]``."""
@@ -282,7 +282,7 @@ class ModelRollouts(Replay):
         shape, code, kind = (cfg.rollout_length, cfg.batch_size), model.encode_noise_size, model.noise_kind
         self._actions = self.stream(members, "imagined actions", (*shape, env.action_size), "gumbel")
         self._states = self.stream(members, "imagined states", (*shape, model.noise_size), kind)
-        self._codes = self.stream(members, "codes", (2, cfg.batch_size, code), kind)
+        self._codes = self.stream(members, "codes", (2, cfg.batch_size, code), kind)  # to encode in ``fit``, then in ``imagine``
         self._acting_codes = self.stream(members, "acting codes", (1, code), kind)
         self.warm_up = WarmUp(cfg, members, model) if cfg.warm_up else None
 

@@ -49,6 +49,10 @@ class TD3Config(OffPolicyConfig):
     target_clip: NonNegativeFloat
     saturation_penalty: NonNegativeFloat
 
+    def net(self, in_size: int, hidden: tuple[int, ...], out_size: int) -> MemberMLP:
+        """The architecture of the actor, and of a critic."""
+        return MemberMLP(in_size, hidden, out_size, self.activation)
+
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class TD3DiscreteConfig(TD3Config):
@@ -58,6 +62,9 @@ class TD3DiscreteConfig(TD3Config):
     temperature: Literal["fixed", "learnable", "annealed"]
     temperature_init: PositiveFloat
     hard: bool
+
+    def net(self, in_size: int, hidden: tuple[int, ...], out_size: int) -> MemberMLP:
+        return MemberMLP(in_size, hidden, out_size, self.activation, self.layer_norm)
 
 
 def saturation(outputs: Tensor) -> Tensor:
@@ -78,9 +85,7 @@ class TD3(OffPolicyAgent):
         super().__init__(cfg, spec, seeds, variation, vectors=True)
         learning_rate, hidden, widths = varied(cfg, variation)
         obs, size = spec.obs_size, spec.action_size
-        norm = isinstance(cfg, TD3DiscreteConfig) and cfg.layer_norm
-        self.actor = MemberMLP(obs, hidden, size, cfg.activation, norm)
-        self.critic = TwinCritic(MemberMLP(obs + size, hidden, 1, cfg.activation, norm))
+        self.actor, self.critic = cfg.net(obs, hidden, size), TwinCritic(cfg.net(obs + size, hidden, 1))
         self.actor_params = nn.Parameter(self.extended(self.actor.init(self.generators("actor"), widths)))
         self.critic_params = nn.Parameter(self.critic.init(self.generators("critic"), widths))
         self.actor_target, self.critic_target = frozen(self.actor_params), frozen(self.critic_params)
@@ -191,11 +196,12 @@ class DiscreteTD3(TD3):
     def extended(self, actor_params: Tensor) -> Tensor:
         if self.cfg.temperature != "learnable":
             return actor_params
-        return torch.cat([actor_params, torch.full((len(actor_params), 1), self.cfg.temperature_init)], dim=1)
+        start = max(self.cfg.temperature_init, _MIN_TEMPERATURE)
+        return torch.cat([actor_params, torch.full((len(actor_params), 1), start)], dim=1)
 
     def update(self, batch: Transition, active: Tensor | None, step: int) -> Tensor:
         loss = super().update(batch, active, step)
-        if self.cfg.temperature == "learnable":  # below the clamp's bound its gradient would be 0 for ever
+        if self.cfg.temperature == "learnable":
             self.actor_params.data[:, -1].clamp_(min=_MIN_TEMPERATURE)
         return loss
 
@@ -209,7 +215,7 @@ class DiscreteTD3(TD3):
         if self.cfg.temperature == "fixed":
             return self.cfg.temperature_init
         if self.cfg.temperature == "learnable":
-            return params[:, -1].clamp(min=_MIN_TEMPERATURE)[:, None, None]
+            return params[:, -1, None, None]
         end = self.cfg.temperature_init / ANNEAL_RATIO
         return annealed(self.actor_adam.num_steps, self.cfg.temperature_init, end, ANNEAL_STEPS)[:, None, None]
 

@@ -17,7 +17,6 @@ import torch
 from pydantic import BeforeValidator, Field, PositiveFloat, model_validator
 from pydantic.dataclasses import dataclass as config_dataclass
 from torch import Tensor, nn
-from torch.optim.lr_scheduler import LambdaLR
 
 from lightning_rl.core.schema import STRICT, Agents, Share
 from lightning_rl.core.seeding import derive_seed
@@ -198,6 +197,10 @@ class Strategy(nn.Module, ABC):
         """Standard deviation of the noise."""
         return self.cfg.noise_std * self.cfg.noise_decay**generation
 
+    def step_factor(self, generation: int) -> float:
+        """What the optimizer's learning rates are multiplied by."""
+        return self.cfg.step_decay**generation
+
     def scale_noise(self, factor: float) -> None:  # others have theirs from their config
         """Multiplies the standard deviation of the noise from now on, in strategies that adapt it; here nothing."""
 
@@ -218,10 +221,6 @@ class Strategy(nn.Module, ABC):
     @abstractmethod
     def optimizer(self) -> torch.optim.Optimizer:
         """What steps along ``.grad``."""
-
-    def scheduler(self, optimizer: torch.optim.Optimizer) -> LambdaLR:
-        """Multiplies the step size of ``optimizer`` by ``step_decay`` after each generation."""
-        return LambdaLR(optimizer, lambda generation: self.cfg.step_decay**generation)
 
     def decaying(self, optimizer: torch.optim.Optimizer, by_step_size: bool) -> torch.optim.Optimizer:
         """Adds weight decay of the evolved parameters before each step of ``optimizer``; by_step_size: times its rate."""

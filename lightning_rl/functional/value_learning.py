@@ -43,7 +43,7 @@ def twin_target(reward: Tensor, discount: Tensor, next_q: Tensor) -> Tensor:
 
 
 def smoothing_noise(noise: Tensor, std: float, limit: float) -> Tensor:
-    """Clipped noise on target actions (ibid., equation 14) from standard normal noise."""
+    """Clipped noise on target actions (ibid., section 5.3) from standard normal noise."""
     return (std * noise).clamp(-limit, limit)
 
 

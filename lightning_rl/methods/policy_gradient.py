@@ -4,7 +4,8 @@ Play a batch of whole episodes with the current policy, take one optimizer step,
 are presets of one method; the exact ones are those of a course assignment (Technion deep learning, spring 2020).
 
 Where we differ from the assignment: episodes are never stale unless ``stale_rollouts`` asks for it, evaluation episodes
-are played apart, and a target running mean counts only once its window is full.
+are played apart, and a target running mean counts only once its window is full. As in most code, the gradient lacks the factor
+``gamma^t`` of step t that the exact one of discounted returns has.
 """
 
 from __future__ import annotations
@@ -262,11 +263,11 @@ class PolicyGradient(Method):
         """One step on all losses together, then the critic's further steps, so that it follows the policy more closely."""
         losses, measured = self.losses(batch)
         self.descend(0, torch.stack(list(losses.values())).sum(), self.cfg.max_grad_norm)
-        if self.critic is not None:
-            for _ in range(self.cfg.num_critic_updates - 1):  # Adam leaves the policy alone, which has no gradient then
-                returns, value = self.returns(batch)
-                self.descend(0, value_loss(value, returns, delta=1.0), self.cfg.max_grad_norm)
-        self.num_updates += 1 if self.critic is None else self.cfg.num_critic_updates
+        further = 0 if self.critic is None else self.cfg.num_critic_updates - 1
+        for _ in range(further):  # Adam leaves the policy alone, which has no gradient then
+            returns, value = self.returns(batch)
+            self.descend(0, value_loss(value, returns, delta=1.0), self.cfg.max_grad_norm)
+        self.num_updates += 1 + further
         self.env_steps += len(batch.reward)
         self.episodes += len(batch.final_obs)
         learned = {name: float(value.detach()) for name, value in (losses | measured).items()}

@@ -22,7 +22,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_
 from pydantic.dataclasses import dataclass as config_dataclass
 from pytorch_lightning import Callback, LightningModule, Trainer
 from torch import Tensor
-from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from lightning_rl.core.contents import ListOf, Number, Optional
 from lightning_rl.core.errors import UserError
@@ -110,7 +110,7 @@ class AgentSearchConfig(ProxySearchConfig):
 class SEConfig(AgentSearchConfig):
     """Keys of SE."""
 
-    stop_when_solved: bool  # type: ignore[misc]  # a key of this one alone
+    stop_when_solved: bool = Field()  # type: ignore[misc]  # of this one alone; plain, it would take over the value above
     perfect_generations: Annotated[int, Field(ge=0, le=GENERATIONS)]
     clone_generations: Annotated[int, Field(ge=0, le=GENERATIONS)]
     agent_noise: PositiveFloat
@@ -374,8 +374,8 @@ class ProxySearch(ProxyMethod):
         return [self.strategy.optimizer()]
 
     def schedulers(self, optimizers: Sequence[torch.optim.Optimizer]) -> list[LRScheduler]:
-        """The strategy's step falls by ``step_decay`` each generation."""
-        return [self.strategy.scheduler(optimizer) for optimizer in optimizers]
+        """Steps fall with the generations of all Trainers, as the noise does, not with the epochs of the present one."""
+        return [LambdaLR(each, lambda _: self.strategy.step_factor(int(self.num_updates))) for each in optimizers]
 
     def train_epoch(self, generation: Generation) -> None:
         """Follows the gradient that was estimated from a generation's outcomes, and logs these."""

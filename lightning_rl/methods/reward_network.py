@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 from pydantic.dataclasses import dataclass as config_dataclass
 
 from lightning_rl.core.schema import STRICT
@@ -25,7 +25,7 @@ class RNConfig(AgentSearchConfig):
     """Keys of RN."""
 
     reward: Annotated[str, BeforeValidator(_reward_name)]
-    objective: str  # type: ignore[misc]  # a key of this one alone
+    objective: str = Field()  # type: ignore[misc]  # of this one alone; plain, it would take over the value of its base
     scale_states: bool
 
     @model_validator(mode="after")

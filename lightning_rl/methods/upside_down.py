@@ -49,10 +49,10 @@ PROBES = {"eval_low": 0.1, "eval_high": 0.9}  # evaluations at these quantiles o
 
 
 class CommandTarget(nn.Module):
-    """Where the next commands come from, and which one evaluation asks for. Its numbers travel in the checkpoint.
+    """Where the next commands come from, and which one evaluation asks for.
 
     It is set from the returns of the best episodes as soon as these are there (``target_labels`` best, as UDRL does), or from
-    the labels of steps at the end of an epoch.
+    the labels of steps at the end of an epoch. numbers: of the ``Target``; probes: what the evaluations ``PROBES`` ask for.
     """
 
     numbers: Tensor
@@ -168,9 +168,9 @@ class UpsideDownRollouts(CollectedRollouts):
         """Which steps each update of each network sees, and the lengths of the segments that the policy's commands are about."""
         cfg, rng, index = self.cfg, generator(self.run_seed, "minibatch", epoch), {}
         share = 1.0 if cfg.steps_per_iter is None else min(env_steps / cfg.steps_per_iter, _MAX_CATCH_UP)
-        updates = {"policy": cfg.num_updates_per_iter, "critic": cfg.num_critic_updates_per_iter}
-        for network in ("policy", "critic") if cfg.has_critic else ("policy",):
-            shape = (max(1, round(updates[network] * share)), cfg.batch_size)
+        updates = {"policy": cfg.num_updates_per_iter} | ({"critic": cfg.num_critic_updates_per_iter} if cfg.has_critic else {})
+        for network, count in updates.items():
+            shape = (max(1, round(count * share)), cfg.batch_size)
             index[network] = torch.from_numpy(self.buffer.draw(rng, shape, cfg.sample_by))
         left = stored.left[index["policy"]].numpy()
         return index, torch.from_numpy(SEGMENTS[cfg.segments](left, rng.random(left.shape)))
@@ -216,11 +216,11 @@ def label_commands(episodes: FlatEpisodes, label: Tensor, index: Tensor, segment
 
 
 class Command(NamedTuple):
-    """A kind of command. names: of its numbers; label: of the steps it asks for; of: gives the commands that steps fulfilled."""
+    """A kind of command. names: of its numbers; label: what it asks of a step; commands: those that steps fulfilled."""
 
     names: tuple[str, ...]
     label: str
-    of: Callable[[FlatEpisodes, Tensor, Tensor, Tensor], Tensor]
+    commands: Callable[[FlatEpisodes, Tensor, Tensor, Tensor], Tensor]
 
 
 COMMANDS = {
@@ -252,7 +252,8 @@ class UpsideDown(Method):
     Config = UpsideDownConfig
     network_names: ClassVar[Mapping[str, str]] = {"policy": "hidden", "critic": "critic_hidden"}
     cfg: UpsideDownConfig
-    policy: CommandPolicy
+    learner: CommandPolicy  # is trained
+    policy: CommandPolicy  # plays: a moving average of the learner, or with tau 1 the learner itself
     critic: nn.Module | None
 
     def __init__(self, gamename: str, **options: Any):
@@ -260,24 +261,23 @@ class UpsideDown(Method):
         cfg, spec = self.cfg, self.spec
         self.kind, self.command_names = COMMANDS[cfg.command], COMMANDS[cfg.command].names
         self.max_return = spec.max_return if cfg.max_return is None else cfg.max_return
-        distribution = distribution_for(spec.continuous)
-        self.executed = distribution.executed
-        sizes = spec.obs_size, len(self.command_names), distribution.output_size(spec.action_size)
+        distribution, size = distribution_for(spec.continuous), len(self.command_names)
+        self.executed, outputs = distribution.executed, distribution.output_size(spec.action_size)
         own = {"layers": {"gate_scale": cfg.gate_scale, "output_scale": cfg.output_scale}}.get(cfg.network, {})
-        build = functools.partial(COMMAND_NETS[cfg.network], *sizes, cfg.hidden, **own)
-        outputs = 1 + cfg.fits_advantages * functional.feature_size(spec.action_size, spec.continuous)
-        critic = functools.partial(relu_mlp, spec.obs_size, cfg.critic_hidden or [], outputs)
+        build = functools.partial(COMMAND_NETS[cfg.network], spec.obs_size, size, outputs, cfg.hidden, **own)
+        values = 1 + cfg.fits_advantages * functional.feature_size(spec.action_size, spec.continuous)
+        critic = functools.partial(relu_mlp, spec.obs_size, cfg.critic_hidden or [], values)
         with seeded_torch(self.seed, "initialisation"):
-            net = self.network("policy", build, sizes[:2], sizes[2:])
-            self.critic = self.network("critic", critic, [spec.obs_size], [outputs]) if cfg.has_critic else None
+            net = self.network("policy", build, takes=[spec.obs_size, size], gives=[outputs])
+            self.critic = self.network("critic", critic, takes=[spec.obs_size], gives=[values]) if cfg.has_critic else None
         scale = (1.0, 1.0) if cfg.standardise else (cfg.return_scale, cfg.horizon_scale)
-        scaled = ScaledCommand(net, [cfg.condition * each for each in scale[: sizes[1]]], cfg.command_limit)
+        scaled = ScaledCommand(net, [cfg.condition * each for each in scale[:size]], cfg.command_limit)
         kinds = {"episode": CommandPolicy, "step": NoisyCommandPolicy}
-        self.learner = kinds[cfg.command_draw](scaled, distribution, spec.action_size, sizes[1], cfg.guidance)
+        self.learner = kinds[cfg.command_draw](scaled, distribution, spec.action_size, size, cfg.guidance)
         self.policy = self.learner if cfg.tau == 1 else copy.deepcopy(self.learner).requires_grad_(False)
         average, learned = (policy.get_submodule("net.net") for policy in (self.policy, self.learner))
         self.average = MovingAverage(average, learned, cfg.tau)
-        self.target, self.calibration = CommandTarget(cfg, sizes[1], self.max_return), Calibration()
+        self.target, self.calibration = CommandTarget(cfg, size, self.max_return), Calibration()
 
     def rollouts(self, num_workers: int = 0) -> UpsideDownRollouts:
         return UpsideDownRollouts(self, num_workers)
@@ -298,16 +298,16 @@ class UpsideDown(Method):
     def train_epoch(self, batch: UpsideDownEpoch) -> None:
         """Fit the critic, advantages, labels and commands, weights, fit the policy, set the target."""
         cfg, episodes, scalars = self.cfg, batch.episodes, dict(batch.scalars)
-        note_changes(self)
+        note_changes(self)  # what a user has added to a network needs autograd
         labels = self.labels(batch, scalars)
         label, index = labels[self.kind.label], batch.index["policy"]
         self.check_finite(f"the {self.command_names[0]} label", float(label.abs().max()))
         asked = standardise(label, cfg.command_limit) if cfg.commands_in_deviations else label
         if cfg.standardise and not cfg.commands_in_deviations:
-            self.scale_commands(self.kind.of(episodes, asked, torch.arange(len(label), device=label.device), episodes.left))
-        command = self.kind.of(episodes, asked, index, batch.segment)
+            self.scale_commands(self.kind.commands(episodes, asked, torch.arange(len(label), device=label.device), episodes.left))
+        command = self.kind.commands(episodes, asked, index, batch.segment)
         self.policy.fit_usual(command)
-        self.calibration.clear()
+        self.calibration.clear()  # it is of the policy before these updates
         examples = [episodes.obs[episodes.row[index]], command, episodes.action[index]]
         if cfg.weights != "none":
             weight = self.weights(labels[cfg.weights])
@@ -429,7 +429,7 @@ class UpsideDown(Method):
             scalars["train/gate_saturation"] = saturation
         if (held := batch.held_out) is not None:
             label = LABELS[self.kind.label](held, self.cfg.gamma).clamp(max=self.cfg.highest_label)
-            asked = self.kind.of(held, label, torch.arange(len(held), device=held.row.device), held.left)
+            asked = self.kind.commands(held, label, torch.arange(len(held), device=held.row.device), held.left)
             log_prob = self.learner.executed_log_prob(held.obs[held.row], asked, held.action)
             scalars["held_out/policy_loss"] = -float(log_prob.mean())
         return scalars

@@ -59,6 +59,10 @@ class DuelingNet:
     def size(self) -> int:
         return sum(part.size for part in self.parts)
 
+    def split(self, params: Tensor) -> tuple[Tensor, ...]:
+        """The columns of each of ``parts`` in ``params`` ``[..., D]``."""
+        return params.split([part.size for part in self.parts], dim=-1)
+
     def init(self, generators: Sequence[torch.Generator], widths: Sequence[int] | None = None) -> Tensor:
         """Fresh parameters ``[N, D]``. widths: of the features' hidden layers, see ``MemberMLP.init``."""
         features, *heads = self.parts
@@ -67,7 +71,7 @@ class DuelingNet:
     def __call__(self, params: Tensor, x: Tensor) -> Tensor:
         """Q values ``[N, B, A]`` for observations x ``[N, B, O]``."""
         features, value, advantage = self.parts
-        a, b, c = params.split([part.size for part in self.parts], dim=1)
+        a, b, c = self.split(params)
         z = features(a, x)
         return self.combine(value(b, z), advantage(c, z))
 
@@ -75,13 +79,13 @@ class DuelingNet:
     def vjp(self, params: Tensor, x: Tensor) -> tuple[Tensor, MemberPullback]:
         """See ``MemberMLP.vjp``."""
         features, value, advantage = self.parts
-        a, b, c = params.split([part.size for part in self.parts], dim=1)
+        a, b, c = self.split(params)
         z, to_features = features.vjp(a, x)
         v, to_value = value.vjp(b, z)
         adv, to_advantage = advantage.vjp(c, z)
 
         def pullback(grad: Tensor, into: Tensor, want_x: bool = False) -> Tensor | None:
-            into_a, into_b, into_c = into.split([part.size for part in self.parts], dim=1)
+            into_a, into_b, into_c = self.split(into)
             # ``combine`` subtracts the advantages' mean, so their gradient is this one less its mean: a symmetric projection.
             z_by_value = to_value(grad.sum(-1, keepdim=True), into_b, True)
             z_by_advantage = to_advantage(self.combine(torch.zeros_like(v), grad), into_c, True)
@@ -91,8 +95,7 @@ class DuelingNet:
 
     def module(self, params: Tensor) -> nn.Module:
         """Member ``params`` ``[D]`` as a plain module."""
-        pieces = params.split([part.size for part in self.parts])
-        features, value, advantage = (part.module(piece) for part, piece in zip(self.parts, pieces, strict=True))
+        features, value, advantage = (part.module(piece) for part, piece in zip(self.parts, self.split(params), strict=True))
         return DuelingModule(features, value, advantage, self.combine)
 
     def from_modules(self, modules: Sequence[nn.Module]) -> Tensor:

@@ -128,12 +128,13 @@ def test_what_a_strategy_says_it_reads_is_what_makes_a_difference(name, key):
     def result(**changes):
         strategy = make(name, **changes)
         optimizer = strategy.optimizer()
-        scheduler = strategy.scheduler(optimizer)
+        rates = [group["lr"] for group in optimizer.param_groups]
         for number in range(3):
             proposal, items = strategy.ask(number)
             strategy.tell(number, bowl(proposal.rows(items)))
+            for group, rate in zip(optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate * strategy.step_factor(number)
             optimizer.step()
-            scheduler.step()
         return strategy.mean.detach()
 
     if key.endswith("decay") and key != "weight_decay" and key not in STRATEGIES[name].reads:

@@ -310,8 +310,8 @@ def test_minibatches_of_two_epochs_differ():
 def test_held_out_episodes_are_judged_under_labels_that_training_has():
     method, asked = build("RCP-R", weights="return_to_go", label_max=0.7), []
     epoch = epoch_of([[1.0, 2.0, -1.0], [2.0, 0.5]], [False, False], [[4, 0, 1], [2, 3, 0]])
-    label, of = method.kind.label, method.kind.of
-    method.kind = SimpleNamespace(label=label, of=lambda at, value, *rest: (asked.append(value), of(at, value, *rest))[1])
+    label, of = method.kind.label, method.kind.commands
+    method.kind = SimpleNamespace(label=label, commands=lambda at, value, *rest: (asked.append(value), of(at, value, *rest))[1])
     method.train_epoch(dataclasses.replace(epoch, held_out=epoch.episodes))
     assert [float(label.max()) for label in asked] == [pytest.approx(0.7)] * len(asked)
     assert len(asked[-1]) == len(epoch.episodes)

@@ -136,7 +136,7 @@ MUTATIONS = [
         ("returns - baseline.detach(), distribution", "returns, distribution"),
         ("self.max_entropy, cfg.entropy_coef)", "self.max_entropy, -cfg.entropy_coef)"),
         ("value_loss(baseline, returns, cfg.value_delta)", "value_loss(baseline, returns, 1.0)"),
-        ("range(self.cfg.num_critic_updates - 1)", "range(self.cfg.num_critic_updates)"),
+        ("else self.cfg.num_critic_updates - 1", "else self.cfg.num_critic_updates"),
         ("batch.truncated & cfg.bootstrap_truncated", "~batch.truncated & cfg.bootstrap_truncated"),
         ("batch.last, cfg.gae_lambda)", "batch.last, 1.0)"),
         ("value_loss(value, returns, delta=1.0)", "value_loss(value, returns, delta=self.cfg.value_delta)"),
@@ -289,6 +289,10 @@ MUTATIONS = [
     *area(
         "methods/proxy_search.py", "test_lightning.py::test_what_went_on_with_another_trainer_is_resumed",
         ("Generation(int(self.method.num_updates))", "Generation(self.method.current_epoch)"),
+    ),
+    *area(
+        "methods/proxy_search.py", "test_lightning.py::test_steps_and_noise_of_a_search_go_on_falling_with_another_trainer",
+        ("lambda _: self.strategy.step_factor(int(self.num_updates))", "self.strategy.step_factor"),
     ),
     *area(
         "methods/layouts.py", "test_lightning.py::test_a_checkpoint_within_an_epoch_is_refused_by_what_it_is",
