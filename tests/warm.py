@@ -200,7 +200,7 @@ def _client(address: str, words: Sequence[str]) -> NoReturn:
 
 
 def _serve(address: str) -> dict[str, Any]:
-    """Tells the end of each command, and ends it if the one who asked for it is gone. Returns in each command, with its request."""
+    """Tells the end of each command, and ends it if who asked for it is gone. Returns in each command, with its request."""
     door = socket.socket(socket.AF_UNIX)
     door.bind(address)
     door.listen(64)
