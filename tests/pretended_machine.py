@@ -7,6 +7,7 @@ seconds of its imports, ``make`` uses the environment that is there, and what be
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -14,10 +15,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import warm
-from helpers import ROOT, tiny_flags
+from helpers import ROOT, tiny_flags, tiny_settings
 
 from lightning_rl.core.catalogue import aliases
 from lightning_rl.methods.registry import IMPLEMENTATIONS
@@ -135,8 +136,34 @@ class Machine:
             self.shell("python program.py")
 
 
+class _Smaller(ast.NodeTransformer):
+    """A thousandth of the environment steps, a tenth of epochs and episodes; tiny settings where a method is trained or made."""
+
+    SHARES: ClassVar = {"max_env_steps": 1000, "max_epochs": 10, "episodes": 10}
+
+    def visit_Call(self, call: ast.Call) -> ast.Call:
+        self.generic_visit(call)
+        given = {keyword.arg: keyword.value for keyword in call.keywords}
+        match call.args:
+            case [ast.Constant(key), ast.Constant() as value]:  # as in StopAtBudget("max_env_steps", 20_000)
+                given[key] = value
+        for key, share in self.SHARES.items():
+            if isinstance(value := given.get(key), ast.Constant):
+                value.value = max(1, value.value // share)
+        settings = tiny_settings(name) if (name := _trained(call)) else {}
+        missing = settings.keys() - given - {"hidden"}  # which a network of the page's own may refuse
+        call.keywords += [ast.keyword(key, ast.Constant(settings[key])) for key in sorted(missing)]
+        return call
+
+
+def _trained(call: ast.Call) -> str | None:
+    """The implementation of ``lrl.train("NAME", ..)`` or ``lrl.CLASS(..)``."""
+    words = ast.unparse(call.func).split(".")
+    if words == ["lrl", "train"] and isinstance(call.args[0], ast.Constant):
+        return call.args[0].value if call.args[0].value in IMPLEMENTATIONS else None
+    return next((name for name, each in IMPLEMENTATIONS.items() if words == ["lrl", each.__name__]), None)
+
+
 def smaller(code: str) -> str:
-    """Python code with a hundredth of its environment steps and a tenth of its epochs and episodes."""
-    for name, share in (("max_env_steps", 100), ("max_epochs", 10), ("episodes", 10)):
-        code = re.sub(rf"\b{name}=([\d_]+)", lambda found, n=name, s=share: f"{n}={max(1, int(found[1]) // s)}", code)
-    return code
+    """Python code with tiny budgets."""
+    return ast.unparse(_Smaller().visit(ast.parse(code)))

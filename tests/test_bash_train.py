@@ -28,7 +28,9 @@ def test_seeds_run_side_by_side(tmp_path):
 
 @pytest.mark.skipif(shutil.which("parallel") is None, reason="GNU parallel is not installed")
 def test_a_failing_seed_fails_the_sweep(tmp_path):
-    assert bash_train("--gamename", "pong", "--logdir", str(tmp_path), "--", "1", "2").returncode != 0
+    result = bash_train("--gamename", "pong", "--logdir", str(tmp_path), "--", "1", "2")
+    assert result.returncode == 100  # per cent that have failed
+    assert result.stderr.count("error: ") == 2
 
 
 @pytest.mark.skipif(shutil.which("parallel") is None, reason="GNU parallel is not installed")

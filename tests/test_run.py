@@ -29,6 +29,7 @@ from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.evaluate import parse_sweep
 from lightning_rl.lab.scalars import event_files, read_scalar
+from lightning_rl.methods.registry import IMPLEMENTATIONS
 from lightning_rl.run import state
 from lightning_rl.run.callbacks import StopAtReturn
 
@@ -98,6 +99,7 @@ def test_every_environment_trains_resumes_and_is_evaluated(tmp_path, monkeypatch
     films = can_film(env_spec(gamename)) and gamename not in LONG
     monkeypatch.setattr("lightning_rl.lab.evaluate.can_film", lambda spec: films)
     few = {"learning_starts": 1, "num_episodes_per_iter": 1} if implementation == "UDRL" and gamename in LONG else {}
+    few |= {"eval_interval": 4, "eval_episodes": 1}  # one evaluation in the training, of one episode
     for epochs in ("2", "4"):
         flags = ("--max_epochs", epochs, "--resume")
         assert run_cli(tmp_path, *flags, gamename=gamename, implementation=implementation, **few) == 0
@@ -127,7 +129,11 @@ def test_scalars_over_env_steps_and_the_hparams_tab(tmp_path):
     assert "_hparams_/session_start_info" in events.summary_metadata
 
 
-@pytest.mark.parametrize("implementation", [name for name, _ in fitting(games=["cartpole"])])
+# One of each class: its implementations differ in their updates, of which workers know nothing.
+PLAYERS = {IMPLEMENTATIONS[name]: name for name, _ in fitting(games=["cartpole"])}
+
+
+@pytest.mark.parametrize("implementation", PLAYERS.values())
 def test_num_workers_do_not_change_a_run(tmp_path, implementation):
     finals, less = [], SMALL_CRITIC if implementation == "RCP-R" else {}
     for num_workers in ("0", "1", "2"):
@@ -410,28 +416,43 @@ def test_two_processes_cannot_share_a_run_directory(tmp_path, capsys):
     process.communicate()
 
 
+def swept(last: Path, words: str) -> None:
+    assert main(["--eval_agent", str(last), "--eval_command", words, "--eval_episodes", "1", "--num_workers", "0"]) == 0
+
+
+def commanded(table: Path) -> list[float]:
+    return [float(row.split(",")[-3]) for row in table.read_text().splitlines()[1:]]
+
+
 @pytest.mark.parametrize(("implementation", "name"), [("UDRL", "return"), ("RCP-R", "return"), ("RCP-A", "advantage")])
 def test_sweep_prints_and_draws_obtained_against_commanded(tmp_path, capsys, implementation, name):
-    assert run_cli(tmp_path, "--max_epochs", "2", implementation=implementation) == 0
+    assert run_cli(tmp_path, "--max_epochs", "1", implementation=implementation, checkpoint_interval=1) == 0
     last = run_dir(tmp_path, implementation=implementation) / "last.ckpt"
     capsys.readouterr()
-    flags = ["--eval_command", "sweep", "--eval_episodes", "2", "--num_workers", "0"]
-    assert main(["--eval_agent", str(last), *flags]) == 0
+    swept(last, "sweep")
     assert f"commanded {name}" in capsys.readouterr().out
-    rows = last.with_name("sweep.csv").read_text().splitlines()
-    assert rows[0] == "run,command,commanded,obtained_mean,obtained_sd"
-    assert len(rows) == 14
-    commanded = [float(row.split(",")[-3]) for row in rows[1:]]
-    assert commanded == sorted(commanded)
+    assert last.with_name("sweep.csv").read_text().startswith("run,command,commanded,obtained_mean,obtained_sd\n")
+    found = commanded(last.with_name("sweep.csv"))
+    assert len(found) == 13
+    assert found == sorted(found)
     assert last.with_name("sweep.png").stat().st_size > 10_000
-    assert main(["--eval_agent", str(last), "--eval_command", "sweep=-1:1.5", *flags[2:]]) == 0
-    commanded = [float(row.split(",")[-3]) for row in last.with_name("sweep_-1_1.5.csv").read_text().splitlines()[1:]]
-    assert (commanded[0], commanded[-1]) == (-1.0, 1.5)
-    assert last.with_name("sweep.csv").read_text().splitlines() == rows  # that of the whole range is kept
-    ranged = last.with_name("sweep_-1_1.5.csv").read_bytes()
-    assert main(["--eval_agent", str(last), "--eval_command", "sweep=-1,1.5", *flags[2:]]) == 0
-    assert len(last.with_name("sweep_of_-1_1.5.csv").read_text().splitlines()) == 3
-    assert last.with_name("sweep_-1_1.5.csv").read_bytes() == ranged  # two commands are not the range between them
+
+
+def test_sweeps_of_other_commands_keep_each_others_tables(tmp_path):
+    assert run_cli(tmp_path, "--max_epochs", "1", implementation="RCP-A", checkpoint_interval=1) == 0
+    last = run_dir(tmp_path, implementation="RCP-A") / "last.ckpt"
+    kept: dict[Path, bytes] = {}
+    for words, name, ends in (
+        ("sweep=-1,0.5", "sweep_of_-1_0.5", (-1.0, 0.5)), ("sweep=-1:0.5", "sweep_-1_0.5", (-1.0, 0.5)),
+        ("sweep=-1,0", "sweep_of_-1_0", (-1.0, 0.0)),
+    ):  # fmt: skip
+        table = last.with_name(f"{name}.csv")
+        swept(last, words)
+        found = commanded(table)
+        assert (found[0], found[-1], len(found) == 2) == (*ends, "of" in name)  # two commands are not the range between them
+        kept[table] = table.read_bytes()
+    assert not last.with_name("sweep.csv").exists()  # that of the whole range
+    assert {table: table.read_bytes() for table in kept} == kept
 
 
 def test_sweep_over_a_range_of_ones_own():

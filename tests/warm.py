@@ -23,6 +23,7 @@ import sys
 import tempfile
 import threading
 import traceback
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -30,7 +31,7 @@ from typing import Any, NoReturn
 ROOT = Path(__file__).resolve().parent.parent
 _PRELOAD = (
     *("lightning_rl.cli", "lightning_rl.run.processes", "lightning_rl.lab.evaluate", "lightning_rl.lab.imagine"),
-    *("tensorboard.main", "Box2D", "mujoco", "pygame", "moviepy", "tqdm"),
+    *("gymnasium.envs.box2d", "gymnasium.envs.classic_control", "tensorboard.main", "mujoco", "pygame", "moviepy", "tqdm"),
 )
 _SOCKET = "WARM_SOCKET"
 
@@ -199,57 +200,58 @@ def _client(address: str, words: Sequence[str]) -> NoReturn:
 
 
 def _serve(address: str) -> dict[str, Any]:
-    """Returns in each command's process, with its request."""
+    """Tells the end of each command, and ends it if who asked for it is gone. Returns in each command, with its request."""
     door = socket.socket(socket.AF_UNIX)
     door.bind(address)
     door.listen(64)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests
     os.write(1, b"ready\n")
+    running: dict[int, tuple[int, socket.socket]] = {}  # by a descriptor that is readable at the command's end
     while True:
-        over = 0 in _readable(door, 0)
-        with contextlib.suppress(ChildProcessError):  # so that their time is counted as that of the tests
-            while os.waitpid(-1, 0 if over else os.WNOHANG)[0]:
-                pass
-        if over:
+        ready = _readable(0, door, *running, *(line for _, line in running.values()))
+        for end, (pid, line) in list(running.items()):
+            if end in ready:
+                code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+                with contextlib.suppress(OSError):
+                    line.sendall(code.to_bytes(8, "big", signed=True))
+                line.close()
+                os.close(end)
+                del running[end]
+            elif 0 in ready or line.fileno() in ready:
+                os.kill(pid, signal.SIGKILL)
+        if 0 in ready:
+            for pid, _ in running.values():
+                os.waitpid(pid, 0)  # so that their time is counted as that of the tests
             os._exit(0)
-        line = door.accept()[0]
-        if os.fork() == 0:
-            door.close()
-            return _monitor(line)
-        line.close()
+        if door.fileno() in ready:
+            line = door.accept()[0]
+            request, fds = _hear(line)
+            if (pid := os.fork()) == 0:
+                os.setsid()
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                line.sendall(os.getpid().to_bytes(8, "big", signed=True))  # by the command: from here on it takes signals
+                for source in (door, line, *(other for _, other in running.values())):
+                    source.close()
+                for number, fd in enumerate(fds[:3]):
+                    os.dup2(fd, number)
+                for fd in (*fds[:3], *running):
+                    os.close(fd)
+                return request
+            for fd in fds:
+                os.close(fd)
+            running[os.pidfd_open(pid)] = pid, line
 
 
-def _monitor(line: socket.socket) -> dict[str, Any]:
-    """Stays beside one command: tells its end, and ends it if the one who asked for it is gone. Returns in the command."""
-    os.setsid()  # out of reach of the Ctrl-C that is for the tests
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _hear(line: socket.socket) -> tuple[dict[str, Any], array.array[int]]:
+    """A request and the streams that came with it."""
     _, [(_, _, rights)], *_ = line.recvmsg(1, socket.CMSG_SPACE(4 * 4))
     fds = array.array("i")
     fds.frombytes(rights)
-    request = json.loads(_exactly(line, int.from_bytes(_exactly(line, 8), "big")))
-    pid = os.fork()
-    if pid == 0:
-        line.close()
-        for number, fd in enumerate(fds[:3]):
-            os.dup2(fd, number)
-            os.close(fd)
-        return request
-    for fd in (*fds, 0, 1, 2):
-        os.close(fd)
-    line.sendall(pid.to_bytes(8, "big", signed=True))
-    end = os.pidfd_open(pid)
-    if line.fileno() in _readable(line, end):
-        os.kill(pid, signal.SIGKILL)
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    with contextlib.suppress(OSError):
-        line.sendall(code.to_bytes(8, "big", signed=True))
-    os._exit(0)
+    return json.loads(_exactly(line, int.from_bytes(_exactly(line, 8), "big"))), fds
 
 
 def _execute(request: dict[str, Any]) -> NoReturn:
     """Runs the program, and ends as the interpreter does."""
-    os.setsid()
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115  # they live as long as the process
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
     os.environ.clear()
@@ -293,6 +295,7 @@ def _run_program(words: Sequence[str]) -> None:
 
 
 def _be_a_server(address: str) -> NoReturn:
+    from lightning_rl.methods.registry import IMPLEMENTATIONS
     from lightning_rl.tools import TOOLS
 
     gc.disable()  # nothing of what is imported is garbage
@@ -300,6 +303,9 @@ def _be_a_server(address: str) -> NoReturn:
     modules = {tool.run.partition(":")[0] for tool in tools if isinstance(tool.run, str)}
     for name in (*_PRELOAD, *sorted(modules)):
         __import__(name)
+    assert all(IMPLEMENTATIONS.values())  # imports each
+    for finalizer in weakref.finalize._registry:  # type: ignore[attr-defined]
+        finalizer.atexit = False  # of what was imported: nothing to a command's process, and slow
     import torch
 
     torch.set_num_threads(1)
