@@ -27,7 +27,7 @@ from lightning_rl.core.outputs import PROGRAM, File, Out, owned_picture
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.curves import Look, curves_figure
 from lightning_rl.lab.figures.groups import LABELS, labelled_runs, make_groups, units_text
-from lightning_rl.lab.figures.runs import IDENTITY, Run, find_runs
+from lightning_rl.lab.figures.runs import IDENTITY, Run, find_runs, require_key
 from lightning_rl.lab.figures.scores import score_table, summary_rows
 from lightning_rl.lab.reports.listing import cells, run_row
 from lightning_rl.lab.reports.registry import PAGE_TAGS, RUN_COLUMNS
@@ -49,13 +49,15 @@ class Skipped:
 
 
 def report(folders: Sequence[Path], tags: Sequence[str], group: Sequence[str] | None, videos: bool, title: str) -> str:
-    """The page of the runs at or below the folders as a text; UserError where there is none.
+    """The page of the runs at or below the folders as a text; UserError where there is none, or none has a key of ``group``.
 
     tags: scalars to draw; those that no run has are named and left out. group: keys whose values tell groups apart, None: the
     method. videos: whole films instead of stills.
     """
     skipped = Skipped()
     runs = find_runs(folders, skipped)
+    for key in group or ():
+        require_key(key, dict.fromkeys(name for run in runs for name in run.about))
     command = shlex.join(["lightning-rl", *sys.argv[1:]])
     content = {
         "program": PROGRAM,

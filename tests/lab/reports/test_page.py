@@ -75,6 +75,14 @@ def test_nothing_to_report(tmp_path, capsys):
     assert not (tmp_path / "r.html").exists()
 
 
+def test_a_group_key_that_no_run_has_is_refused(report, tmp_path, capsys):
+    words = ["report", str(report.with_name("exp_dir")), "-o", str(tmp_path / "r.html"), "--group"]
+    assert main([*words, "learning_rat"]) == 2
+    error = capsys.readouterr().err
+    assert error == "error: --group learning_rat: no source has that key; did you mean 'learning_rate'?\n"
+    assert not (tmp_path / "r.html").exists()
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine: apt-get install chromium")
 def test_in_a_browser_every_picture_loads_and_no_request_leaves(report, tmp_path):
     text = report.read_text()
