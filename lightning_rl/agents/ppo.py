@@ -4,9 +4,7 @@ Two recipes in one. ``standardise: advantages`` is the common one: generalised a
 minibatches. ``standardise: returns`` is that of the synthetic-environments paper: Monte-Carlo returns, standardised, are
 the critic's target, the advantage is what the critic missed, full batches. There time limits end the return, as its
 critic, which knows standardised returns only, cannot continue it (the earlier code let returns leak into the next episode).
-
-Common code also has orthogonal initial weights, a clipped value loss and a falling learning rate; here are none of these. Means
-of continuous actions pass through a tanh, so they stay in the box.
+Common code also has orthogonal initial weights, a clipped value loss and a falling learning rate; here are none of these.
 """
 
 from __future__ import annotations
