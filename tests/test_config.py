@@ -143,6 +143,14 @@ def test_settings_are_yaml_and_scientific_numbers_are_numbers(text, value):
     assert type(parsed) is type(value)
 
 
+@pytest.mark.parametrize(("text", "meant"), [("a={b:1}", "a={b: 1}"), ("a={b: {c:0.5}}", "a={b: {c: 0.5}}")])
+def test_a_space_that_is_missing_after_a_colon_is_named(text, meant):
+    with pytest.raises(UserError) as caught:
+        parse_settings([text])
+    assert str(caught.value) == f"--set '{text}': a space is missing after a colon; write '{meant}'"
+    assert parse_settings(["a={DDQN: , 'b:c': 1}"]) == {"a": {"DDQN": None, "b:c": 1}}
+
+
 def test_yaml_cannot_make_objects():
     with pytest.raises(UserError, match="not valid YAML"):
         parse_yaml("!!python/object/apply:os.system [ls]", "here")

@@ -69,6 +69,7 @@ def _check_colons(setting: str, value: Any, flag: str) -> None:
         if nothing is None and isinstance(word, str) and ":" in word:
             spaced = shorten(setting.replace(word, word.replace(":", ": ", 1)))
             raise UserError(f"{flag} '{shorten(setting)}': a space is missing after a colon; write '{spaced}'")
+        _check_colons(setting, nothing, flag)
 
 
 def parse_settings(settings: Iterable[str], flag: str = "--set", example: str = "learning_rate=1e-3") -> dict[str, Any]:
