@@ -185,10 +185,13 @@ def _exactly(line: socket.socket, count: int) -> bytes:
 
 
 def _client(address: str, words: Sequence[str]) -> NoReturn:
+    handed_on = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    signal.pthread_sigmask(signal.SIG_BLOCK, handed_on)  # held until there is a process to hand them to
     line = _ask(address, words, Path.cwd(), os.environ, (0, 1, 2))
     pid = _number(line)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in handed_on:
         signal.signal(number, lambda number, frame: os.kill(pid, number))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, handed_on)
     code = _number(line)
     if code < 0:  # ended by a signal: so ends this process
         signal.signal(-code, signal.SIG_DFL)
