@@ -36,6 +36,9 @@ AGGREGATES = ("mean", "iqm", "low", "high", "reference")
 COUNTED_BY = {"episodes": "time/episodes", "updates": "time/num_updates"}
 """The scalar that counts an axis, where not every event carries it."""
 
+SPEED = "time/env_steps_per_second"
+"""Has a value after every epoch; 0 where it took no steps of an environment, and is logged over what it did instead."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -119,18 +122,17 @@ def on_axis(run_dir: Path, curve: Curve, axis: str) -> Floats:
 
 def unit_of(run_dir: Path, axis: str) -> str:
     """What an axis counts in a run: the updates of a search are its generations, and what takes no steps counts these instead."""
-    names, counter = scalar_names(run_dir), COUNTED_BY["updates"]
+    names = scalar_names(run_dir)
     search = "es/fitness_mean" in names
     updates = "generations" if search else AXES["updates"]
     if axis == "updates":
         return updates
-    if axis != "env_steps" or counter not in names:
+    if axis != "env_steps" or SPEED not in names:
         return AXES[axis]
-    counted = read_scalar(run_dir, counter)
-    same = counted.env_steps == counted.value
-    if same.all():
+    without_steps = read_scalar(run_dir, SPEED).value == 0
+    if without_steps.all():
         return updates
-    return f"{updates}, then {AXES[axis]}" if search and same.any() else AXES[axis]
+    return f"{updates}, then {AXES[axis]}" if search and without_steps.any() else AXES[axis]
 
 
 def read_table(

@@ -13,7 +13,7 @@ from rich.progress import track
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.outputs import File, Out, owned_table
-from lightning_rl.lab.figures.runs import Run, find_runs
+from lightning_rl.lab.figures.runs import SPEED, Run, find_runs
 from lightning_rl.lab.reports.registry import RUN_COLUMNS
 from lightning_rl.lab.scalars import Curve, attempt, natural_order, read_scalar
 from lightning_rl.lab.tables import csv_text, put_rows
@@ -21,9 +21,6 @@ from lightning_rl.run.state import read_state
 
 RETURNS = ("eval/return_mean", "rollout/return_mean", "es/fitness_mean")
 """The score of a run: the first of these that it has."""
-
-SPEED = "time/env_steps_per_second"
-"""Has a value after every epoch, not at evaluations alone."""
 
 
 def score_curve(run: Run) -> tuple[str, Curve | None]:

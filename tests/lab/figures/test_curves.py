@@ -104,13 +104,26 @@ def test_the_axis_of_a_search_says_what_it_counts(tmp_path, steps, flags, label)
     run = tmp_path / "runs" / "CartPole-v1" / "suite" / "SE" / "seed_1"
     with SummaryWriter(str(run / "logger" / "version_0")) as writer:
         for generation, step in enumerate(steps, 1):
-            for tag, value in {"es/fitness_mean": 5, "time/num_updates": generation, "time/episodes": 2 * generation}.items():
+            counted = {"time/num_updates": generation, "time/episodes": 2 * generation}
+            speed = {"time/env_steps_per_second": 1000 if step > generation else 0}
+            for tag, value in {"es/fitness_mean": 5, **counted, **speed}.items():
                 writer.add_scalar(tag, value, step)
     for figure in ("curves", "generalisation"):
         assert main(["figures", figure, str(tmp_path / "o"), str(tmp_path / "runs"), "--tag", "es/fitness_mean", *flags]) == 0
         assert f">{label}<" in (tmp_path / "o.svg").read_text()
     unit = label.removeprefix("environment ")
     assert f"mean over the {unit} up to" in (tmp_path / "o.svg").read_text()
+
+
+@pytest.mark.parametrize(("speed", "label"), [(0.0, "gradient updates"), (800.0, "environment steps")])
+def test_as_many_updates_as_steps_are_still_steps(tmp_path, speed, label):
+    run = tmp_path / "runs" / "cliff" / "default" / "QL" / "seed_1"
+    with SummaryWriter(str(run / "logger" / "version_0")) as writer:
+        for step in (50, 100, 150):
+            for tag, value in {"eval/return_mean": 5, "time/num_updates": step, "time/env_steps_per_second": speed}.items():
+                writer.add_scalar(tag, value, step)
+    assert main(["figures", "curves", str(tmp_path / "o"), str(tmp_path / "runs"), "--tag", "eval/return_mean"]) == 0
+    assert f">{label}<" in (tmp_path / "o.svg").read_text()
 
 
 def test_a_single_evaluation_is_a_dot_as_a_line_of_one_point_is_not_seen():
