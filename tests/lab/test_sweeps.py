@@ -1,0 +1,68 @@
+"""Sweeps of commands: what a policy obtains of what it is asked for, as a table and a picture."""
+
+from pathlib import Path
+
+import pytest
+from helpers import run_cli, run_dir
+
+from lightning_rl.cli import main
+from lightning_rl.core.errors import UserError
+from lightning_rl.lab.evaluate import parse_sweep
+
+
+def swept(last: Path, words: str) -> None:
+    assert main(["--eval_agent", str(last), "--eval_command", words, "--eval_episodes", "1", "--num_workers", "0"]) == 0
+
+
+def commanded(table: Path) -> list[float]:
+    return [float(row.split(",")[-3]) for row in table.read_text().splitlines()[1:]]
+
+
+@pytest.mark.parametrize(("implementation", "name"), [("UDRL", "return"), ("RCP-R", "return"), ("RCP-A", "advantage")])
+def test_sweep_prints_and_draws_obtained_against_commanded(tmp_path, capsys, implementation, name):
+    assert run_cli(tmp_path, "--max_epochs", "1", implementation=implementation, checkpoint_interval=1) == 0
+    last = run_dir(tmp_path, implementation=implementation) / "last.ckpt"
+    capsys.readouterr()
+    swept(last, "sweep")
+    assert f"commanded {name}" in capsys.readouterr().out
+    assert last.with_name("sweep.csv").read_text().startswith("run,command,commanded,obtained_mean,obtained_sd\n")
+    found = commanded(last.with_name("sweep.csv"))
+    assert len(found) == 13
+    assert found == sorted(found)
+    assert last.with_name("sweep.png").stat().st_size > 10_000
+
+
+def test_sweeps_of_other_commands_keep_each_others_tables(tmp_path):
+    assert run_cli(tmp_path, "--max_epochs", "1", implementation="RCP-A", checkpoint_interval=1) == 0
+    last = run_dir(tmp_path, implementation="RCP-A") / "last.ckpt"
+    kept: dict[Path, bytes] = {}
+    for words, name, ends in (
+        ("sweep=-1,0.5", "sweep_of_-1_0.5", (-1.0, 0.5)), ("sweep=-1:0.5", "sweep_-1_0.5", (-1.0, 0.5)),
+        ("sweep=-1,0", "sweep_of_-1_0", (-1.0, 0.0)),
+    ):  # fmt: skip
+        table = last.with_name(f"{name}.csv")
+        swept(last, words)
+        found = commanded(table)
+        assert (found[0], found[-1], len(found) == 2) == (*ends, "of" in name)  # two commands are not the range between them
+        kept[table] = table.read_bytes()
+    assert not last.with_name("sweep.csv").exists()  # that of the whole range
+    assert {table: table.read_bytes() for table in kept} == kept
+
+
+def test_sweep_over_a_range_of_ones_own():
+    assert parse_sweep("sweep=-300:300") == tuple(range(-300, 301, 50))
+    assert parse_sweep("sweep=-100,0,250") == (-100.0, 0.0, 250.0)
+    assert parse_sweep("sweep") == ()
+    assert parse_sweep("return=250,horizon=300") is None
+    assert parse_sweep(None) is None
+    for text, words in (("sweep=3", "expected sweep, sweep=LOW:HIGH or sweep=A,B"), ("sweep=5:1", "5 is not below 1")):
+        with pytest.raises(UserError, match=words):
+            parse_sweep(text)
+
+
+def test_sweep_needs_a_policy_that_takes_a_command(tmp_path, capsys):
+    assert run_cli(tmp_path, "--max_epochs", "2", implementation="RCP-A", condition="false") == 0
+    last = run_dir(tmp_path, implementation="RCP-A") / "last.ckpt"
+    capsys.readouterr()
+    assert main(["--eval_agent", str(last), "--eval_command", "sweep", "--num_workers", "0"]) == 2
+    assert "command sweep: the policy of" in capsys.readouterr().err
