@@ -6,7 +6,7 @@ import csv
 import io
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +31,20 @@ def runs_beside(path: Path) -> Path:
 
 def matching_rows(path: Path, where: Mapping[str, str]) -> list[dict[str, str]]:
     """The rows of a CSV whose columns have these values."""
-    rows = csv.DictReader(io.StringIO(read_text(path, "CSV", TABLE_BYTES), newline=""))
+    rows = csv_rows(read_text(path, "CSV", TABLE_BYTES))
     return [row for row in rows if all(row.get(name) == value for name, value in where.items())]
+
+
+def csv_rows(text: str) -> csv.DictReader[str]:
+    """The rows of a CSV by column, as text; what a row has too much is under None, what it lacks is None."""
+    return csv.DictReader(io.StringIO(text, newline=""))
+
+
+def csv_lines(rows: Iterable[Sequence[object]]) -> str:
+    """Rows as lines of a CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def interval(value: float, low: float, high: float, form: str = ".1f") -> str:

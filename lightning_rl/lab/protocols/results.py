@@ -17,7 +17,7 @@ from lightning_rl.core.limits import shown
 from lightning_rl.core.outputs import refuse_run_file
 from lightning_rl.functional.statistics import summarise
 from lightning_rl.lab.protocols.models import REAL
-from lightning_rl.lab.tables import finite, plain_number
+from lightning_rl.lab.tables import csv_lines, finite, plain_number
 
 _SUMMARISED = ("return_mean", "train_steps", "fitness_mean", "cpu_seconds")
 """Columns with a number in every row, of which a summary is printed."""
@@ -57,9 +57,7 @@ class Results:
     def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Appends rows, in one go."""
         plain = [{name: _plain(row[name]) for name in self.columns} for row in rows]
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(row.values() for row in plain)
-        self._file.append(text.getvalue())
+        self._file.append(csv_lines(list(row.values()) for row in plain))
         self.rows += plain
         self._done |= {self._key_of(row) for row in plain}
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,7 +17,7 @@ from lightning_rl.lab.reproduce.claims import Claim
 from lightning_rl.lab.reproduce.reading import KEPT_COLUMNS
 from lightning_rl.lab.reproduce.runs import Outcome, shown_command
 from lightning_rl.lab.reproduce.seeds import seed_list
-from lightning_rl.lab.tables import IDENTITY, runs_beside
+from lightning_rl.lab.tables import IDENTITY, csv_lines, csv_rows, runs_beside
 
 RUN_COLUMNS = ("seed", *IDENTITY, "value", "best", "cpu_hours", "commit", "config_hash", "machine", "versions", "read", "command")
 Row = Mapping[str, str]
@@ -86,7 +84,7 @@ def _read(path: Path, columns: Sequence[str]) -> list[Row]:
     """The rows of a CSV, none where it is not there; UserError where it has other columns."""
     if not path.exists():
         return []
-    reader = csv.DictReader(io.StringIO(read_text(path, "CSV", TABLE_BYTES), newline=""))
+    reader = csv_rows(read_text(path, "CSV", TABLE_BYTES))
     rows: list[Row] = list(reader)
     if missing := [name for name in columns if name not in (reader.fieldnames or ())]:
         raise UserError(f"'{path}' lacks the column '{missing[0]}'; remove the file, and its runs are made again")
@@ -98,12 +96,9 @@ def _read(path: Path, columns: Sequence[str]) -> list[Row]:
 def _replace(path: Path, columns: Sequence[str], seed: int, new: Sequence[Mapping[str, Any]]) -> None:
     """Writes the file with ``new`` in place of the rows of the seed."""
     before = [row for row in _read(path, columns) if row["seed"] != str(seed)]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
     rows = [*before, *({name: shortest({"seed": seed, **row}[name]) for name in columns} for row in new)]
-    writer.writerows([row[name] for name in columns] for row in sorted(rows, key=lambda row: int(row["seed"])))
-    write_text(path, text.getvalue())
+    rows.sort(key=lambda row: int(row["seed"]))
+    write_text(path, csv_lines([columns, *([row[name] for name in columns] for row in rows)]))
 
 
 def kept(value: float) -> float:

@@ -6,9 +6,7 @@ killed goes on where it stopped.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +20,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import appending, read_lines, remove, write_text
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.lab.scalars import read_scalar
+from lightning_rl.lab.tables import csv_lines, csv_rows
 from lightning_rl.lab.tuning.space import TuneConfig, spaces
 from lightning_rl.methods.registry import implementation
 from lightning_rl.run.callbacks import StopAtBudget
@@ -149,14 +148,12 @@ def read_reports(folder: Path) -> list[dict[str, str]]:
     path = folder / REPORTS
     if not path.exists():
         return []
-    return list(csv.DictReader(io.StringIO(read_lines(path, "trial's reports"))))
+    return list(csv_rows(read_lines(path, "trial's reports")))
 
 
 def _record(folder: Path, row: list[Any]) -> None:
     with appending(folder / REPORTS, ",".join(COLUMNS), "move it away") as reports:
-        line = io.StringIO()
-        csv.writer(line, lineterminator="\n").writerow(row)
-        reports.append(line.getvalue())
+        reports.append(csv_lines([row]))
 
 
 def fail(folder: Path, error: UserError) -> None:
