@@ -38,7 +38,8 @@ class UnknownScalarError(UserError):
 
 
 def print_skipped(path: Path, reason: str) -> None:
-    """The line about something that is left out."""
+    """The line about something that is left out, which it names once."""
+    reason = reason.removeprefix(f"'{path}' ").removeprefix(f"'{path}': ")
     print(f"skipped '{path}': {reason}", file=sys.stderr)
 
 

@@ -86,7 +86,7 @@ def test_a_broken_run_never_hides_the_good_ones(tmp_path, capsys):
     lines = capsys.readouterr().err.strip().splitlines()
     assert all(line.startswith("skipped '") for line in lines)
     for words in (
-        "seed_3' has no scalar",
+        "seed_3': has no scalar",  # the path once
         "config.yaml' is damaged",
         "empty': no run at or below",
         "nowhere': it does not exist",
