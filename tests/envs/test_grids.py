@@ -64,6 +64,13 @@ def test_cliff_by_hand():
     assert play(env, [LEFT, UP, UP, UP, UP]) == (-5.0, [36, 24, 12, 0, 0], False)
 
 
+def test_moves_off_any_edge_stay():
+    """The six cells of two rows of three, by hand; row by row right, left, down, up."""
+    env = GridWorld(("S . .", ". . ."), cost=0.0, goal=0.0, hole=0.0)
+    step = env.step(torch.arange(6).repeat_interleave(4)[:, None], torch.arange(4).repeat(6), NO_NOISE)
+    assert step.state.view(6, 4).tolist() == [[1, 0, 3, 0], [2, 0, 4, 1], [2, 1, 5, 2], [4, 3, 3, 0], [5, 3, 4, 1], [5, 4, 5, 2]]
+
+
 def test_walls_stop_and_holes_end():
     assert play(GRID_WORLDS["wallroom"](), [RIGHT, RIGHT]) == (pytest.approx(-0.02), [1, 1], False)
     assert play(GRID_WORLDS["holeroom"](), [RIGHT, RIGHT]) == (pytest.approx(-1.01), [1, 2], True)
