@@ -80,11 +80,6 @@ class Proxy(ABC):
         return env_spec(self.gamename)
 
     @property
-    def longest_episode(self) -> int:
-        """Steps after which an episode is cut: a kind's own horizon, or the task's."""
-        return getattr(self, "horizon", self.spec.horizon)
-
-    @property
     def limit_terminates(self) -> bool | None:
         """Whether agents treat that cut as a termination: the proxy's ``cap_ends``; None where the agents' config says it."""
         return getattr(self, "cap_ends", None)

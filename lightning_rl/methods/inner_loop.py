@@ -248,7 +248,7 @@ class InnerLoop:
     def learn(self, number: int, params: Tensor, seeds: Sequence[int]) -> tuple[Actors, Results]:
         """Agents of kind ``number`` that have learned on the proxies, and what happened to them there."""
         training = self.training(number, params, seeds)
-        training.spend(self.max_train_steps, min(self.agents[number][1].action_repeat, self.proxy.longest_episode))
+        training.spend(self.max_train_steps, self.agents[number][1].action_repeat)
         return training.agent, training.results
 
     def training(self, number: int, params: Tensor, seeds: Sequence[int]) -> MemberTraining:

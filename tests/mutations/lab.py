@@ -50,7 +50,7 @@ MUTATIONS = [
         ("if math.isfinite(value)]\n    if not values", "]\n    if not values"),
     ),
     *area(
-        "lab/reproduce/reading.py", "lab/reproduce/test_reproduce.py",
+        "lab/reproduce/reading.py", "lab/reproduce/test_reading.py",
         ("values[-read.last :]", "values[-1:]"),
         ("values >= read.threshold)\n        return", "values > read.threshold)\n        return"),
         ("for row in rows}) > 1", "for row in rows}) > 2"),

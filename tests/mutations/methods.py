@@ -243,8 +243,7 @@ MUTATIONS = [
         ("-facts.train_steps - facts.unsolved_penalty", "facts.train_steps - facts.unsolved_penalty"),
         ("self.stop_rule, self.solved_return)", "self.stop_rule, 0.0)"),
         ("trained.test_returns.double().mean(1)", "trained.test_returns.double().amax(1)"),
-        ("min(self.agents[number][1].action_repeat, self.proxy.longest_episode)", "1"),
-        ("min(self.agents[number][1].action_repeat, self.proxy.longest_episode)", "self.agents[number][1].action_repeat"),
+        ("spend(self.max_train_steps, self.agents[number][1].action_repeat)", "spend(self.max_train_steps, 1)"),
     ),
     *area(
         "methods/agents.py", "functional/test_distributions.py",
