@@ -226,11 +226,15 @@ class ListOf(Rule):
 
 @dataclass(frozen=True)
 class OneOf(Rule):
-    """Any of the templates; the mismatch with the last is reported."""
+    """Any of the templates; of words all are named in a mismatch, else that with the last is reported."""
 
     templates: tuple[Any, ...]
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        if len(self.templates) > 1 and all(type(template) is str for template in self.templates):
+            if type(value) is not str or value not in self.templates:
+                _refuse(where, value, f"one of: {', '.join(map(shown, self.templates))}")
+            return
         for template in self.templates[:-1]:
             tried = dict(sizes)
             try:

@@ -219,7 +219,7 @@ PARTS = [
     ({"params": torch.zeros(282).to_sparse()}, "params: a tensor of another kind"),
     ({"params": torch.zeros(282, device="meta")}, "params: a tensor of another kind"),
     ({"params": None}, "params: None, expected float32"),
-    ({"kind": "x"}, "kind: 'x', expected"),
+    ({"kind": "x"}, "kind: 'x', expected one of: 'SE', 'RN', 'SD'"),
     ({"kind": []}, "kind: a list of 0"),
     ({"settings": [1]}, "settings: a list of 1, expected a dict"),
     ({"format": "lightning_rl proxy 2"}, "format: 'lightning_rl proxy 2', expected 'lightning_rl proxy 1'"),

@@ -37,7 +37,7 @@ def read_generations(sources: Sequence[str], keys: Sequence[str] = ()) -> pd.Dat
     """
     table = read_sources(
         sources,
-        lambda path, label: _of_csv(path, label, keys),
+        lambda path, label: _of_csv(_read(path), path, label, keys),
         lambda run: _of_run(run, keys),
         f"no source has '{TAG}'; {_REMEDY}",
         keys,
@@ -45,8 +45,11 @@ def read_generations(sources: Sequence[str], keys: Sequence[str] = ()) -> pd.Dat
     return table.astype({"seed": str})
 
 
-def _of_csv(path: Path, label: str | None, keys: Sequence[str]) -> pd.DataFrame:
-    table = read_csv(path, ("generation", "fitness_mean", TAG, COUNT))
+def _read(path: Path, *numbers: str) -> pd.DataFrame:
+    return read_csv(path, ("generation", "fitness_mean", TAG, COUNT, *numbers), whole_rows=True)
+
+
+def _of_csv(table: pd.DataFrame, path: Path, label: str | None, keys: Sequence[str]) -> pd.DataFrame:
     if TAG in table:  # a claim's: the scalars of a run
         require(table, (COUNT,))
         table = table.rename(columns={TAG: "fitness_mean"}).assign(generation=table[COUNT] - 1)
@@ -180,9 +183,9 @@ def read_runs(sources: Sequence[str], asked: float | None) -> pd.DataFrame:
     """``run_table`` of the sources, some of which may be such tables already: the CSVs of a figure."""
 
     def of_csv(path: Path, label: str | None) -> pd.DataFrame:
-        table = read_csv(path, ("generations", "step_size"))
+        table = _read(path, "generations", "step_size")
         if "generations" not in table:
-            table = run_table(_of_csv(path, label, STUDY), asked)
+            table = run_table(_of_csv(table, path, label, STUDY), asked)
         return require_study(table)
 
     def of_run(run: Run) -> pd.DataFrame:

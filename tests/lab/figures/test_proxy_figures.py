@@ -358,6 +358,14 @@ def test_success_and_step_sizes_of_csvs(tmp_path, capsys):
         for table in (shown, pd.read_csv(path)):
             table.assign(**{column: value}).to_csv(tmp_path / "blank.csv", index=False)
             assert f"row 1, column {column}: " in refused(capsys, "step-sizes", tmp_path / "blank.csv")
+    for name, source in (("step-sizes", tmp_path / "shown.csv"), ("step-sizes", path), ("proxy-success", path)):
+        if name == "step-sizes":
+            shown.to_csv(tmp_path / "shown.csv", index=False)
+        whole = source.read_text()
+        last = whole.splitlines(keepends=True)[-1]
+        (tmp_path / "killed.csv").write_text(whole + last[:-3])  # the writer was killed in its last row
+        drawn(tmp_path, name, tmp_path / "killed.csv")
+        assert capsys.readouterr().err.count("its last row is not whole") == 1
     assert "it lacks the column colour" in refused(capsys, "proxy-success", path, "--group", "colour")
     (tmp_path / "r.csv").write_text(path.read_text().replace(",SE,", ",RN,"))
     assert "give --threshold" in refused(capsys, "proxy-success", tmp_path / "r.csv")
