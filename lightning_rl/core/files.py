@@ -180,8 +180,9 @@ def _sync_folder(folder: Path) -> None:
 class Appended:
     """A file of whole lines below a header that grows; the part of a line that a killed process left is no part of it.
 
-    lines: those that are there. Nothing in the file is changed before something is appended. force: a file that does not begin
-    with the header is overwritten, otherwise it is a UserError with the remedy.
+    lines: those that are there; begun: whether there is part of a line below them. Nothing in the file is changed before
+    something is appended. force: a file that does not begin with the header is overwritten, otherwise it is a UserError with the
+    remedy.
     """
 
     def __init__(self, path: Path, descriptor: int, header: str, remedy: str, force: bool):
@@ -195,6 +196,12 @@ class Appended:
             content = b""
         self._end = content.rfind(b"\n") + 1
         self.lines = _decoded(content[len(self._header) : self._end], path, "table")
+        self.begun = 0 < self._end < len(content)
+
+    def shorten(self, lines: str) -> None:
+        """Keeps ``lines``, the first of those that are there; the others go when something is appended."""
+        self._end -= len(self.lines.encode()) - len(lines.encode())
+        self.lines = lines
 
     def append(self, lines: str) -> None:
         """Adds whole lines, or none of them."""

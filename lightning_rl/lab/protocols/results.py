@@ -24,11 +24,17 @@ _SUMMARISED = ("return_mean", "train_steps", "fitness_mean", "cpu_seconds")
 
 
 class Results:
-    """Rows of plain values in a CSV with these ``columns``; those named in ``key`` together say what a row is about."""
+    """Rows of plain values in a CSV with these ``columns``; those named in ``key`` together say what a row is about.
+
+    Rows about one thing are added in one go. Where a killed process left part of a row, the rows above it about one thing go,
+    too, as they may be the begin of what it wrote: a thing is done once more rather than never whole.
+    """
 
     def __init__(self, file: Appended, columns: Sequence[str], key: Sequence[str]):
         self.columns, self.key, self._file = tuple(columns), tuple(key), file
         self.rows = self._parsed(file.lines)
+        if file.begun and self.rows:
+            self._leave_out_last()
         self._done = {self._key_of(row) for row in self.rows}
         file.append("")  # the header, and nothing of a row that was begun
 
@@ -46,6 +52,15 @@ class Results:
                     where = f"'{self._file.path}', row {number}, column {name}"
                     raise UserError(f"{where}: {shown(value)} is not a finite number; mend the row or name another CSV")
         return [dict(zip(self.columns, row, strict=True)) for row in rows]
+
+    def _leave_out_last(self) -> None:
+        rows = list(self.rows)
+        while rows and self._key_of(rows[-1]) == self._key_of(self.rows[-1]):
+            rows.pop()
+        kept = csv_lines(list(row.values()) for row in rows)
+        if self._file.lines.startswith(kept):  # or another program wrote it
+            self.rows = rows
+            self._file.shorten(kept)
 
     def _key_of(self, row: Mapping[str, Any]) -> tuple[str, ...]:
         return tuple(str(row[name]) for name in self.key)
