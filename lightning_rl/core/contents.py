@@ -232,9 +232,7 @@ class OneOf(Rule):
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
         if len(self.templates) > 1 and all(type(template) is str for template in self.templates):
-            if type(value) is not str or value not in self.templates:
-                _refuse(where, value, f"one of: {', '.join(map(shown, self.templates))}")
-            return
+            return None if value in self.templates else _refuse(where, value, f"one of: {', '.join(map(shown, self.templates))}")
         for template in self.templates[:-1]:
             tried = dict(sizes)
             try:
