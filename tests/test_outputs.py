@@ -125,15 +125,16 @@ def test_a_results_table_cuts_nothing_off_a_foreign_file(content, tmp_path):
     assert path.read_text() == "n,score\n1,2\n"
 
 
-@pytest.mark.parametrize("torn", [b"", b"n,sc", b"n,score\n1,2\n2,"])
+@pytest.mark.parametrize("torn", [b"", b"n,sc", b"n,score\n1,2\n2,3\n", b"n,score\n1,2\n2,3\n2,"])
 def test_a_results_table_goes_on_after_a_torn_write(torn, tmp_path):
+    """Other rows about the same as the last may be lost with one that was begun: that thing is not done."""
     path = tmp_path / "out.csv"
     path.write_bytes(torn)
     with open_results(path, ("n", "score"), ("n",)) as results:
-        done = results.has(n=1)
+        done = [n for n in (1, 2) if results.has(n=n)]
         results.add([{"n": 3, "score": 4.0}])
-    assert path.read_text() == "n,score\n" + ("1,2\n" if done else "") + "3,4\n"
-    assert done == (b"1,2\n" in torn)
+    assert done == {0: [], 4: [], 16: [1, 2], 18: [1]}[len(torn)]
+    assert path.read_text() == "n,score\n" + "".join(f"{n},{n + 1}\n" for n in (*done, 3))
 
 
 def test_a_malformed_row_is_named_and_kept(tmp_path):

@@ -180,9 +180,8 @@ def _sync_folder(folder: Path) -> None:
 class Appended:
     """A file of whole lines below a header that grows; the part of a line that a killed process left is no part of it.
 
-    lines: those that are there; begun: whether there is part of a line below them. Nothing in the file is changed before
-    something is appended. force: a file that does not begin with the header is overwritten, otherwise it is a UserError with the
-    remedy.
+    lines: those that are there; begun: whether part of one is below them. Nothing in the file is changed before something is
+    appended. force: a file that does not begin with the header is overwritten, otherwise it is a UserError with the remedy.
     """
 
     def __init__(self, path: Path, descriptor: int, header: str, remedy: str, force: bool):
@@ -198,13 +197,9 @@ class Appended:
         self.lines = _decoded(content[len(self._header) : self._end], path, "table")
         self.begun = 0 < self._end < len(content)
 
-    def shorten(self, lines: str) -> None:
-        """Keeps ``lines``, the first of those that are there; the others go when something is appended."""
-        self._end -= len(self.lines.encode()) - len(lines.encode())
-        self.lines = lines
-
-    def append(self, lines: str) -> None:
-        """Adds whole lines, or none of them."""
+    def append(self, lines: str, instead_of: str = "") -> None:
+        """Adds whole lines, or none of them; instead_of: the last of those that are there, which go first."""
+        self._end -= len(instead_of.encode())
         content = lines.encode() if self._end else self._header + lines.encode()
         with explained(self.path):
             self._cut()
@@ -216,7 +211,7 @@ class Appended:
                     self._cut()
                 raise
         self._end += len(content)
-        self.lines += lines
+        self.lines = self.lines.removesuffix(instead_of) + lines
 
     def _cut(self) -> None:
         if os.fstat(self._descriptor).st_size > self._end:

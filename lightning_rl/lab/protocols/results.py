@@ -33,10 +33,9 @@ class Results:
     def __init__(self, file: Appended, columns: Sequence[str], key: Sequence[str]):
         self.columns, self.key, self._file = tuple(columns), tuple(key), file
         self.rows = self._parsed(file.lines)
-        if file.begun and self.rows:
-            self._leave_out_last()
+        left_out = self._leave_out_last() if file.begun and self.rows else ""
         self._done = {self._key_of(row) for row in self.rows}
-        file.append("")  # the header, and nothing of a row that was begun
+        file.append("", instead_of=left_out)  # the header, and nothing of a row that was begun
 
     def _parsed(self, lines: str) -> list[dict[str, str]]:
         try:
@@ -53,14 +52,15 @@ class Results:
                     raise UserError(f"{where}: {shown(value)} is not a finite number; mend the row or name another CSV")
         return [dict(zip(self.columns, row, strict=True)) for row in rows]
 
-    def _leave_out_last(self) -> None:
+    def _leave_out_last(self) -> str:
         rows = list(self.rows)
         while rows and self._key_of(rows[-1]) == self._key_of(self.rows[-1]):
             rows.pop()
         kept = csv_lines(list(row.values()) for row in rows)
-        if self._file.lines.startswith(kept):  # or another program wrote it
-            self.rows = rows
-            self._file.shorten(kept)
+        if not self._file.lines.startswith(kept):  # another program wrote it
+            return ""
+        self.rows = rows
+        return self._file.lines.removeprefix(kept)
 
     def _key_of(self, row: Mapping[str, Any]) -> tuple[str, ...]:
         return tuple(str(row[name]) for name in self.key)
