@@ -242,6 +242,8 @@ def read_proxy(path: Path, gamename: str | None = None) -> tuple[Proxy, Tensor, 
             raise MismatchError(f"params: {len(params):,} numbers, but a network of its settings has {proxy.net.size:,}")
     except MismatchError as error:
         raise UserError(f"'{path}' is not a proxy file of this version: {error}; use another") from error
+    except UserError as error:  # its task is not known here, or gives no info
+        raise UserError(f"proxy '{path}': {error}") from error
     if gamename is not None and not same_game(proxy.gamename, gamename):
         raise UserError(f"proxy '{path}' is of gamename '{proxy.gamename}', not of '{gamename}'; use a proxy of the same task")
     return proxy, params, dict(content["about"])

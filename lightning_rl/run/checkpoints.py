@@ -17,6 +17,7 @@ from lightning_rl.core.contents import Count, Optional
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import move, read_plain, remove, write_plain
 from lightning_rl.core.limits import shorten
+from lightning_rl.envs.proxies import FORMAT
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.layouts import (
     ANOTHER,
@@ -91,6 +92,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     Its ``hyper_parameters`` and ``epoch`` are checked, and ``state_dict`` is there; what that holds is not checked yet.
     """
     checkpoint = read_plain(path, "checkpoint", "give the path of a last.ckpt or epoch=<k>.ckpt")
+    if isinstance(checkpoint, dict) and checkpoint.get("format") == FORMAT:
+        raise UserError(f"'{path}' is a proxy, not an agent; lightning-rl proxies transfer (clones for SD) trains agents on it")
     if not isinstance(checkpoint, dict) or not {"hyper_parameters", "state_dict"} <= checkpoint.keys():
         raise UserError(f"checkpoint '{path}' was not written by lightning_rl: it lacks hyper_parameters; use another")
     if isinstance(checkpoint["hyper_parameters"], dict) and "hparams" in checkpoint["hyper_parameters"]:

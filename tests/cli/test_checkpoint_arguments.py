@@ -10,6 +10,7 @@ import torch
 from helpers import refused, run_cli, run_dir
 
 from lightning_rl.cli import main
+from lightning_rl.envs.proxies import proxy_path
 from lightning_rl.run.state import checkpoint_at
 
 
@@ -32,6 +33,7 @@ def test_bad_checkpoints(flag, trained, capsys, tmp_path):
     torch.save({"state_dict": Payload(tmp_path / "ran"), "hyper_parameters": {}}, evil)
     (tmp_path / "bare.ckpt").write_bytes(pickle.dumps(Payload(tmp_path / "ran")))
     torch.save({"state_dict": {}}, tmp_path / "foreign.ckpt")
+    shutil.copy(proxy_path("SD-CartPole-v1"), tmp_path / "proxy.ckpt")
     changed = bytearray(whole)
     tensor = torch.load(trained, weights_only=True)["state_dict"]["policy.net.net.embed_obs.weight"]
     changed[whole.index(tensor.numpy().tobytes())] ^= 0xFF
@@ -43,6 +45,7 @@ def test_bad_checkpoints(flag, trained, capsys, tmp_path):
         "evil": "objects other than plain data and was refused",
         "foreign": "was not written by lightning_rl",
         "flipped": "is damaged",
+        "proxy": "is a proxy, not an agent; lightning-rl proxies transfer (clones for SD) trains agents on it",
     }.items():
         words = [flag, str(tmp_path / f"{name}.ckpt")]
         line = refused(capsys, main(words) if flag == "--eval_agent" else run_cli(tmp_path / "exp", *words))

@@ -206,6 +206,7 @@ def test_settings_that_cannot_be_are_named(path, key, value, named):
     with pytest.raises(UserError) as refusal:
         load_proxy(path)
     assert named in str(refusal.value)
+    assert f"'{path}'" in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
 
