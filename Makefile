@@ -9,6 +9,7 @@
 # make speedrun  seconds until five seeds of RCP-A hold 250 on LunarLander; a row each in results/speedrun.csv (ARGS="--stop_return 200")
 # make fuzz     hostile command lines and files, thousands of them (ARGS="--hypothesis-seed=7" for others)
 # make mutants  are the tests good? Hundreds of wrong formulas, one at a time, of which they must notice 95 % (ARGS="--only evolution/")
+# make density  how much there is to read, and how densely it is packed (ARGS="lightning_rl tests")
 # make crash    kills, crashes and full disks at every call that writes, in short runs of each family (ARGS="--replay 123" for one)
 PYTHON ?= python3.11
 VENV := .venv
@@ -23,7 +24,7 @@ NOTEBOOKS := $(VENV)/.notebooks
 # One more than CI has cores: many tests wait, for Ray, workers and processes that were killed.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal
 
-.PHONY: install train reproduce test test-cpus test-avx2 lint slow docs notebooks bench speedrun fuzz mutants crash clean
+.PHONY: install train reproduce test test-cpus test-avx2 lint slow docs notebooks bench speedrun fuzz mutants crash density clean
 
 install: $(STAMP)
 
@@ -71,6 +72,9 @@ mutants: $(STAMP)
 
 crash: $(STAMP)
 	$(BIN)/python tests/crash.py $(ARGS)
+
+density:
+	$(PYTHON) tools/density.py $(ARGS)
 
 $(STAMP): setup.cfg constraints.txt
 	$(PYTHON) -m venv $(VENV)
