@@ -16,7 +16,7 @@ import lightning_rl
 from lightning_rl.methods.registry import IMPLEMENTATIONS
 
 sys.path.insert(0, str(ROOT / "tools"))
-from density import code_tokens  # noqa: E402
+from density import code_tokens
 
 PACKAGE = Path(lightning_rl.__file__).parent
 PLUMBING = re.compile(r"(core|run)/|(cli|flags|tools|__init__|methods/registry|envs/(spec|spaces|gym|films|checked))\.py")
