@@ -10,7 +10,6 @@ import argparse
 import dataclasses
 import re
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -20,7 +19,7 @@ from lightning_rl.core.arguments import Parser, list_commands
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.checks import check_workers, seeds_from
 from lightning_rl.core.config import check_key, keys, merged_values, parse_settings, read_settings
-from lightning_rl.core.errors import UserError, disk_full, user_message
+from lightning_rl.core.errors import UserError, user_message
 from lightning_rl.core.gamenames import GAMES, folder_name, named_game, unknown_gamename
 from lightning_rl.core.limits import nearest, shown, within
 from lightning_rl.flags import EVAL, FIGURE, IMAGINE, REPRODUCE, SUMMARIES, TRAIN, TUNE, parse
@@ -212,12 +211,6 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
     return RunOptions(**{name: getattr(arguments, name) for name in same} | made)
 
 
-def _thread_failed(failure: threading.ExceptHookArgs) -> None:
-    """A full disk in TensorBoard's writer thread is reported once, when the main thread meets it."""
-    if not disk_full(failure.exc_value):
-        threading.__excepthook__(failure)
-
-
 def _resumable(words: Sequence[str]) -> bool:
     """Whether --resume goes on with what the words of a command line began."""
     if "--no_checkpoint" in words:
@@ -230,7 +223,6 @@ def main(argv: Sequence[str] | None = None, program: str = "trainer.py") -> int:
 
     program: what the user typed, ``trainer.py`` or the name of the command.
     """
-    threading.excepthook = _thread_failed
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         return _main(words, program)

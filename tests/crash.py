@@ -189,7 +189,8 @@ class Disk(files.System):
         for path, synced in self._synced.items():
             if path.exists():
                 now = path.read_bytes()
-                path.write_bytes(chance.choice([synced, now[: len(now) // 2], now]))
+                half = now[: (len(synced) + len(now)) // 2] if now.startswith(synced) else now[: len(now) // 2]
+                path.write_bytes(chance.choice([synced, half, now]))  # of what was appended to, all that was synced stays
         self._synced.clear()
         self._undo.clear()
 
@@ -257,6 +258,8 @@ def quick() -> Any:
 def attempt(family: str, folder: Path, disk: Disk, chance: random.Random) -> tuple[int | None, str]:
     """The exit code (None: killed) of the family's command, and what it said on stderr."""
     files.system, said, code = disk, io.StringIO(), None
+    files._records.clear()  # which a process begins without
+    files._digest_of.clear()
     with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(Killed):
         code = FAMILIES[family](folder)
     Logger.end()
@@ -264,6 +267,8 @@ def attempt(family: str, folder: Path, disk: Disk, chance: random.Random) -> tup
         disk.lose(chance)
     for path in folder.rglob(f".*.{os.getpid()}.tmp") if disk.dead else ():  # the next process has another number
         path.rename(path.with_name(path.name.replace(f".{os.getpid()}.", f".{_NOBODY}.")))
+    for record in folder.rglob(files.RECORD) if disk.dead else ():
+        record.write_text(record.read_text().replace(f".{os.getpid()}.tmp", f".{_NOBODY}.tmp"))
     return None if disk.dead else code, said.getvalue()
 
 
@@ -272,7 +277,7 @@ def contents(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
-        if path.is_file() and "logger" not in path.parts and path.name not in (".lock", *FOREIGN):
+        if path.is_file() and "logger" not in path.parts and path.name not in (".lock", files.RECORD, *FOREIGN):
             whole = path.suffix in (".ckpt", ".pt")
             found[name] = torch.load(path, weights_only=True) if whole else path.read_bytes()
             if path.name == "config.yaml":

@@ -15,6 +15,7 @@ from lightning_rl.core import files
 from lightning_rl.core.errors import UserError
 from lightning_rl.run.callbacks import BestCheckpoint, scores
 from lightning_rl.run.checkpoints import committed, next_to, settle, write_together
+from lightning_rl.run.state import write_state
 
 
 def best(folder):
@@ -64,28 +65,81 @@ def test_of_several_best_the_highest_number_stays(tmp_path, found, kept):
     path.unlink()
     for epoch, score in found.items():
         torch.save({**content, "eval/return_mean": score}, folder / f"epoch={epoch}.ckpt")
+        files.adopt(folder / f"epoch={epoch}.ckpt")
     assert run_cli(tmp_path, "--max_epochs", "3", "--resume", eval_interval=100) == 0
     assert best(folder) == [f"epoch={epoch}.ckpt" for epoch in kept]
 
 
+def forget_last(folder):
+    """Makes a run one that was killed before its first last.ckpt."""
+    lines = [line for line in (folder / files.RECORD).read_text().splitlines() if not line.endswith("last.ckpt")]
+    (folder / files.RECORD).write_text("\n".join(lines) + "\n")
+    files._records.clear()
+    (folder / "last.ckpt").unlink()
+    write_state(folder, "running")
+
+
 @pytest.mark.parametrize("seeds", [1, 2])
-def test_a_run_that_begins_anew_leaves_nothing_of_an_attempt_without_last(tmp_path, seeds):
-    """Its best would be evaluated as this run's, and what was played of it would stand in reports; a user's own files stay."""
-    play = functools.partial(run_cli, tmp_path, "--max_epochs=2", f"--num_seeds={seeds}", implementation="QL", gamename="cliff")
-    assert play(eval_interval=1) == 0
+def test_an_attempt_without_last_begins_anew_with_the_same_settings(tmp_path, seeds):
+    play = functools.partial(run_cli, tmp_path, f"--num_seeds={seeds}", implementation="QL", gamename="cliff", eval_interval=1)
+    assert play("--max_epochs=2") == 0
     folders = [run_dir(tmp_path, "cliff", 25 + n, "QL") for n in range(seeds)]
+    made = [{path.name: path.read_bytes() for path in folder.glob("*.ckpt")} for folder in folders]
     for folder in folders:
-        (stale,) = best(folder)
-        assert main(["--eval_agent", str(folder / stale), "--eval_episodes", "1"]) == 0
-        assert (folder / f"evaluation_{stale.removesuffix('.ckpt')}.json").exists()
-        (folder / "last.ckpt").unlink()  # as a kill before the first one leaves it
-        for name in ("epoch=mine.ckpt", "notes_epoch=0.txt", "evaluation_epoch=99.json"):
-            (folder / name).write_text("mine")
-    assert play("--resume", eval_interval=50) == 0
-    for folder in folders:
-        assert best(folder) == ["epoch=mine.ckpt"]
-        assert [path.name for path in folder.glob("evaluation*")] == ["evaluation_epoch=99.json"]
-        assert (folder / "notes_epoch=0.txt").exists()
+        forget_last(folder)
+        (folder / "epoch=mine.ckpt").write_text("mine")
+    assert play("--max_epochs=2", "--resume", gamma=0.5) == 2
+    assert play("--max_epochs=2", "--resume") == 0
+    for folder, before in zip(folders, made, strict=True):
+        assert {path.name for path in folder.glob("*.ckpt")} == {*before, "epoch=mine.ckpt"}
+        assert len(best(folder)) == 2
+
+
+@pytest.mark.parametrize("also_gone", [(), ("state.yaml",), ("state.yaml", files.RECORD)])
+def test_the_best_of_a_run_whose_last_is_gone_stays(tmp_path, also_gone, capsys):
+    assert run_cli(tmp_path, "--max_epochs", "3", eval_interval=1) == 0
+    folder = run_dir(tmp_path)
+    (name,) = best(folder)
+    content = (folder / name).read_bytes()
+    for gone in ("last.ckpt", *also_gone):
+        (folder / gone).unlink()
+    code = run_cli(tmp_path, "--max_epochs", "6", "--resume", eval_interval=1)
+    assert (folder / name).read_bytes() == content
+    if files.RECORD not in also_gone:
+        assert code == 2
+        assert f"--reload '{folder / name}'" in capsys.readouterr().err
+
+
+def test_a_checkpoint_that_the_user_puts_into_a_run_is_left_alone(tmp_path):
+    """Of another method, of another run, and a copy of the run's own under another name; the run's own is still replaced."""
+    other, folder = tmp_path / "other", run_dir(tmp_path)
+    assert run_cli(other, "--max_epochs", "2", implementation="RCP-R", eval_interval=1) == 0
+    assert run_cli(tmp_path, "--max_epochs", "2", eval_interval=1) == 0
+    (own,) = best(folder)
+    (foreign,) = run_dir(other, implementation="RCP-R").glob("epoch=*.ckpt")
+    theirs = {"epoch=3.ckpt": foreign.read_bytes(), "epoch=99.ckpt": (folder / own).read_bytes(), "epoch=4.ckpt": b"mine"}
+    for name, content in theirs.items():
+        (folder / name).write_bytes(content)
+    (folder / own).write_bytes(b"no longer the run's")
+    assert run_cli(tmp_path, "--max_epochs", "8", "--resume", eval_interval=1) == 0
+    for name, content in theirs.items():
+        assert (folder / name).read_bytes() == content
+    assert (folder / own).read_bytes() == b"no longer the run's"
+    assert len(scores(folder, "eval/return_mean")) == 1
+
+
+def test_a_best_gets_another_name_where_the_user_has_taken_its_own(tmp_path):
+    files.keep_record(tmp_path)
+    (tmp_path / "epoch=0.ckpt").write_text("mine")
+    kept = BestCheckpoint([tmp_path])
+    measured = SimpleNamespace(
+        callback_metrics={"eval/return_mean": 1.0},
+        current_epoch=0,
+        save_checkpoint=lambda path, **_: files.write_text(path, "ours"),
+    )
+    kept.on_validation_end(measured, SimpleNamespace(monitor="eval/return_mean"))
+    assert (tmp_path / "epoch=0.ckpt").read_text() == "mine"
+    assert (tmp_path / "epoch=0-v1.ckpt").read_text() == "ours"
 
 
 def test_only_a_better_evaluation_replaces_the_best(tmp_path):
@@ -138,6 +192,9 @@ def test_seeds_are_written_together_whenever_they_are_killed(tmp_path, monkeypat
     """Three seeds: three renamings of files that wait, three to their names; then a kill in the next save."""
     paths = [tmp_path / str(n) / "last.ckpt" for n in range(3)]
     folders = [path.parent for path in paths]
+    for folder in folders:
+        folder.mkdir()
+        files.keep_record(folder)
     write_together(paths, map(content, [1, 1, 1]))
     newest = 1
     for epoch, kill in ((2, number), (3, again)):
@@ -173,6 +230,7 @@ def test_a_save_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
 
 def test_a_waiting_file_that_is_damaged_is_one_line(tmp_path):
     path = tmp_path / "last.ckpt"
+    files.keep_record(tmp_path)
     for damage in (OrderedDict(), {"epoch": "3"}, [1]):
         files.write_plain(next_to(path), damage)
         with pytest.raises(UserError, match=r"\.last\.ckpt\.next' has no epoch; remove it"):

@@ -44,7 +44,8 @@ def test_runs_have_what_the_faults_are_about():
 
 def test_names_before_contents_are_noticed(monkeypatch):
     """Files that are not synced before they get their names."""
-    sync, fault = Disk.fsync, Fault("crash", len(crash.reference("REINFORCE").calls) - 20)
+    sync, calls = Disk.fsync, crash.reference("REINFORCE").calls
+    fault = Fault("crash", calls.index(("rename", "last.ckpt")) + 6)  # its folder is synced
     monkeypatch.setattr(Disk, "fsync", lambda disk, file: sync(disk, file) if disk.calls[-1][0] == "open folder" else None)
     found = [simulate(number, "REINFORCE", fault) for number in range(9)]
     assert any("is truncated or not a checkpoint" in wrong for wrong in found)
@@ -68,7 +69,8 @@ def test_seeds_that_are_not_written_together_are_noticed(monkeypatch):
 
 def test_temporaries_that_are_not_swept_are_noticed(monkeypatch):
     monkeypatch.setattr(run_state, "sweep", lambda folder: None)
-    first = [call for call, _ in crash.reference("REINFORCE").calls].index("write")
+    calls = crash.reference("REINFORCE").calls
+    first = next(n for n, (call, name) in enumerate(calls) if call == "write" and name.startswith(".state.yaml"))
     assert ": left ['.state.yaml." in simulate(0, "REINFORCE", Fault("torn", first))
 
 

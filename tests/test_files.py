@@ -2,6 +2,8 @@
 
 import ast
 import errno
+import functools
+import hashlib
 import os
 import re
 import subprocess
@@ -89,11 +91,56 @@ def test_a_short_write_is_gone_on_with(tmp_path, monkeypatch):
     assert (tmp_path / "b.txt").read_text() == "0123456789"
 
 
-def test_a_write_into_a_link_does_not_touch_what_it_points_to(tmp_path):
+def test_a_link_stays_and_what_it_points_to_is_written(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    for content in ("first", "second"):
+        files.write_text(tmp_path / "link", content)
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "elsewhere").read_text() == content
+
+
+def test_where_a_record_is_kept_only_what_is_in_it_is_replaced_or_removed(tmp_path):
+    files.keep_record(tmp_path)
+    ours, theirs = tmp_path / "ours", tmp_path / "below" / "theirs"
+    files.write_text(ours, "1")
+    files.write_text(ours, "2")
+    theirs.parent.mkdir()
+    theirs.write_text("theirs")
+    actions = (
+        functools.partial(files.write_text, theirs, "3"),
+        functools.partial(files.remove, theirs),
+        functools.partial(files.move, ours, theirs),
+    )
+    for action in actions:
+        with pytest.raises(UserError, match="theirs' is not as this program wrote it.* move it away"):
+            action()
+    ours.write_text("edited")
+    with pytest.raises(UserError, match="ours' is not as"):
+        files.write_text(ours, "3")
+    assert (ours.read_text(), theirs.read_text()) == ("edited", "theirs")
+    ours.write_text("1")  # what it was once is the program's, too
+    files.remove(ours)
+    assert not ours.exists()
+
+
+def test_what_is_forced_stays_the_users(tmp_path):
+    files.keep_record(tmp_path)
     (tmp_path / "theirs").write_text("theirs")
-    (tmp_path / "ours").symlink_to(tmp_path / "theirs")
-    files.write_text(tmp_path / "ours", "ours")
-    assert (tmp_path / "theirs").read_text() == "theirs"
+    files.write_bytes(tmp_path / "theirs", b"calibrated", force=True)
+    assert (tmp_path / "theirs").read_text() == "calibrated"
+    assert not files.is_recorded(tmp_path / "theirs")
+
+
+def test_a_record_survives_half_a_line_and_other_writers(tmp_path):
+    files.keep_record(tmp_path)
+    files.write_text(tmp_path / "a", "a")
+    with (tmp_path / files.RECORD).open("a") as other:
+        other.write("0123")
+    files.write_text(tmp_path / "b", "b")
+    with (tmp_path / files.RECORD).open("a") as other:
+        other.write(f"{hashlib.sha256(b'c').hexdigest()}  c\n")
+    (tmp_path / "c").write_text("c")
+    assert [files.is_recorded(tmp_path / name) for name in "abc"] == [True, True, True]
 
 
 def test_what_killed_writers_left_is_swept_and_nothing_else(tmp_path):
@@ -101,15 +148,22 @@ def test_what_killed_writers_left_is_swept_and_nothing_else(tmp_path):
     gone.wait()
     stale = [tmp_path / f".last.ckpt.{gone.pid}.tmp", tmp_path / f".state.yaml.{os.getpid()}.tmp"]
     stale.append(tmp_path / "recordings" / f".sampled.mp4.{gone.pid}.tmp")
-    others = [tmp_path / name for name in ("last.ckpt", ".notes.tmp", f".evaluation.json.{os.getppid()}.tmp", "a.12.tmp")]
+    at_work = tmp_path / f".evaluation.json.{os.getppid()}.tmp"
+    others = [tmp_path / name for name in ("last.ckpt", ".notes.tmp", f".notes.{gone.pid}.tmp", "a.12.tmp")]
     (tmp_path / "recordings").mkdir()
-    for path in (*stale, *others):
+    files.keep_record(tmp_path)
+    for path in (*stale, at_work):
+        path.write_text("whole")
+        files.adopt(path)
+    for path in (*stale, at_work, *others):
         path.write_text("half")
     files.sweep(tmp_path)
-    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(others)
-    os.utime(others[2], (0, 0))  # of a process of another machine with the number of one here
+    left = {path for path in tmp_path.rglob("*") if path.is_file()} - {tmp_path / files.RECORD}
+    assert left == {at_work, *others}
+    os.utime(at_work, (0, 0))  # of a process of another machine with the number of one here
     files.sweep(tmp_path)
-    assert not others[2].exists()
+    assert not at_work.exists()
+    assert all(path.exists() for path in others)
 
 
 def test_appended_lines_follow_the_whole_ones(tmp_path):

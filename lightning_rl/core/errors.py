@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 
 from lightning_rl.core.limits import one_line, shorten
 
@@ -36,7 +37,8 @@ def user_message(error: Exception, resumable: bool) -> str | None:
         again = "then --resume" if resumable else "then run the command again"
         return one_line(f"the disk is full ({error}); files on disk are intact: free space, {again}")
     if isinstance(error, OSError) and error.filename is not None:
-        return f"'{shorten(str(error.filename), 200)}' cannot be used: {error.strerror}; check the path and its permissions"
+        name = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else str(error.filename)
+        return f"'{shorten(name, 200)}' cannot be used: {error.strerror}; check the path and its permissions"
     if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_MEMORY)):
         what = one_line(str(error))
         return f"memory is short ({shorten(what, 200)}); make networks, batches, stores or the number of seeds smaller"

@@ -2,6 +2,7 @@
 
 A file is written under another name, synced and renamed, and its folder is synced: under the final name there is always all of
 the old content or all of the new. Everything that changes a file goes through ``system``, so that tests can make each call fail.
+The folder of a run keeps a record of what was written there (``keep_record``): nothing else in it is ever replaced or removed.
 Reading runs nothing that is in a file, and does not wait for pipes or devices. torch is imported where a torch file is read or
 written: the command line reads and refuses files without it.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import io
 import os
 import pickle
@@ -17,7 +19,7 @@ import re
 import stat
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -63,8 +65,18 @@ class System:
 system = System()
 
 
+RECORD = "written.sha256"
+"""In the folder of a run: a line with checksum and name for every file that is to be written there, and one when it was."""
+
+_WRITTEN = "written"  # instead of a checksum: a file of this name has been there
+
+_RECORD_ABOVE = 3  # a film of a run lies in recordings/epoch_<k>/
+_at_work: dict[Path, int] = {}  # folders that this process holds, with their descriptors
+
+
 def make_folder(path: Path, remedy: str = _REMEDY) -> None:
     """Makes the folder and those above it, if need be, and syncs them to disk."""
+    require_place(path)
     with explained(path, remedy=remedy):
         missing = [folder for folder in (path, *path.parents) if not folder.exists()]
         system.make_folder(path)
@@ -72,21 +84,203 @@ def make_folder(path: Path, remedy: str = _REMEDY) -> None:
             _sync_folder(folder.parent)
 
 
-def write_bytes(target: Path, content: bytes | memoryview, remedy: str = _REMEDY) -> None:
-    """The file with this content, in place of an older one; its folder is made if need be. UserError if that is refused."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    make_folder(target.parent, remedy)
+def write_bytes(target: Path, content: bytes | memoryview, remedy: str = _REMEDY, force: bool = False) -> None:
+    """The file with this content, in place of an older one; its folder is made if need be.
+
+    A link stays, and what it points to is written.
+
+    Args:
+        target: The file.
+        content: All of it.
+        remedy: What to do where it cannot be written.
+        force: Replace what is not in the record of its folder, too; it stays the user's.
+
+    Raises:
+        UserError: It cannot be written, or a record is kept of its folder, and what is there is not in it.
+    """
+    place = Path(os.path.realpath(target)) if target.is_symlink() else target
+    temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+    make_folder(place.parent, remedy)
     with explained(target, remedy=remedy):
+        record = record_of(target)
+        if record is not None:
+            theirs = target.exists() and not record.has(target)
+            if not force:
+                refuse_foreign(target)
+            digest = hashlib.sha256(content).hexdigest()
+            noted = [] if theirs else [target]
+            if place == target and not record.names(temporary):
+                noted.append(temporary)
+            record.add(noted, digest)
         try:
             with _opened(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:
                 _write_all(descriptor, content)
                 system.fsync(descriptor)
-            system.rename(temporary, target)
+            system.rename(temporary, place)
         except BaseException:
             with contextlib.suppress(OSError):
                 system.unlink(temporary)
             raise
-        _sync_folder(target.parent)
+        _sync_folder(place.parent)
+        if record is not None:
+            _digest_of[target.absolute()] = _state(target), digest
+            if not record.had(target):
+                record.add([target], _WRITTEN)
+
+
+def keep_record(folder: Path) -> None:
+    """From now on only files in the record of ``folder`` are replaced or removed there."""
+    record = folder / RECORD
+    with explained(record):
+        if record.is_file():
+            return
+        with _opened(record, os.O_WRONLY | os.O_CREAT | os.O_APPEND) as descriptor:
+            system.fsync(descriptor)
+        _sync_folder(folder)
+
+
+class Record:
+    """The checksums of all that was written in a folder, by name; the part of a line that a killed process left is no line.
+
+    Other processes add lines, too: what is new is read each time.
+    """
+
+    def __init__(self, path: Path):
+        self.path, self._read, self._known = path, 0, dict[str, set[str]]()
+
+    def has(self, path: Path) -> bool:
+        """Whether a file is just as it was written here once."""
+        return path.is_file() and _digest(path) in self._digests(path)
+
+    def names(self, path: Path) -> bool:
+        """Whether a file of this name was to be written here."""
+        return bool(self._digests(path))
+
+    def had(self, path: Path) -> bool:
+        """Whether a file of this name has been here."""
+        return _WRITTEN in self._digests(path)
+
+    def add(self, paths: Sequence[Path], digest: str) -> None:
+        """Adds a line for each, before the files get their names: so what is found there later is known in any case."""
+        lines = "".join(f"{digest}  {self._name(path)}\n" for path in paths)
+        if not self._ends_with_a_line():
+            lines = f"\n{lines}"
+        with _opened(self.path, os.O_WRONLY | os.O_APPEND) as descriptor:
+            _write_all(descriptor, lines.encode())
+            system.fsync(descriptor)
+
+    def _ends_with_a_line(self) -> bool:
+        with self.path.open("rb") as file:
+            if file.seek(0, os.SEEK_END) == 0:
+                return True
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) == b"\n"
+
+    def _digests(self, path: Path) -> set[str]:
+        if self.path.stat().st_size < self._read:  # another file has taken its place
+            self._read, self._known = 0, {}
+        with self.path.open("rb") as file:
+            file.seek(self._read)
+            new = file.read()
+        whole = new[: new.rfind(b"\n") + 1]
+        self._read += len(whole)
+        for line in whole.decode(errors="replace").splitlines():
+            digest, _, name = line.partition("  ")
+            self._known.setdefault(name, set()).add(digest)
+        return self._known.get(self._name(path), set())
+
+    def _name(self, path: Path) -> str:
+        return path.absolute().relative_to(self.path.parent).as_posix()
+
+
+_records: dict[Path, Record] = {}
+_digest_of: dict[Path, tuple[tuple[int, int, int], str]] = {}  # with what the file system said of the file at that time
+
+
+def record_of(path: Path) -> Record | None:
+    """The record of the folder that a file is in, or of one not far above it; None where none is kept."""
+    for folder in path.absolute().parents[:_RECORD_ABOVE]:
+        if (folder / RECORD).is_file():
+            return _records.setdefault(folder, Record(folder / RECORD))
+    return None
+
+
+def is_recorded(path: Path) -> bool:
+    """Whether a file is in the record of its folder just as it is; False where none is kept."""
+    record = record_of(path)
+    return record is not None and record.has(path)
+
+
+def was_there(path: Path) -> bool:
+    """Whether a file of this name has been written, whatever is there now; False where no record is kept."""
+    record = record_of(path)
+    return record is not None and record.had(path)
+
+
+def refuse_foreign(path: Path) -> None:
+    """UserError where a file is there that is not in the record of its folder, before the work that would replace it."""
+    if (record := record_of(path)) is not None and path.exists() and not record.has(path):
+        raise _not_ours(path)
+
+
+def adopt(path: Path) -> None:
+    """Takes a file into the record of its folder, if one is kept: from now on it may be replaced."""
+    record = record_of(path)
+    if record is None:
+        return
+    with explained(record.path):
+        if not record.has(path):
+            record.add([path], _digest(path))
+        if not record.had(path):
+            record.add([path], _WRITTEN)
+
+
+def _not_ours(path: Path) -> UserError:
+    return UserError(
+        f"'{path}' is not as this program wrote it, or was not written by it, so it stays: move it away, then start again "
+        "(a training run with --resume)"
+    )
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    """What differs once a file is another, or has other content: nobody can set the last number."""
+    about = path.stat()
+    return about.st_ino, about.st_size, about.st_ctime_ns
+
+
+def _digest(path: Path) -> str:
+    state = _state(path)
+    known = _digest_of.get(path.absolute())
+    if known is not None and known[0] == state:
+        return known[1]
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    _digest_of[path.absolute()] = state, digest
+    return digest
+
+
+@contextlib.contextmanager
+def at_work(folder: Path, descriptor: int) -> Iterator[None]:
+    """Meanwhile nothing is written below ``folder`` if it is no longer the folder that is open as ``descriptor``."""
+    place = folder.absolute()
+    _at_work[place] = descriptor
+    try:
+        yield
+    finally:
+        del _at_work[place]
+
+
+def require_place(path: Path) -> None:
+    """UserError where a run's folder, in which ``path`` is or is to be, was moved or removed under the run's feet."""
+    path = path.absolute()
+    for folder, descriptor in _at_work.items():
+        if folder != path and folder not in path.parents:
+            continue
+        if not folder.exists() or not os.path.samestat(folder.stat(), os.fstat(descriptor)):
+            raise UserError(
+                f"'{folder}' was moved or removed while a run was at work there, which this has ended; "
+                "put it back, then --resume"
+            )
 
 
 def write_text(target: Path, text: str) -> None:
@@ -94,35 +288,47 @@ def write_text(target: Path, text: str) -> None:
     write_bytes(target, text.encode())
 
 
-def write_plain(target: Path, content: Any) -> None:
+def write_plain(target: Path, content: Any, force: bool = False) -> None:
     """``write_bytes`` of plain data, as a torch file."""
     import torch
 
     data = io.BytesIO()
     torch.save(content, data)
-    write_bytes(target, data.getbuffer())
+    write_bytes(target, data.getbuffer(), force=force)
 
 
 def remove(path: Path) -> None:
-    """Removes a file, if it is there, and syncs its folder to disk."""
+    """Removes a file, if it is there, and syncs its folder to disk; UserError where a record is kept, and it is not in it."""
     with explained(path, "remove"):
+        refuse_foreign(path)
         system.unlink(path)
         _sync_folder(path.parent)
 
 
 def move(source: Path, target: Path) -> None:
-    """Renames a complete file within its folder; a file that has the new name is replaced."""
+    """Renames a complete file within its folder; a file that has the new name is replaced, if it is in the record."""
     with explained(target):
+        refuse_foreign(target)
+        if (record := record_of(target)) is not None:
+            record.add([target], _digest(source))
         system.rename(source, target)
         _sync_folder(target.parent)
+    adopt(target)
 
 
 def sweep(folder: Path) -> None:
     """Removes what writers that were killed have left at or below a folder that this process holds."""
     with explained(folder, "sweep"):
         for path in sorted(folder.rglob(".*.tmp")):
-            if (match := _TEMPORARY.fullmatch(path.name)) and path.is_file() and _abandoned(path, int(match["pid"])):
-                remove(path)
+            match = _TEMPORARY.fullmatch(path.name)
+            if match and path.is_file() and _is_temporary(path) and _abandoned(path, int(match["pid"])):
+                system.unlink(path)
+                _sync_folder(path.parent)
+
+
+def _is_temporary(path: Path) -> bool:
+    record = record_of(path)
+    return record is not None and record.names(path)
 
 
 def _abandoned(path: Path, pid: int) -> bool:

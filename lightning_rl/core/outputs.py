@@ -2,6 +2,7 @@
 
 What an output is known by, when it is to be written again:
 
+* in the folder of a run, by the record that is kept there;
 * a picture by its metadata (``Software`` of a PNG, the creator of an SVG), a page by its ``generator``;
 * the CSV of a figure by its checksum, which is kept in the figure's PNG: edited by hand, it is the user's;
 * any other table by its header.
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.files import write_bytes
+from lightning_rl.core.files import is_recorded, record_of, write_bytes
 
 PROGRAM = "lightning_rl"
 NUMBERS = "Numbers"
@@ -67,7 +68,8 @@ class Out:
         if not path.is_file():
             raise UserError(f"'{path}' is no plain file; {self.remedy}")
         refuse_run_file(path, self.remedy)
-        if not self.force and not owned(path):
+        ours = owned(path) if record_of(path) is None else is_recorded(path)
+        if not self.force and not ours:
             raise UserError(f"'{path}' was not written by this command; {self.remedy}, or --force to overwrite it")
 
     def write(self, *files: File) -> None:
@@ -75,7 +77,7 @@ class Out:
         for file in files:
             self.check(file.path, file.owned)
         for file in files:
-            write_bytes(file.path, file.content, self.remedy)
+            write_bytes(file.path, file.content, self.remedy, self.force)
 
 
 def refuse_run_file(path: Path, remedy: str) -> None:

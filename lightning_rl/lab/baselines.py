@@ -38,7 +38,7 @@ from lightning_rl.methods.base import return_scalars
 from lightning_rl.run.callbacks import last_returns
 from lightning_rl.run.options import RunOptions, run_config
 from lightning_rl.run.runtime import prepare_process
-from lightning_rl.run.state import check_folder_names, owned, read_state, refuse_second, write_config, write_state
+from lightning_rl.run.state import check_folder_names, config_content, owned, read_state, refuse_second, write_config, write_state
 from lightning_rl.run.train import RunLogger
 
 try:
@@ -280,7 +280,7 @@ def _train(
             ) from error
         _refuse_unread(cfg, options)
         begin()
-        write_config(options, config)
+        write_config(options.run_dir, config_content(options, config))
         logger.log_hyperparams({"config": dataclasses.asdict(config)})
         try:
             model.learn(epochs.max_steps, callback=epochs)

@@ -269,7 +269,7 @@ def calibrate_checkpoint(path: Path, num_workers: int) -> tuple[float, float]:
     if not all(name in played and torch.equal(value, played[name]) for name, value in checkpoint["state_dict"].items()):
         raise UserError(f"--calibrate: '{path}' has other weights than those that were played; {elsewhere}")
     checkpoint["state_dict"] |= {f"calibration.{name}": value for name, value in calibration.state_dict().items()}
-    write_plain(path, checkpoint)
+    write_plain(path, checkpoint, force=True)
     return limits
 
 

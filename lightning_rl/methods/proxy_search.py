@@ -26,6 +26,7 @@ from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from lightning_rl.core.contents import ListOf, Number, Optional
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.files import refuse_foreign
 from lightning_rl.core.limits import EPISODES, GENERATIONS, WIDTH
 from lightning_rl.core.schema import STRICT, Agents, Episodes, HiddenSizes, MethodConfig
 from lightning_rl.core.seeding import derive_seed
@@ -297,6 +298,7 @@ class SaveProxy(Callback):
 
     def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
         pl_module.solved |= self.solved  # a search that is gone on with
+        refuse_foreign(Path(trainer.default_root_dir) / PROXY_FILE)
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, *args: Any) -> None:
         self.curve.append(pl_module.score)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import itertools
 import math
 import re
 import signal
@@ -23,7 +22,7 @@ from pytorch_lightning.callbacks import Checkpoint
 from lightning_rl.core.console import ProgressBar
 from lightning_rl.core.contents import Count, Number
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.files import remove
+from lightning_rl.core.files import is_recorded, record_of, remove
 from lightning_rl.core.types import ActionMode, Episode, Request
 from lightning_rl.envs.films import Story, filming_env
 from lightning_rl.envs.gym import Env
@@ -34,7 +33,6 @@ from lightning_rl.run.checkpoints import read_checkpoint
 from lightning_rl.run.state import LAST
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_PLAYED = ("evaluation", "sweep", "imagination")  # what names of files begin with that ``lightning-rl eval`` writes
 RETURNS = {
     "rollout": "rollout/return_mean",
     "fitness": "es/fitness_mean",
@@ -219,6 +217,9 @@ class Recorder(Callback):
             command = pl_module.first_command()
             (request,) = evaluation_requests(pl_module.seed, "recording", epoch, 1, command, mode)
             path = self.run_dir / "recordings" / f"epoch_{epoch}" / f"{mode}.mp4"
+            if _is_theirs(path):  # no reason to end a run
+                warnings.warn(f"epoch {epoch} is not recorded: '{path}' was not written by this run", stacklevel=2)
+                continue
             pl_module.count_evaluation(record_episode(pl_module, request, path).env_steps)
 
 
@@ -256,62 +257,75 @@ class BestCheckpoint(Checkpoint):
     """Keeps the weights of the best evaluation return, of the method's ``monitor``, one small file in each of ``folders``.
 
     Lightning's ModelCheckpoint trusts the paths in a checkpoint, and removes the files there. Here each file holds its score, and
-    only files of this name in these folders are removed. So a run may be moved.
+    only files that this run has written are removed. So a run may be moved.
     """
 
     def __init__(self, folders: Sequence[Path]):
         self.folders = folders
         self.score = -math.inf
-        self._epochs: set[int] = set()
+        self._names: dict[str, int] = {}
+        """The files that are there, of this start or an earlier one, with their epochs."""
 
     def on_fit_start(self, trainer: Trainer, pl_module: Any) -> None:
         found = [scores(folder, pl_module.monitor) for folder in self.folders]
-        self._epochs = set().union(*found)
-        if trainer.ckpt_path is None:
-            self._forget_attempt()
-        elif common := set.intersection(*(set(each) for each in found)):
-            best = max(common, key=lambda epoch: found[0][epoch])
+        self._names = {name: _epoch(name) for each in found for name in each}
+        common = set.intersection(*(set(each) for each in found))
+        if trainer.ckpt_path is not None and common:
+            best = max(common, key=lambda name: found[0][name])
             self.score = found[0][best]
-            self._keep(best)
+            self._keep(best, math.inf)
 
     def on_validation_end(self, trainer: Trainer, pl_module: Any) -> None:
         score, epoch = float(trainer.callback_metrics[pl_module.monitor]), trainer.current_epoch
         if score > self.score:
+            name = self._free_name(epoch)
             named = {pl_module.monitor: score}
-            trainer.save_checkpoint(_path(self.folders[0], epoch), weights_only=True, storage_options=named)
+            trainer.save_checkpoint(self.folders[0] / name, weights_only=True, storage_options=named)
             self.score = score
-            self._keep(epoch)
+            self._names[name] = epoch
+            self._keep(name, epoch)
 
-    def _keep(self, *best: int) -> None:
-        for epoch in sorted(self._epochs.difference(best)):
+    def _free_name(self, epoch: int) -> str:
+        """The name of a checkpoint of the epoch; ``epoch=7-v1.ckpt`` where a file of the user has the first one."""
+        name = f"epoch={epoch}.ckpt"
+        version = 0
+        while any(_is_theirs(folder / name) for folder in self.folders):
+            version += 1
+            name = f"epoch={epoch}-v{version}.ckpt"
+        return name
+
+    def _keep(self, best: str, until: float) -> None:
+        """Removes the others up to an epoch: an attempt that began anew comes to the later ones of the one before, too."""
+        for name, epoch in list(self._names.items()):
+            if name == best or epoch > until:
+                continue
             for folder in self.folders:
-                if (path := _path(folder, epoch)).exists():
+                if (path := folder / name).exists() and not _is_theirs(path):
                     remove(path)
-        self._epochs = set(best)
-
-    def _forget_attempt(self) -> None:
-        """Removes what an attempt has left that was killed before its first ``last.ckpt``: its best, and what was played of it.
-
-        This attempt may have other settings. With the same ones it makes the same files again.
-        """
-        for epoch, folder in itertools.product(self._epochs, self.folders):
-            for path in folder.glob(f"*_epoch={epoch}[._]*"):
-                if path.name.startswith(_PLAYED):
-                    remove(path)
-        self._keep()
+            del self._names[name]
 
 
-def scores(folder: Path, monitor: str) -> dict[int, float]:
-    """The score of each best checkpoint in the folder by its epoch; files without one by ``monitor`` are left alone."""
+def _is_theirs(path: Path) -> bool:
+    """Whether a file is one of the user's, wherever a record is kept that says so."""
+    return path.exists() and record_of(path) is not None and not is_recorded(path)
+
+
+def scores(folder: Path, monitor: str) -> dict[str, float]:
+    """The score of each best checkpoint that the run in the folder has written, by its name."""
     found = {}
     for path in folder.glob("epoch=*.ckpt"):
-        if (match := re.fullmatch(r"epoch=(\d{1,12})\.ckpt", path.name)) and path == _path(folder, int(match[1])):
+        if re.fullmatch(_BEST, path.name) and is_recorded(path):
             with contextlib.suppress(UserError):  # damaged: it is written over when its turn comes
                 score = read_checkpoint(path).get(monitor)
                 if isinstance(score, float) and not math.isnan(score):
-                    found[int(match[1])] = score
+                    found[path.name] = score
     return found
 
 
-def _path(folder: Path, epoch: int) -> Path:
-    return folder / f"epoch={epoch}.ckpt"
+_BEST = r"epoch=(\d{1,12})(-v\d+)?\.ckpt"
+
+
+def _epoch(name: str) -> int:
+    match = re.fullmatch(_BEST, name)
+    assert match is not None
+    return int(match[1])

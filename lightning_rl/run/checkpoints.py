@@ -15,7 +15,7 @@ from pytorch_lightning import Callback
 
 from lightning_rl.core.contents import Count, Optional
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.files import move, read_plain, remove, write_plain
+from lightning_rl.core.files import is_recorded, move, read_plain, remove, write_plain
 from lightning_rl.core.limits import shorten
 from lightning_rl.envs.proxies import FORMAT
 from lightning_rl.methods.base import Method
@@ -146,9 +146,9 @@ def write_together(paths: Sequence[Path], contents: Iterable[Any]) -> None:
 
 def committed(paths: Sequence[Path]) -> list[Path]:
     """The files that hold the newest epoch that all seeds have; ``paths`` themselves where nothing waits or nothing is common."""
-    if not any(next_to(path).exists() for path in paths):
+    if not any(is_recorded(next_to(path)) for path in paths):
         return list(paths)
-    found = [{_epoch(file): file for file in (path, next_to(path)) if file.exists()} for path in paths]
+    found = [{_epoch(file): file for file in (path, next_to(path)) if is_recorded(file)} for path in paths]
     common = set.intersection(*(set(files) for files in found))
     return [files[max(common)] for files in found] if common else list(paths)
 
@@ -158,13 +158,13 @@ def settle(folders: Sequence[Path]) -> None:
 
     The folders of the seeds are those of this process.
     """
-    waiting = {path.name for folder in folders for path in folder.glob(f".*.ckpt{_PENDING}")}
+    waiting = {path.name for folder in folders for path in folder.glob(f".*.ckpt{_PENDING}") if is_recorded(path)}
     for name in sorted(waiting):
         paths = [folder / name.removeprefix(".").removesuffix(_PENDING) for folder in folders]
         for path, file in zip(paths, committed(paths), strict=True):
             if file != path:
                 move(file, path)
-            elif next_to(path).exists():
+            elif is_recorded(next_to(path)):
                 remove(next_to(path))
 
 

@@ -11,11 +11,13 @@ import torch
 
 from lightning_rl.core.contents import MismatchError, check, like
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.files import was_there
 from lightning_rl.core.schema import MethodConfig
+from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.methods.layouts import changed_key
 from lightning_rl.run.checkpoints import committed, read_checkpoint
 from lightning_rl.run.options import RunOptions
-from lightning_rl.run.state import LAST, checkpoint_at, first_start, refuse_second
+from lightning_rl.run.state import CONFIG, LAST, checkpoint_at, first_start, read_state, refuse_second
 
 _COUNTED = {"max_env_steps": "env_steps", "max_episodes": "episodes"}
 """The budgets of a run, and what counts them."""
@@ -46,6 +48,7 @@ def _may_resume(options: RunOptions, last: Path, config: MethodConfig) -> bool:
         refuse_second(options.run_dir)
         return False
     if not last.exists():
+        _refuse_to_begin_again(options, config)
         return False
     checkpoint = read_checkpoint(last)
     before = checkpoint["hyper_parameters"]
@@ -69,6 +72,30 @@ def _may_resume(options: RunOptions, last: Path, config: MethodConfig) -> bool:
         )
     _refuse_less(config, checkpoint, last)
     return True
+
+
+def _refuse_to_begin_again(options: RunOptions, config: MethodConfig) -> None:
+    """UserError where there is no checkpoint to resume from, but the directory is not just what an attempt left that was killed.
+
+    An attempt that had no time to write its first ``last.ckpt`` is begun anew, with the same settings: it makes the same files.
+    """
+    folder = options.run_dir
+    remedy = "start anew under another --exp_name or --seed, or move that folder away"
+    if best := sorted(folder.glob("epoch=*.ckpt")):
+        remedy = f"{remedy}; --reload '{best[-1]}' begins with the weights of that"
+    finished = read_state(folder)[0] == "finished"
+    if finished or was_there(folder / LAST):
+        raise UserError(f"--resume: '{folder}' holds a run whose {LAST} is gone, so that it cannot go on; {remedy}")
+    if not (folder / CONFIG).exists():
+        return
+    there = read_yaml(folder / CONFIG)
+    before = there.get("config") if isinstance(there, dict) else None
+    if not isinstance(before, dict):
+        return  # it is no run's, which is refused before it would be overwritten
+    now = dataclasses.asdict(config)
+    if (key := changed_key(before, now)) is not None:
+        values = f"{now[key]!r} now but {before.get(key)!r} in '{folder / CONFIG}'"
+        raise UserError(f"--resume: {key} is {values}; use the same settings, or {remedy}")
 
 
 def _refuse_less(config: MethodConfig, checkpoint: dict[str, Any], last: Path) -> None:

@@ -20,9 +20,9 @@ from typing import IO, TYPE_CHECKING, Any
 import yaml
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.files import hold, make_folder, sweep, write_text
+from lightning_rl.core.files import RECORD, at_work, hold, is_recorded, keep_record, make_folder, sweep, write_text
 from lightning_rl.core.gamenames import folder_name
-from lightning_rl.core.limits import NAME_BYTES, shorten
+from lightning_rl.core.limits import NAME_BYTES, shorten, shown
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.run.shipped import shipped_checkpoint
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lightning_rl.core.schema import MethodConfig
     from lightning_rl.run.options import RunOptions
 
-STATE, LOCK, LAST = "state.yaml", ".lock", "last.ckpt"
+STATE, CONFIG, LOCK, LAST = "state.yaml", "config.yaml", ".lock", "last.ckpt"
 _PACKAGES = ("lightning_rl", "torch", "pytorch-lightning", "gymnasium", "numpy", "tensorboard")
 _TAKEN = "choose another --seed or --exp_name"
 
@@ -58,7 +58,7 @@ def _lock_file(folder: Path, remedy: str) -> IO[str]:
     try:
         if (folder / LOCK).exists() and not (folder / LOCK).is_file():  # opening a pipe waits for its other end
             raise UserError(f"'{folder / LOCK}' is not a file; remove it")
-        return (folder / LOCK).open("w")
+        return (folder / LOCK).open("a")  # what is in it stays
     except OSError as error:
         raise UserError(f"cannot write to '{folder}': {error.strerror}; {remedy}") from error
 
@@ -73,6 +73,7 @@ def owned(run_dir: Path) -> Iterator[Callable[[], None]]:
 
     def begin() -> None:
         nonlocal begun
+        keep_record(run_dir)
         begun = True
         write_state(run_dir, "running")
 
@@ -110,7 +111,8 @@ def _folder_held(run_dir: Path) -> Iterator[None]:
         if error.errno not in (errno.EBADF, errno.ENOLCK, errno.EINVAL, errno.ENOTSUP):
             raise
     try:
-        yield
+        with at_work(run_dir, folder):
+            yield
     finally:
         os.close(folder)
 
@@ -119,7 +121,7 @@ def refuse_second(run_dir: Path) -> None:
     """UserError where a new run would mix with, or overwrite, one that the directory holds."""
     if _held(run_dir):
         raise UserError(f"'{run_dir}' is in use by another process; {_TAKEN}")
-    if any(run_dir.glob("*.ckpt")) or any((run_dir / name).exists() for name in ("config.yaml", STATE, "logger")):
+    if any(run_dir.glob("*.ckpt")) or any((run_dir / name).exists() for name in (CONFIG, STATE, RECORD, "logger")):
         raise UserError(
             f"'{run_dir}' already holds a run; continue with --resume, or choose another --exp_name or --seed, or move that "
             "folder away"
@@ -135,7 +137,8 @@ def checkpoint_at(path: Path) -> Path:
         return shipped_checkpoint(str(path))
     if not path.is_dir():
         return path
-    best = sorted(path.glob("epoch=*.ckpt"), key=lambda found: found.stat().st_mtime, reverse=True)
+    # Files that the run has not written come last.
+    best = sorted(path.glob("epoch=*.ckpt"), key=lambda found: (is_recorded(found), found.stat().st_mtime), reverse=True)
     for found in (path / LAST, *best):
         if found.is_file():
             return found
@@ -145,20 +148,20 @@ def checkpoint_at(path: Path) -> Path:
 def first_start(run_dir: Path) -> dict[str, Any]:
     """How a run that is resumed once began: ``command`` and ``reload``; nothing where no whole ``config.yaml`` says it."""
     try:
-        content = read_yaml(run_dir / "config.yaml")
+        content = read_yaml(run_dir / CONFIG)
         return {key: content[key] for key in ("command", "reload")}
     except (UserError, TypeError, KeyError):
         return {}
 
 
-def write_config(
+def config_content(
     options: RunOptions, config: MethodConfig, networks: Mapping[str, str] | None = None, begun: Mapping[str, Any] | None = None
-) -> None:
-    """``config.yaml``: everything that is needed to repeat the run.
+) -> dict[str, Any]:
+    """What ``config.yaml`` says: everything that is needed to repeat the run.
 
     networks: the classes of own ones, by name; begun: of a resumed run its ``first_start``, without which it is not repeated.
     """
-    content = {
+    return {
         "command": shlex.join(sys.argv),
         "implementation": options.implementation,
         "gamename": options.gamename,
@@ -174,7 +177,42 @@ def write_config(
         "versions": {"python": platform.python_version(), **{p: _version(p) for p in _PACKAGES}},
         **(begun or {}),
     }
-    write_text(options.run_dir / "config.yaml", yaml.safe_dump(content, sort_keys=False))
+
+
+def write_config(run_dir: Path, content: Mapping[str, Any]) -> None:
+    """Writes ``config.yaml``; one that says the same in other words, by the user's hand, stays (see ``refuse_changed``)."""
+    path = run_dir / CONFIG
+    if not path.exists() or is_recorded(path):
+        write_text(path, yaml.safe_dump(dict(content), sort_keys=False))
+
+
+_OF_A_START = ("command", "exp_name", "num_workers", "accelerator", "reload", "git_commit", "versions")
+"""What ``config.yaml`` says of the last start alone."""
+
+
+def refuse_changed(run_dir: Path, content: Mapping[str, Any]) -> None:
+    """UserError where a start would overwrite a ``config.yaml`` or ``state.yaml`` that this program did not write so.
+
+    content: what ``config.yaml`` would say.
+    """
+    state, config = run_dir / STATE, run_dir / CONFIG
+    if state.exists() and not is_recorded(state):
+        raise UserError(f"'{state}' is not as a run has written it, and would be overwritten; move it away, then start again")
+    if not config.exists() or is_recorded(config):
+        return
+    there = read_yaml(config)
+    if not isinstance(there, dict) or not isinstance(there.get("config"), dict):
+        raise UserError(f"'{config}' was not written by a run, and would be overwritten; move it away, then start again")
+    said = {**there, **there["config"]}
+    now = {**content, **content["config"]}
+    for key in said.keys() | now.keys():
+        if key in ("config", *_OF_A_START) or (key in said and key in now and said[key] == now[key]):
+            continue
+        was, now_is = (shown(values[key]) if key in values else "not there" for values in (said, now))
+        raise UserError(
+            f"'{config}' was changed by hand: {shorten(str(key))} is {was} in it but {now_is} in this run; give the value with "
+            "--set in a run of another --exp_name, or move the file away, then start again"
+        )
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing import get_start_method
 from pathlib import Path
@@ -13,12 +14,14 @@ from pytorch_lightning import Callback, Trainer
 from pytorch_lightning.callbacks import ProgressBar
 from pytorch_lightning.loggers import Logger, TensorBoardLogger
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+from tensorboard.summary.writer.event_file_writer import _AsyncWriterThread
 from torch import nn
 from torch.utils.tensorboard.summary import hparams as hparams_summary
 
 from lightning_rl.core.catalogue import entry
 from lightning_rl.core.config import keys
 from lightning_rl.core.errors import RolloutError, UserError
+from lightning_rl.core.files import adopt, require_place
 from lightning_rl.core.limits import nearest, shorten, shown
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.envs.gym import can_film
@@ -45,7 +48,7 @@ from lightning_rl.run.member_checkpoints import MemberCheckpointIO
 from lightning_rl.run.options import RunOptions, accelerator_of, checked, run_config
 from lightning_rl.run.resuming import begun_again, checkpoint_to_resume
 from lightning_rl.run.runtime import prepare_process
-from lightning_rl.run.state import first_start, owned, write_config, write_state
+from lightning_rl.run.state import LAST, config_content, first_start, owned, refuse_changed, write_config, write_state
 
 _HPARAM_METRICS = ("eval/return_mean", "eval_greedy/return_mean")  # names only, the values come with the scalars
 
@@ -85,6 +88,7 @@ class RunLogger(TensorBoardLogger):
 
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         """The first call marks a start at its step: TensorBoard drops later values of an earlier start that was killed."""
+        self._require_place()
         if not self._begun:
             self._begun = True
             self.experiment.file_writer.add_event(Event(session_log=SessionLog(status=SessionLog.START)), step)
@@ -92,6 +96,19 @@ class RunLogger(TensorBoardLogger):
             super().log_metrics(dict(metrics), step)
         except ValueError as error:  # what Lightning makes of whatever is raised meanwhile: a worker's death, a full disk
             raise (error.__cause__ or error) from None
+
+    def _require_place(self) -> None:
+        """UserError where its files are gone, of which TensorBoard's own thread would only print a traceback."""
+        if self._experiment is None:
+            return
+        require_place(Path(self.log_dir))
+        if not Path(self.log_dir).is_dir():
+            raise UserError(f"'{self.log_dir}' was moved or removed, which has ended the run that wrote there; --resume goes on")
+
+    def finalize(self, status: str) -> None:
+        """Writes what is still waiting; nothing where the folder is gone, which the run has been told or will be."""
+        if self._experiment is None or Path(self.log_dir).is_dir():
+            super().finalize(status)
 
     def log_hyperparams(self, params: Any, metrics: Any = None, step: int | None = None) -> None:
         """Lightning calls it once, with the method's ``hparams``; of several seeds' loggers each writes its own seed."""
@@ -161,6 +178,7 @@ def run_training(
     method = _build_method(options, config, networks)
     folders = [run.run_dir for run in options.single_runs()]
     with contextlib.ExitStack() as held:
+        held.enter_context(_quiet_writers())
         begins = [held.enter_context(owned(folder)) for folder in folders]
         settle(folders)
         data = method.rollouts(options.num_workers)
@@ -169,10 +187,16 @@ def run_training(
         with _collecting(data):
             if resume_from is not None:
                 storage.resume(resume_from, method, data, callbacks)
-            for begin, run in zip(begins, options.single_runs(), strict=True):
-                begin()
+            contents = []
+            for run in options.single_runs():
                 begun = {} if resume_from is None else first_start(run.run_dir)
-                write_config(run, config, method.hparams.get("networks"), begun)
+                contents.append(config_content(run, config, method.hparams.get("networks"), begun))
+                refuse_changed(run.run_dir, contents[-1])
+            for begin, folder, content in zip(begins, folders, contents, strict=True):
+                begin()
+                write_config(folder, content)
+                if resume_from is not None:
+                    adopt(folder / LAST)
             stop = StopOnSignal()
             loggers = [RunLogger(run) for run in options.single_runs()] if logger is True else logger
             trainer = _trainer(options, config, [stop, *callbacks], loggers, storage)
@@ -233,6 +257,22 @@ def _fit(trainer: Trainer, method: Method, data: Rollouts, resume_from: Path | N
         trainer.fit(method, datamodule=data, ckpt_path=resume_from, weights_only=True)
     except SystemExit as leaving:  # what Lightning makes of a KeyboardInterrupt
         raise KeyboardInterrupt from leaving
+
+
+@contextlib.contextmanager
+def _quiet_writers() -> Iterator[None]:
+    """Meanwhile TensorBoard's threads end without a traceback where they cannot write: the main thread says it, in one line."""
+    before = threading.excepthook
+
+    def failed(failure: threading.ExceptHookArgs) -> None:
+        if not isinstance(failure.exc_value, OSError) or type(failure.thread).__module__ != _AsyncWriterThread.__module__:
+            before(failure)
+
+    threading.excepthook = failed
+    try:
+        yield
+    finally:
+        threading.excepthook = before
 
 
 @contextlib.contextmanager

@@ -13,13 +13,15 @@ from typing import Any
 
 from lightning_rl.core.checks import optional_module
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.files import read_text, remove
+from lightning_rl.core.files import keep_record, read_text, refuse_foreign, remove
 from lightning_rl.core.outputs import Out
 from lightning_rl.evolution.cluster import join_cluster
 from lightning_rl.lab.scalars import UnknownScalarError
 from lightning_rl.lab.tuning.placement import check_room, trial_bundles
 from lightning_rl.lab.tuning.results import (
+    BEST,
     SEARCH,
+    TABLE,
     Trial,
     best_trial,
     ranked,
@@ -56,6 +58,9 @@ def tune(plan: Plan, resume: bool) -> int:
     try:
         check_room(trial_bundles(plan.options), ray.nodes())
         with held(plan.folder, "wait until that search has ended, or choose another --exp_name"):
+            keep_record(plan.folder)
+            for name in (BEST, TABLE, SEARCH):
+                refuse_foreign(plan.folder / name)  # before the work
             remove(plan.folder / FAILED)  # of an earlier start
             write_search(plan)
             interrupted = _fit(plan, state, resume)
