@@ -10,7 +10,7 @@
 # make fuzz     hostile command lines and files, thousands of them (ARGS="--hypothesis-seed=7" for others)
 # make mutants  are the tests good? Hundreds of wrong formulas, one at a time, of which they must notice 95 % (ARGS="--only evolution/")
 # make density  how much there is to read, and how densely it is packed (ARGS="lightning_rl tests")
-# make crash    kills, crashes and full disks at every call that writes, in short runs of each family (ARGS="--replay 123" for one)
+# make crash    kills, crashes and full disks at every call that writes, then random walks of commands and a user among their files
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
@@ -72,6 +72,7 @@ mutants: $(STAMP)
 
 crash: $(STAMP)
 	$(BIN)/python tests/crash.py $(ARGS)
+	$(BIN)/python tests/walks.py $(ARGS)
 
 density:
 	$(PYTHON) tools/density.py $(ARGS)

@@ -10,7 +10,6 @@ import torch
 from helpers import last, run_cli, run_dir
 from test_files import Killed
 
-from lightning_rl.cli import main
 from lightning_rl.core import files
 from lightning_rl.core.errors import UserError
 from lightning_rl.run.callbacks import BestCheckpoint, scores

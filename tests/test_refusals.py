@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from helpers import run_cli, run_dir, tiny_flags
+from helpers import run_cli, run_dir, tiny_flags, tiny_settings
+from pytorch_lightning import Callback
 
+import lightning_rl
 from lightning_rl.cli import main
 from lightning_rl.core.config import build_config, merged_values
 from lightning_rl.core.errors import UserError
@@ -249,3 +251,55 @@ def test_what_is_refused_before_it_begins_leaves_no_folder(tmp_path, capsys, mon
     assert run_cli(tmp_path, "--max_epochs", "1") == 2
     assert "not here" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("gone", ["run", "logger"])
+def test_a_folder_that_is_moved_under_a_run_ends_it_and_is_not_made_again(gone, tmp_path, capsys):
+    folder = run_dir(tmp_path)
+
+    class Mover(Callback):
+        def on_train_epoch_start(self, trainer, pl_module):
+            if trainer.current_epoch == 2:
+                (folder if gone == "run" else folder / "logger").rename(tmp_path / "moved")
+
+    options = {"logdir": tmp_path, "num_workers": 0, "max_epochs": 4, "eval_interval": 1, "checkpoint_interval": 1}
+    settings = {**tiny_settings("UDRL"), **options}
+    with pytest.raises(UserError, match=r"was moved or removed.*--resume"):
+        lightning_rl.train("UDRL", "cartpole", callbacks=[Mover()], **settings)
+    assert "Traceback" not in capsys.readouterr().err
+    if gone == "run":
+        assert not folder.exists()
+        (tmp_path / "moved").rename(folder)
+    assert lightning_rl.train("UDRL", "cartpole", resume=True, **settings).method.trainer.current_epoch == 4
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "state.yaml"])
+@pytest.mark.parametrize("there", [False, True])
+def test_what_is_no_runs_is_not_overwritten(name, there, tmp_path, capsys):
+    """Where a run is begun with --resume, and where one is resumed."""
+    folder = run_dir(tmp_path)
+    if there:
+        assert run_cli(tmp_path, "--max_epochs", "1") == 0
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ".lock").write_text("mine")
+    (folder / name).write_text("mine: 1")
+    capsys.readouterr()
+    assert run_cli(tmp_path, "--max_epochs", "2", "--resume") == 2
+    assert f"{name}' is not as a run has written it, and would be overwritten; move it away" in capsys.readouterr().err
+    assert (folder / name).read_text() == "mine: 1"
+    assert (folder / ".lock").read_text() == "mine"
+
+
+def test_a_config_that_was_edited_by_hand_is_refused_by_its_key_and_kept_where_it_says_the_same(tmp_path, capsys):
+    assert run_cli(tmp_path, "--max_epochs", "1") == 0
+    config = run_dir(tmp_path) / "config.yaml"
+    before = config.read_text()
+    edited = before.replace("max_epochs: 1", "max_epochs: 1\n  mine: 2")
+    config.write_text(edited)
+    capsys.readouterr()
+    assert run_cli(tmp_path, "--max_epochs", "1", "--resume") == 2
+    assert "config.yaml' was changed by hand: mine is 2 in it but not there in this run" in capsys.readouterr().err
+    assert config.read_text() == edited
+    config.write_text(f"# my best\n{before}")
+    assert run_cli(tmp_path, "--max_epochs", "1", "--resume") == 0
+    assert config.read_text() == f"# my best\n{before}"

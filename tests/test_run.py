@@ -21,6 +21,7 @@ from helpers import SMALL_CRITIC, covering, fitting, run_cli, run_dir, tiny_flag
 from pytorch_lightning import Callback
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
+from test_checkpoints import forget_last
 
 import lightning_rl
 from lightning_rl.cli import main
@@ -194,7 +195,9 @@ def test_a_resumed_run_says_how_it_began(tmp_path, monkeypatch):
         content = yaml.safe_load(config.read_text())
         assert shlex.split(content["command"]) == ["trainer.py", "--set", "hidden=[8, 8]", "--reload", str(source)]
         assert (content["reload"], content["config"]["max_epochs"]) == (str(source), int(epochs))
-    config.write_text("config: [")  # damaged: it is written anew
+    config.write_text("config: [")  # damaged
+    assert run_cli(tmp_path / "b", "--max_epochs", "2", "--resume") == 2
+    config.unlink()
     assert run_cli(tmp_path / "b", "--max_epochs", "2", "--resume") == 0
     assert yaml.safe_load(config.read_text())["reload"] is None
 
@@ -215,8 +218,7 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_begins_again_with_its
     assert run_cli(tmp_path / "a", "--max_epochs", "1") == 0
     source = run_dir(tmp_path / "a") / "last.ckpt"
     assert run_cli(tmp_path / "b", "--max_epochs", "1", "--reload", str(source), learning_rate=1e-30) == 0
-    for checkpoint in run_dir(tmp_path / "b").glob("*.ckpt"):
-        checkpoint.unlink()
+    forget_last(run_dir(tmp_path / "b"))
     assert run_cli(tmp_path / "b", "--max_epochs", "1", "--resume", learning_rate=1e-30) == 0
     a, b = weights(source), weights(run_dir(tmp_path / "b") / "last.ckpt")
     assert torch.equal(a["policy.net.net.embed_obs.weight"], b["policy.net.net.embed_obs.weight"])
@@ -400,7 +402,9 @@ def test_a_full_disk_stops_the_run_and_keeps_the_old_checkpoint(tmp_path, capsys
 
     monkeypatch.setattr(os, "fsync", full)
     assert run_cli(tmp_path, "--resume", "--max_epochs", "4") == 2
-    assert "error: the disk is full" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "error: the disk is full" in said
+    assert "start again with --resume" in said
     assert (run_dir(tmp_path) / "last.ckpt").read_bytes() == before
     assert not list(run_dir(tmp_path).glob(".*.tmp"))
 

@@ -17,6 +17,10 @@ class UserError(Exception):
         return one_line(super().__str__())
 
 
+class DiskFullError(UserError):
+    """There was no room for a file; all others are as they were."""
+
+
 class RolloutError(UserError):
     """An environment raised, or a roll-out worker died; the message names the request."""
 
@@ -31,6 +35,8 @@ def user_message(error: Exception, resumable: bool) -> str | None:
 
     resumable: whether --resume would continue the work.
     """
+    if isinstance(error, DiskFullError) and resumable:
+        return f"{error} with --resume"
     if isinstance(error, UserError):
         return str(error)
     if disk_full(error):

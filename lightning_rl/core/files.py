@@ -25,7 +25,7 @@ from typing import IO, Any
 
 from filelock import lock_descriptor
 
-from lightning_rl.core.errors import UserError, disk_full
+from lightning_rl.core.errors import DiskFullError, UserError, disk_full
 from lightning_rl.core.limits import ARCHIVE_PARTS, CHECKPOINT_BYTES, STRUCTURE_BYTES, TABLE_BYTES, TEXT_BYTES, shorten
 
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<pid>\d+)\.tmp")
@@ -93,7 +93,7 @@ def write_bytes(target: Path, content: bytes | memoryview, remedy: str = _REMEDY
         target: The file.
         content: All of it.
         remedy: What to do where it cannot be written.
-        force: Replace what is not in the record of its folder, too; it stays the user's.
+        force: Replace what is not in the record of its folder, too.
 
     Raises:
         UserError: It cannot be written, or a record is kept of its folder, and what is there is not in it.
@@ -104,14 +104,11 @@ def write_bytes(target: Path, content: bytes | memoryview, remedy: str = _REMEDY
     with explained(target, remedy=remedy):
         record = record_of(target)
         if record is not None:
-            theirs = target.exists() and not record.has(target)
             if not force:
                 refuse_foreign(target)
             digest = hashlib.sha256(content).hexdigest()
-            noted = [] if theirs else [target]
-            if place == target and not record.names(temporary):
-                noted.append(temporary)
-            record.add(noted, digest)
+            new = place == target and not record.names(temporary)
+            record.add([target, temporary] if new else [target], digest)
         try:
             with _opened(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:
                 _write_all(descriptor, content)
@@ -236,10 +233,8 @@ def adopt(path: Path) -> None:
 
 
 def _not_ours(path: Path) -> UserError:
-    return UserError(
-        f"'{path}' is not as this program wrote it, or was not written by it, so it stays: move it away, then start again "
-        "(a training run with --resume)"
-    )
+    said = "is not as this program wrote it, or not written by it, so it stays"
+    return UserError(f"'{path}' {said}; move it away, then start again")
 
 
 def _state(path: Path) -> tuple[int, int, int]:
@@ -288,13 +283,13 @@ def write_text(target: Path, text: str) -> None:
     write_bytes(target, text.encode())
 
 
-def write_plain(target: Path, content: Any, force: bool = False) -> None:
+def write_plain(target: Path, content: Any) -> None:
     """``write_bytes`` of plain data, as a torch file."""
     import torch
 
     data = io.BytesIO()
     torch.save(content, data)
-    write_bytes(target, data.getbuffer(), force=force)
+    write_bytes(target, data.getbuffer())
 
 
 def remove(path: Path) -> None:
@@ -350,11 +345,10 @@ def explained(path: Path, verb: str = "write to", remedy: str = _REMEDY) -> Iter
     try:
         yield
     except OSError as error:
+        require_place(path)
         if disk_full(error):
-            raise UserError(
-                f"the disk is full: cannot {verb} '{path}'; files that are there are intact: free space, then start again "
-                "(a training run with --resume)"
-            ) from error
+            intact = "files that are there are intact: free space, then start again"
+            raise DiskFullError(f"the disk is full: cannot {verb} '{path}'; {intact}") from error
         raise UserError(f"cannot {verb} '{path}': {error.strerror}; {remedy}") from error
 
 

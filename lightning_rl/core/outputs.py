@@ -93,11 +93,11 @@ def checksum(content: bytes) -> str:
 
 def owned_picture(path: Path) -> bool:
     """Whether a PNG, SVG or HTML file was written by this program."""
-    head = _head(path)
+    begin = head(path)
     marks = (
-        b"\x89PNG" in head[:8] and f"Software\0{PROGRAM}".encode() in head,
-        b"<svg" in head and f"<dc:title>{PROGRAM}</dc:title>".encode() in head,
-        b"<html" in head and f'<meta name="generator" content="{PROGRAM}">'.encode() in head,
+        b"\x89PNG" in begin[:8] and f"Software\0{PROGRAM}".encode() in begin,
+        b"<svg" in begin and f"<dc:title>{PROGRAM}</dc:title>".encode() in begin,
+        b"<html" in begin and f'<meta name="generator" content="{PROGRAM}">'.encode() in begin,
     )
     return any(marks)
 
@@ -106,7 +106,7 @@ def owned_numbers(png: Path) -> Owned:
     """Whether a CSV is the very one that the PNG beside it shows."""
 
     def owned(path: Path) -> bool:
-        return png.is_file() and f"{NUMBERS}\0{checksum(path.read_bytes())}".encode() in _head(png)
+        return png.is_file() and f"{NUMBERS}\0{checksum(path.read_bytes())}".encode() in head(png)
 
     return owned
 
@@ -114,7 +114,7 @@ def owned_numbers(png: Path) -> Owned:
 def owned_table(columns: Sequence[str]) -> Owned:
     """Whether a CSV has these columns."""
     header = ",".join(columns).encode()
-    return lambda path: _head(path).partition(b"\n")[0].rstrip(b"\r") == header
+    return lambda path: head(path).partition(b"\n")[0].rstrip(b"\r") == header
 
 
 def picture_metadata(numbers: bytes) -> Mapping[str, Mapping[str, str | None]]:
@@ -122,6 +122,7 @@ def picture_metadata(numbers: bytes) -> Mapping[str, Mapping[str, str | None]]:
     return {"png": {"Software": PROGRAM, NUMBERS: checksum(numbers)}, "svg": {"Creator": PROGRAM, "Date": None}}
 
 
-def _head(path: Path) -> bytes:
+def head(path: Path) -> bytes:
+    """The beginning of a file, where the marks are."""
     with path.open("rb") as file:
         return file.read(_HEAD)

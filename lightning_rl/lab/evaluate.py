@@ -19,7 +19,7 @@ import torch
 from lightning_rl.core.checks import check_weights, check_workers, whole_number
 from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.files import read_text, write_plain
+from lightning_rl.core.files import read_text, refuse_foreign, write_plain
 from lightning_rl.core.limits import EPISODES, WHOLE, shorten, shown
 from lightning_rl.core.outputs import File, Out, owned_picture
 from lightning_rl.core.types import ActionMode, Episode, Request
@@ -258,6 +258,7 @@ def calibrate_checkpoint(path: Path, num_workers: int) -> tuple[float, float]:
     elsewhere = "copy the checkpoint to a folder of your own and calibrate that"
     if read_state(path.parent)[0] == "running":
         raise UserError(f"--calibrate: a run is at work in '{path.parent}'; wait until it has ended, or {elsewhere}")
+    refuse_foreign(path)
     method = load_method(path)
     if method.command_limits() is None:
         raise UserError(f"--calibrate: the policy of '{path}' takes no command; leave it out")
@@ -269,7 +270,7 @@ def calibrate_checkpoint(path: Path, num_workers: int) -> tuple[float, float]:
     if not all(name in played and torch.equal(value, played[name]) for name, value in checkpoint["state_dict"].items()):
         raise UserError(f"--calibrate: '{path}' has other weights than those that were played; {elsewhere}")
     checkpoint["state_dict"] |= {f"calibration.{name}": value for name, value in calibration.state_dict().items()}
-    write_plain(path, checkpoint, force=True)
+    write_plain(path, checkpoint)
     return limits
 
 

@@ -16,7 +16,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from lightning_rl.core.console import put
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.outputs import File, Out
+from lightning_rl.core.outputs import File, Out, head
 from lightning_rl.core.types import Array, Episode, Request
 from lightning_rl.envs.films import Filmed, shown_env
 from lightning_rl.envs.gym import can_film
@@ -86,7 +86,7 @@ def _report(given: Mapping[str, float], episode: Episode) -> None:
 
 
 def _owned(path: Path) -> bool:
-    return _MARK in path.read_bytes()
+    return _MARK in head(path)
 
 
 def side_by_side(reels: Sequence[Sequence[Array]]) -> list[Array]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import functools
 import math
 import re
+import struct
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import EVENT_BYTES, WHOLE, did_you_mean
@@ -115,17 +118,78 @@ def _parsed(path: Path, size: int) -> Events:
     if size > EVENT_BYTES:
         print_skipped(path, f"it has {size:,} bytes, the limit is {EVENT_BYTES:,}")
         return Events({}, 0.0)
-    events, started = EventAccumulator(str(path), size_guidance={"scalars": 0}), 0.0
+    scalars: dict[str, list[tuple[int, float, float]]] = {}
+    started: float | None = None
     try:
-        events.Reload()
-        started = events.FirstEventTimestamp()
-    except Exception as error:  # whatever the parser makes of foreign bytes; what comes before them is still good
-        if size:
-            print_skipped(path, f"it is not a whole event file ({type(error).__name__})")
-    scalars = {}
-    for tag in events.Tags()["scalars"]:
-        found = ((e.step, e.wall_time, e.value) for e in events.Scalars(tag) if 0 <= e.step <= WHOLE)
-        if points := [(step, time - started, value) for step, time, value in found if abs(time) <= WHOLE]:
-            scalars[tag] = points
+        for record in _records(path.read_bytes()):
+            event = Event.FromString(record)
+            if started is None:
+                started = event.wall_time
+            since = event.wall_time - started
+            if not 0 <= event.step <= WHOLE or not abs(since) <= WHOLE:
+                continue
+            for value in event.summary.value:
+                if (number := _number(value)) is not None:
+                    scalars.setdefault(value.tag, []).append((event.step, since, number))
+    except (ValueError, DecodeError) as error:  # what comes before is still good
+        print_skipped(path, f"it is not a whole event file ({error})")
     ended = max((time for points in scalars.values() for _, time, _ in points), default=0.0)
     return Events(scalars, max(ended, 0.0))
+
+
+def _number(value: Any) -> float | None:
+    """The scalar in a value of a summary, in the old form or the new one; None where it is something else."""
+    if value.HasField("simple_value"):
+        return float(value.simple_value)
+    if value.HasField("tensor") and value.metadata.plugin_data.plugin_name == "scalars" and len(value.tensor.float_val) == 1:
+        return float(value.tensor.float_val[0])
+    return None
+
+
+_HEAD, _CRC = struct.Struct("<QI"), struct.Struct("<I")  # before a record: its length, and a checksum of that; after it: its own
+_SHORT = 100  # bytes; almost all records are shorter, but not the table of hyper-parameters
+
+
+def _records(content: bytes) -> Iterator[bytes]:
+    """The records of an event file; ValueError at one that is cut short or damaged."""
+    at, starts, ends = 0, [], []
+    while at + _HEAD.size <= len(content):
+        end = at + _HEAD.size + _HEAD.unpack_from(content, at)[0]
+        if end + _CRC.size > len(content):
+            break
+        starts.append(at + _HEAD.size)
+        ends.append(end)
+        at = end + _CRC.size
+    checksums = _checksums(content, np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64))
+    for start, end, checksum in zip(starts, ends, checksums, strict=True):
+        if checksum != _CRC.unpack_from(content, end)[0]:
+            raise ValueError("a checksum is wrong")
+        yield content[start:end]
+    if at < len(content):
+        raise ValueError("it is cut short")
+
+
+def _checksums(content: bytes, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> list[int]:
+    """The CRC-32C of each part, masked as all TFRecord files have it; the short parts all at once."""
+    numbers, lengths = np.frombuffer(content, dtype=np.uint8), ends - starts
+    crc = np.full(len(starts), 0xFFFFFFFF, dtype=np.uint32)
+    for offset in range(min(int(lengths.max(initial=0)), _SHORT)):
+        (longer,) = np.nonzero((lengths > offset) & (lengths <= _SHORT))
+        some = crc[longer]
+        crc[longer] = _TABLE[(some ^ numbers[starts[longer] + offset]) & 0xFF] ^ (some >> np.uint32(8))
+    crc ^= np.uint32(0xFFFFFFFF)
+    masked = ((crc >> np.uint32(15)) | (crc << np.uint32(17))) + np.uint32(0xA282EAD8)
+    for k in np.nonzero(lengths > _SHORT)[0]:
+        masked[k] = masked_crc32c(content[starts[k] : ends[k]])
+    return masked.tolist()
+
+
+def _crc_table() -> npt.NDArray[np.uint32]:
+    """What each byte does to a CRC-32C."""
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = np.where(table & 1, np.uint32(0x82F63B78), np.uint32(0)) ^ (table >> np.uint32(1))
+    return table
+
+
+_TABLE = _crc_table()

@@ -88,10 +88,12 @@ def _refuse_to_begin_again(options: RunOptions, config: MethodConfig) -> None:
         raise UserError(f"--resume: '{folder}' holds a run whose {LAST} is gone, so that it cannot go on; {remedy}")
     if not (folder / CONFIG).exists():
         return
-    there = read_yaml(folder / CONFIG)
-    before = there.get("config") if isinstance(there, dict) else None
+    try:
+        before = read_yaml(folder / CONFIG)["config"]
+    except (UserError, KeyError, TypeError, IndexError):
+        return  # it is no run's, which is said before it would be overwritten
     if not isinstance(before, dict):
-        return  # it is no run's, which is refused before it would be overwritten
+        return
     now = dataclasses.asdict(config)
     if (key := changed_key(before, now)) is not None:
         values = f"{now[key]!r} now but {before.get(key)!r} in '{folder / CONFIG}'"

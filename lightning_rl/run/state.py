@@ -200,9 +200,12 @@ def refuse_changed(run_dir: Path, content: Mapping[str, Any]) -> None:
         raise UserError(f"'{state}' is not as a run has written it, and would be overwritten; move it away, then start again")
     if not config.exists() or is_recorded(config):
         return
-    there = read_yaml(config)
+    try:
+        there = read_yaml(config)
+    except UserError:
+        there = None
     if not isinstance(there, dict) or not isinstance(there.get("config"), dict):
-        raise UserError(f"'{config}' was not written by a run, and would be overwritten; move it away, then start again")
+        raise UserError(f"'{config}' is not as a run has written it, and would be overwritten; move it away, then start again")
     said = {**there, **there["config"]}
     now = {**content, **content["config"]}
     for key in said.keys() | now.keys():

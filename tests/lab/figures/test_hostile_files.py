@@ -5,11 +5,13 @@ import os
 import numpy as np
 import pytest
 from helpers import run_cli
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.utils.tensorboard import SummaryWriter
 
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.figures.csv_files import read_csv
+from lightning_rl.lab.scalars import read_events
 
 CONFIG = "implementation: UDRL\ngamename: cartpole\nexp_name: default\nseed: 1\nconfig: {batch_size: 16}\n"
 
@@ -46,6 +48,28 @@ def test_a_damaged_record_is_named_and_the_other_runs_are_listed(run, tmp_path, 
     assert captured.err.count("skipped") == 1
     assert f"{other}" in captured.err
     assert "1 runs" in captured.out
+
+
+def test_event_files_are_read_as_tensorboard_reads_them(run):
+    (path,) = run.glob("logger/version_0/events*")
+    expected = EventAccumulator(str(path), size_guidance={"scalars": 0}).Reload()
+    scalars = read_events(path).scalars
+    assert set(scalars) == set(expected.Tags()["scalars"])
+    for tag, points in scalars.items():
+        begin = expected.FirstEventTimestamp()
+        assert points == [(event.step, event.wall_time - begin, event.value) for event in expected.Scalars(tag)]
+
+
+@pytest.mark.parametrize("damage", ["flipped", "cut"])
+def test_a_damaged_event_file_counts_up_to_the_damage(run, tmp_path, capsys, damage):
+    (path,) = run.glob("logger/version_0/events*")
+    content = bytearray(path.read_bytes())
+    place = len(content) - 10  # in the last of three
+    content[place] ^= 4
+    (tmp_path / "events").write_bytes(content if damage == "flipped" else content[:place])
+    whole, left = (sum(map(len, read_events(each).scalars.values())) for each in (path, tmp_path / "events"))
+    assert (left, whole) == (2, 3)
+    assert "it is not a whole event file" in capsys.readouterr().err
 
 
 def test_an_event_file_of_other_bytes_is_named_and_the_rest_counts(run, capsys):
