@@ -27,6 +27,19 @@ def interquartile_mean(values: npt.ArrayLike, axis: int = -1) -> npt.NDArray[np.
     return np.asarray(x @ weight / weight.sum())
 
 
+def sampling_floor(sd: npt.ArrayLike, count: npt.ArrayLike) -> float:
+    """How far means are from their targets on average where these are hit exactly, so that only chance moves a mean.
+
+    The distance of a normal variable from its mean is sqrt(2 / pi) standard deviations on average, and a mean over n values has
+    a standard deviation of sd / sqrt(n).
+
+    Args:
+        sd: standard deviations ``[K]`` of single values.
+        count: how many values each mean is of, ``[K]`` or one number.
+    """
+    return float(np.mean(np.sqrt(2 / np.pi) * np.asarray(sd, dtype=np.float64) / np.sqrt(count)))
+
+
 def summarise(values: npt.ArrayLike) -> dict[str, float]:
     """The statistics that reports show.
 

@@ -233,9 +233,12 @@ def sweep(path: Path, episodes: int, num_workers: int, text: str = "sweep", forc
     played = play(method, [(full_command(method, {name: value}), "sampled") for value in values], episodes, num_workers)
     obtained = [[episode.ret for episode in each] for each in played]
     rows = [
-        {"commanded": value, "obtained_mean": float(np.mean(each)), "obtained_sd": float(np.std(each, ddof=episodes > 1))}
+        {
+            "commanded": value, "obtained_mean": float(np.mean(each)),
+            "obtained_sd": float(np.std(each, ddof=episodes > 1)), "episodes": episodes,
+        }
         for value, each in zip(values, obtained, strict=True)
-    ]
+    ]  # fmt: skip
     report = {
         "checkpoint": str(path), **_about(method), "episodes": episodes, "command_name": name, "rows": rows,
         "calibrated": calibration is not None, **obedience(values, obtained), "picture": str(picture),
@@ -307,4 +310,6 @@ def obedience_line(report: Mapping[str, Any]) -> str:
     if report["command_name"] != "return":
         return ranked
     error = f"mean |obtained - commanded| {report['error']:.1f} ({report['error_share']:.1%} of the range)"
-    return f"{error}, slope {report['slope']:.2f}, {ranked}"
+    floor = f"chance alone leaves {report['floor']:.1f}"
+    worst = f"worst: {report['worst_obtained']:.1f} for {report['worst_asked']:.1f}"
+    return f"{error}, {floor}, {worst}, slope {report['slope']:.2f}, {ranked}"

@@ -16,6 +16,7 @@ import numpy as np
 
 from lightning_rl.core.console import Advance
 from lightning_rl.core.types import Array, Request
+from lightning_rl.functional.statistics import sampling_floor
 from lightning_rl.functional.upside_down import rank_correlation
 from lightning_rl.methods.base import Method
 from lightning_rl.nets.command import Calibration
@@ -42,16 +43,22 @@ def obedience(asked: Sequence[float], obtained: Sequence[Sequence[float]]) -> di
 
     Returns:
         ``error``: mean over what is asked of abs(mean obtained - asked); ``error_share``: of the range of what is asked;
+        ``floor``: the error that chance alone would leave, from the episodes' standard deviations;
+        ``worst_asked``, ``worst_obtained``: where the mean obtained return is farthest from what was asked, both;
         ``slope``: of the least-squares line of episodes' returns over what was asked of them; ``rank_correlation``: Spearman's,
         over episodes (these three are 0 where nothing varies);
         ``highest``: the mean that is obtained where most is asked for.
     """
     x, y = np.asarray(asked, dtype=float), np.asarray(obtained, dtype=float)
     spread = np.repeat(x - x.mean(), y.shape[1])
-    error = float(np.abs(y.mean(1) - x).mean())
+    off = np.abs(y.mean(1) - x)
+    error, worst = float(off.mean()), int(off.argmax())
     return {
         "error": error,
         "error_share": error / float(np.ptp(x)) if spread.any() else 0.0,
+        "floor": sampling_floor(y.std(axis=1, ddof=y.shape[1] > 1), y.shape[1]),
+        "worst_asked": float(x[worst]),
+        "worst_obtained": float(y[worst].mean()),
         "slope": float(spread @ y.ravel() / (spread @ spread)) if spread.any() else 0.0,
         "rank_correlation": rank_correlation(spread, y.ravel()),
         "highest": float(y[x.argmax()].mean()),
@@ -84,11 +91,12 @@ class Trials:
 def table(tried: Mapping[float, Trials], floor: float) -> tuple[Array, Array, Array]:
     """Returns from ``floor`` to the highest, and for each the first number of a command and the least guidance that obtain it.
 
+    They begin at the lowest return that any command obtains where that is above ``floor``, or all of them are below it.
     A return that no guidance reaches gets the command, and its guidance, whose return is the nearest.
     """
     fits = {guidance: trials.fit() for guidance, trials in sorted(tried.items())}
     lowest, highest = min(level[0] for _, level in fits.values()), max(level[-1] for _, level in fits.values())
-    asked = np.linspace(max(floor, lowest), highest, Calibration.POINTS)
+    asked = np.linspace(floor if lowest < floor < highest else lowest, highest, Calibration.POINTS)
     first, guided, missed = np.zeros(len(asked)), np.zeros(len(asked)), np.full(len(asked), np.inf)
     for guidance, (commands, level) in fits.items():
         off = np.abs(asked - asked.clip(level[0], level[-1]))
@@ -102,7 +110,8 @@ def calibrate(method: Method, num_workers: int = 0, advance: Advance = lambda co
 
     It is played on environment seeds of its own, actions sampled, about 4,500 episodes: first commands over their whole range
     with each guidance, then those of the table again and again. What can be asked for lies between what uniformly random
-    actions get (in episodes as a run begins with), less a standard deviation, and what the best command gets.
+    actions get (in episodes as a run begins with), less a standard deviation, and what the best command gets; where that is
+    less, between what the worst and the best command get.
 
     Args:
         method: with a policy that takes commands.

@@ -1,7 +1,7 @@
 import pytest
 from scipy.stats import trim_mean
 
-from lightning_rl.functional.statistics import interquartile_mean, summarise
+from lightning_rl.functional.statistics import interquartile_mean, sampling_floor, summarise
 
 
 def test_by_hand():
@@ -18,6 +18,12 @@ def test_iqm_weighs_values_on_the_cut():
     # five values, the middle half is 1.25 .. 3.75 of five: weights 0.75, 1, 0.75
     assert interquartile_mean([0, 1, 2, 4, 50]) == pytest.approx((0.75 * 1 + 2 + 0.75 * 4) / 2.5)
     assert interquartile_mean([3.0]) == 3.0
+
+
+def test_what_chance_leaves_of_an_error_is_the_mean_distance_of_a_normal_mean():
+    """sqrt(2 / pi) = 0.79788 standard deviations of a mean: of 10 / sqrt(25) = 2, and of 30 / sqrt(100) = 3."""
+    assert sampling_floor([10.0, 30.0], [25, 100]) == pytest.approx(0.79788 * 2.5, rel=1e-5)
+    assert sampling_floor([10.0, 20.0], 25) == pytest.approx(0.79788 * 3, rel=1e-5)
 
 
 def test_refuses_other_shapes():

@@ -25,12 +25,16 @@ from lightning_rl.run.state import owned
 def test_the_measure_worked_by_hand():
     perfect = obedience([0.0, 10.0], [[-1.0, 1.0], [9.0, 11.0]])
     assert perfect.pop("error_share") == 0.0
+    assert perfect.pop("floor") == pytest.approx(0.7979, abs=1e-4)  # sd sqrt(2) of two episodes: sqrt(2 / pi) of it, over sqrt(2)
+    assert (perfect.pop("worst_asked"), perfect.pop("worst_obtained")) == (0.0, 0.0)
     assert perfect == {"error": 0.0, "slope": 1.0, "rank_correlation": pytest.approx(0.8944, abs=1e-4), "highest": 10.0}
-    half = obedience([0.0, 100.0, 200.0], [[50.0], [100.0], [150.0]])
-    assert half.pop("error_share") == pytest.approx(1 / 6)
-    assert half == {"error": pytest.approx(100 / 3), "slope": 0.5, "rank_correlation": pytest.approx(1.0), "highest": 150.0}
+    half = obedience([0.0, 100.0, 200.0], [[50.0], [100.0], [140.0]])
+    assert (half.pop("worst_asked"), half.pop("worst_obtained"), half.pop("floor")) == (200.0, 140.0, 0.0)
+    assert half.pop("error_share") == pytest.approx(11 / 60)
+    assert half == {"error": pytest.approx(110 / 3), "slope": 0.45, "rank_correlation": pytest.approx(1.0), "highest": 140.0}
     assert obedience([0.0, 100.0], [[200.0], [0.0]])["slope"] == -2.0
     deaf = obedience([0.0, 100.0], [[50.0, 50.0], [50.0, 50.0]])
+    assert (deaf.pop("worst_asked"), deaf.pop("worst_obtained"), deaf.pop("floor")) == (0.0, 50.0, 0.0)
     assert deaf == {"error": 50.0, "error_share": 0.5, "slope": 0.0, "rank_correlation": 0.0, "highest": 50.0}
 
 
@@ -68,6 +72,16 @@ def test_a_return_that_no_guidance_reaches_is_asked_for_as_the_nearest_one():
     assert (guidance[asked > 51] == 2.0).all()
     assert first[(asked > 10) & (asked < 49)] == pytest.approx(3, abs=0.2)
     assert first[(asked > 51) & (asked < 90)] == pytest.approx(1, abs=0.2)
+
+
+@pytest.mark.parametrize("floor", [120.0, 100.0, -500.0])
+def test_where_random_actions_obtain_more_every_return_of_the_policy_can_be_asked_for(floor):
+    """Also where the policy obtains more than they do, whatever it is asked for."""
+    tried = {0.0: Trials(list(np.linspace(1, 3, 500)), list(np.linspace(-200, 100, 500)))}
+    calibration = Calibration()
+    calibration.set(*table(tried, floor))
+    assert calibration.limits == pytest.approx((-200, 100), abs=20)
+    assert calibration.command(-50.0)[0] == pytest.approx(2, abs=0.05)
 
 
 def test_between_two_entries_of_the_table_lies_a_line_but_not_between_two_guidances():

@@ -15,7 +15,7 @@ def swept(last: Path, words: str) -> None:
 
 
 def commanded(table: Path) -> list[float]:
-    return [float(row.split(",")[-3]) for row in table.read_text().splitlines()[1:]]
+    return [float(row.split(",")[-4]) for row in table.read_text().splitlines()[1:]]
 
 
 @pytest.mark.parametrize(("implementation", "name"), [("UDRL", "return"), ("RCP-R", "return"), ("RCP-A", "advantage")])
@@ -25,7 +25,7 @@ def test_sweep_prints_and_draws_obtained_against_commanded(tmp_path, capsys, imp
     capsys.readouterr()
     swept(last, "sweep")
     assert f"commanded {name}" in capsys.readouterr().out
-    assert last.with_name("sweep.csv").read_text().startswith("run,command,commanded,obtained_mean,obtained_sd\n")
+    assert last.with_name("sweep.csv").read_text().startswith("run,command,commanded,obtained_mean,obtained_sd,episodes\n")
     found = commanded(last.with_name("sweep.csv"))
     assert len(found) == 13
     assert found == sorted(found)

@@ -122,6 +122,7 @@ MUTATIONS = [
         "functional/statistics.py", "functional/test_statistics.py",
         ("np.minimum(edges[1:], 0.75)", "np.minimum(edges[1:], 0.80)"),
         ("x.std(ddof=1)", "x.std(ddof=0)"),
+        ("/ np.sqrt(count)", "/ np.asarray(count)"),
     ),
     *area(
         "functional/intervals.py", "functional/test_intervals.py",

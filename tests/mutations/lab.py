@@ -7,7 +7,8 @@ MUTATIONS = [
         "lab/obedience.py", "lab/test_obedience.py",
         ("better = off < missed", "better = off <= missed"),
         ("np.asarray(each)[order], window", "np.asarray(each), window"),
-        ("np.abs(y.mean(1) - x).mean()", "np.abs(y - x[:, None]).mean()"),
+        ("np.abs(y.mean(1) - x)", "np.abs(y - x[:, None]).mean(1)"),
+        ("lowest < floor < highest", "lowest < floor"),
         ("np.std(uniform))", "0)"),
     ),
     *area(

@@ -14,12 +14,14 @@ from matplotlib.axes import Axes
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.outputs import Out
 from lightning_rl.functional.intervals import mean_interval
+from lightning_rl.functional.statistics import sampling_floor
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import labelled, read_csv, require
 from lightning_rl.lab.figures.runs import is_run, open_run, read_sources
 from lightning_rl.run.shipped import results_folder
 
 COLUMNS = ["run", "command", "commanded", "obtained_mean", "obtained_sd"]
+_KEPT = [*COLUMNS, "episodes"]  # of how many a mean is; earlier sweeps do not say
 _NOTHING = "no source has a sweep.csv; make one with lightning-rl eval CKPT --command sweep"
 _POINTS = 60  # of the mean over runs, which were asked for different returns
 
@@ -49,7 +51,7 @@ def draw_sweep(out: Out, report: Mapping[str, Any]) -> None:
     """OUT.png, OUT.svg and OUT.csv of one sweep."""
     title = f"{report['implementation']} on {report['gamename']}: {report['episodes']} episodes per command, actions sampled"
     run = f"{results_folder(Path(report['checkpoint'])).name}, {report['env_steps']:,} steps"
-    draw_sweeps(out, pd.DataFrame(report["rows"]).assign(run=run, command=report["command_name"])[COLUMNS], title)
+    draw_sweeps(out, pd.DataFrame(report["rows"]).assign(run=run, command=report["command_name"])[_KEPT], title)
 
 
 def _run_name(path: Path) -> str | None:
@@ -62,12 +64,12 @@ def _run_name(path: Path) -> str | None:
 
 
 def read_sweep(path: Path, label: str | None) -> pd.DataFrame:
-    """``COLUMNS`` and source, of a ``sweep.csv``, that of a run directory, or the CSV of a claim; the label names its runs."""
+    """``_KEPT`` and source, of a ``sweep.csv``, that of a run directory, or the CSV of a claim; the label names its runs."""
     table = read_csv(path / "sweep.csv" if path.is_dir() else path, COLUMNS[2:])
     run = "seed_" + table["seed"].astype(str) if "seed" in table else path.stem
-    table = pd.DataFrame({"command": "return", "run": run}, table.index).assign(**table)
+    table = pd.DataFrame({"command": "return", "run": run, "episodes": np.nan}, table.index).assign(**table)
     require(table, COLUMNS)
-    return table[COLUMNS].assign(run=labelled(table["run"], label or _run_name(path)), source=str(path))
+    return table[_KEPT].assign(run=labelled(table["run"], label or _run_name(path)), source=str(path))
 
 
 def _read_apart(sources: Sequence[str], read: Callable[[Path, str | None], pd.DataFrame], name: str) -> pd.DataFrame:
@@ -124,8 +126,11 @@ def draw_method(axes: Axes, name: str, table: pd.DataFrame, colour: str) -> pd.D
     for rows in runs if len(runs) > 1 else ():
         axes.plot(rows["commanded"], rows["obtained_mean"], color=colour, alpha=0.35, linewidth=0.9)
     style.banded_line(axes, line["commanded"], line["obtained_mean"], line["low"], line["high"], colour, 0.25, linewidth=2.2)
-    error = np.mean([(rows["obtained_mean"] - rows["commanded"]).abs().mean() for rows in runs])
-    axes.set_title(f"{name}, {style.counted([len(runs)])}, mean error {error:.0f}")
+    off = [(rows["obtained_mean"] - rows["commanded"]).abs() for rows in runs]
+    error, worst = np.mean([each.mean() for each in off]), max(each.max() for each in off)
+    floor = np.mean([sampling_floor(rows["obtained_sd"], rows["episodes"]) for rows in runs])
+    known = f" (chance alone: {floor:.0f})" if np.isfinite(floor) else ""
+    axes.set_title(f"{name}, {style.counted([len(runs)])}: mean error {error:.0f}{known}, worst {worst:.0f}")
     return pd.concat([table[["run", "commanded", "obtained_mean", "obtained_sd"]], line.assign(run="mean")]).assign(method=name)
 
 
@@ -155,6 +160,7 @@ def draw_obedience(given: argparse.Namespace) -> None:
     single = alone if methods["run"].nunique().min() == 1 else ""
     style.describe(
         figure, given.title, "Thin: seeds, the mean of the episodes of each command; thick: their mean with its 95 % interval, "
-        f"for returns that all were asked for. {single}Error: distance of the mean obtained return from what was asked.",
+        f"for returns that all were asked for. {single}Error: distance of the mean obtained return from what was asked; "
+        "by chance alone: of a policy that is calibrated exactly, from as many episodes; worst: of one seed and command.",
     )  # fmt: skip
     style.save(figure, given.out, shown[["method", "run", "commanded", "obtained_mean", "obtained_sd", "low", "high"]])

@@ -5,7 +5,7 @@ A number with a source is followed by a comment, which a page does not show:
 * ``246.7<!-- = FILE COLUMN STATISTIC [NAME=VALUE ...] -->``: over the rows of a CSV whose columns have these values
   (``COLUMN:7``: the seventh number of each cell);
 * ``96.2<!-- = CLAIM mean -->``: of a claim of ``results/claims.yaml``; or its ``published``, ``low``, ``high``, ``min``, ``max``
-  or ``seeds``;
+  or ``seeds``; of an error of obedience its ``floor``, or ``error``, ``seed``, ``asked`` or ``obtained`` of the worst command;
 * ``13.5<!-- = CLAIM less OTHER mean -->``: of the difference of both means; or an end of its interval, ``low`` or ``high``.
 
 ``lightning-rl docs FILE`` reads them anew.

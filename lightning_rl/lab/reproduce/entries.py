@@ -14,6 +14,7 @@ from lightning_rl.lab.reproduce.claims import Claim, Goal, Manifest
 from lightning_rl.lab.reproduce.manifest import load_claims
 from lightning_rl.lab.reproduce.seeds import seed_list
 from lightning_rl.lab.reproduce.store import number, read_runs, runs_path
+from lightning_rl.lab.reproduce.sweeps import read_sweeps
 from lightning_rl.lab.tables import interval
 
 MET, NOT_MET, SOME, NONE, REPORTED = "met", "not met", "some seeds", "not run yet", "reported"
@@ -21,7 +22,10 @@ MET, NOT_MET, SOME, NONE, REPORTED = "met", "not met", "some seeds", "not run ye
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A claim and the seeds that are measured: in their order values, bests, CPU-hours and commits; each machine once."""
+    """A claim and the seeds that are measured: in their order values, bests, CPU-hours and commits; each machine once.
+
+    beside: what is to be known beside the value.
+    """
 
     name: str
     claim: Claim
@@ -30,6 +34,7 @@ class Entry:
     hours: Sequence[float]
     commits: Sequence[str]
     machines: Sequence[str]
+    beside: str = ""
 
     @property
     def asked(self) -> int:
@@ -41,7 +46,9 @@ def read_entry(name: str, claim: Claim, root: Path) -> Entry:
     rows, path = read_runs(root, claim), runs_path(root, claim)
     values, bests, hours = ([number(row, column, path) for row in rows] for column in ("value", "best", "cpu_hours"))
     machines = list(dict.fromkeys(row["machine"] for row in rows))
-    return Entry(name, claim, values, bests, hours, [row["commit"] for row in rows], machines)
+    sweeps = read_sweeps(root, claim)
+    beside = sweeps.text if sweeps else ""
+    return Entry(name, claim, values, bests, hours, [row["commit"] for row in rows], machines, beside)
 
 
 def read_entries(manifest: Manifest, root: Path) -> dict[str, Entry]:
@@ -113,10 +120,15 @@ def measured_text(entry: Entry) -> str:
 
 
 def value_of_claim(name: str, what: str) -> float:
-    """A number of a claim: published, or measured: the mean, the ends of its interval, the least, the highest, how many seeds."""
+    """A number of a claim: published, or measured: the mean, the ends of its interval, the least, the highest, how many seeds.
+
+    Of an error of obedience also its floor, and the error of the worst command, its seed, and what it asked for and obtained.
+    """
     claim = load_claims(MANIFEST).chosen([name])[name]
     if what == "published" and claim.published is not None and claim.published.value is not None:
         return claim.published.value
+    if what in ("floor", "error", "seed", "asked", "obtained") and (sweeps := read_sweeps(Path(), claim)) is not None:
+        return float(getattr(sweeps, what))
     values = read_entry(name, claim, Path()).values
     if not values or what not in ("mean", "low", "high", "min", "max", "seeds"):
         raise UserError(f"claim '{name}' has no '{what}' to be printed; it may not be measured yet")

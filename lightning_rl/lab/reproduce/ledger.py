@@ -117,7 +117,7 @@ def show(given: argparse.Namespace) -> None:
     rows: list[Sequence[str]] = [("task", "published", "what differs here", "here, 95 % interval", "goal", "verdict", "claim")]
     for name, claim in manifest.chosen(given.ids).items():
         entry, word = entries[name], verdict(entries[name], entries)
-        here = NONE if word == NONE else f"{measured_text(entry)}, seeds {_seeds(entry)}"
+        here = NONE if word == NONE else f"{measured_text(entry)}, seeds {_seeds(entry)}{_beside(entry)}"
         what = re.split("[:,(]", claim.task)[0].strip()
         published = claim.published.text if claim.published and claim.published.value is None else _published(claim)
         otherwise = claim.published.here if claim.published else ""
@@ -128,11 +128,15 @@ def show(given: argparse.Namespace) -> None:
 def _row(entry: Entry, word: str) -> tuple[str, ...]:
     claim = entry.claim
     return (
-        f"`{entry.name}`", _published(claim), claim.published.here if claim.published else "", measured_text(entry),
+        f"`{entry.name}`", _published(claim), claim.published.here if claim.published else "", measured_text(entry) + _beside(entry),
         verdict_text(entry, word), goal_text(claim.goal), _seeds(entry),
         "; ".join(_earlier_seeds(each) for each in claim.earlier_seeds),
         "not counted" if claim.tried is None else str(claim.tried), claim.unit, "; ".join(entry.machines),
     )  # fmt: skip
+
+
+def _beside(entry: Entry) -> str:
+    return f"; {entry.beside}" if entry.beside else ""
 
 
 def _published(claim: Claim) -> str:

@@ -30,16 +30,16 @@ def test_sweeps_are_drawn_together_with_published_ones(tmp_path, capsys, monkeyp
     assert "make one with lightning-rl eval CKPT --command sweep" in capsys.readouterr().err
 
 
-CLAIM = """seed,commanded,obtained_mean,obtained_sd
-100,0,10,5
-100,100,90,5
-101,0,20,5
-101,200,180,5
+CLAIM = """seed,commanded,obtained_mean,obtained_sd,episodes
+100,0,10,5,50
+100,100,90,5,50
+101,0,20,25,50
+101,200,170,25,50
 """
 
 
 def test_methods_are_drawn_side_by_side(tmp_path, capsys):
-    """Both seeds were asked for 0 .. 100: there they obtain 10 and 20, and 90 and, on a line from 20 to 180, 100."""
+    """Both seeds were asked for 0 .. 100: there they obtain 10 and 20, and 90 and, on a line from 20 to 170, 95."""
     claim, run, out = tmp_path / "claim.csv", tmp_path / "run", tmp_path / "out"
     claim.write_text(CLAIM)
     run.mkdir()
@@ -50,13 +50,13 @@ def test_methods_are_drawn_side_by_side(tmp_path, capsys):
     assert table.loc[table["method"] == "RCP-A", "run"].drop_duplicates().tolist() == ["seed_100", "seed_101", "mean"]
     means = table[(table["run"] == "mean") & (table["method"] == "RCP-A")]
     ends = means.iloc[[0, -1]][["commanded", "obtained_mean"]].to_numpy().ravel().tolist()
-    assert ends == pytest.approx([0, 15, 100, 95])
+    assert ends == pytest.approx([0, 15, 100, 92.5])
     assert (means["high"] - means["low"]).iloc[0] / 2 == pytest.approx(12.706 * 5, rel=1e-4)  # Student's quantile of one degree
     one = table[(table["run"] == "mean") & (table["method"] == "run")]
     assert one[["low", "high"]].to_numpy().tolist() == [[4, 6], [58, 62]]
     drawn = (tmp_path / "out.svg").read_text()
-    assert "RCP-A, 2 seeds, mean error 15" in drawn
-    assert "run, 1 seed, mean error 22" in drawn  # 5 and 40, on average 22.5
+    assert "RCP-A, 2 seeds: mean error 18 (chance alone: 2), worst 30" in drawn  # 10 10 20 30; 15 / sqrt(50) * sqrt(2 / pi) = 1.7
+    assert "run, 1 seed: mean error 22, worst 40" in drawn  # 5 and 40, on average 22.5; it does not say of how many episodes
     (run / "sweep.csv").write_text(SWEEP.replace("return", "advantage"))
     assert main(["figures", "obedience", str(out), str(run)]) == 2
     assert "its commands are no returns (but: advantage)" in capsys.readouterr().err

@@ -31,6 +31,7 @@ from lightning_rl.lab.reproduce.ledger import _earlier_seeds, counts, ledger
 from lightning_rl.lab.reproduce.manifest import load_claims
 from lightning_rl.lab.reproduce.reading import read_rows
 from lightning_rl.lab.reproduce.runs import Job, Outcome, shown_command
+from lightning_rl.lab.reproduce.sweeps import read_sweeps
 from lightning_rl.methods.agents import AgentMethod
 from lightning_rl.tools import use
 
@@ -272,6 +273,25 @@ def test_claims_prints_what_is_published_and_measured_and_figures_draws_the_pict
     assert again(checkout, figures=True) == 0
     assert Image.open(checkout / "results" / "before.png").mode == "P"
     assert sorted(path.name for path in (checkout / "results").iterdir()) == ["before.csv", "before.png", "claims", "claims.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("key", "floor", "shown"), [("error", 5.9841, "5.98"), ("error_share", 0.0398942, "0.04")],
+)  # fmt: skip
+def test_beside_an_error_of_obedience_stand_what_chance_leaves_of_it_and_the_worst_command(tmp_path, key, floor, shown):
+    """sqrt(2 / pi) times sds of 5 and 10 of a mean, 3 and 12; over ranges of 100 and 300."""
+    read = "    read: {report: sweep.json, key: KEY, rows: [commanded, obtained_mean, obtained_sd, episodes]}\n    curves: []\n"
+    before = CLAIMS[CLAIMS.index("    read: {report") : CLAIMS.index("    csv: results/claims/report")]
+    (tmp_path / "claims.yaml").write_text(CLAIMS.replace(before, read.replace("KEY", key)))
+    claim = load_claims(tmp_path / "claims.yaml").claims["report"]
+    assert read_sweeps(tmp_path, claim) is None
+    (tmp_path / claim.csv).parent.mkdir(parents=True)
+    rows = ["100,-50,0,50,100", "100,50,44,100,100", "101,-100,-90,30,100", "101,200,90,120,100"]
+    (tmp_path / claim.csv).write_text("\n".join(["seed,commanded,obtained_mean,obtained_sd,episodes", *rows, ""]))
+    found = read_sweeps(tmp_path, claim)
+    assert found.floor == pytest.approx(floor, rel=1e-4)
+    assert (found.seed, found.asked, found.obtained, found.error) == (101, 200, 90, 110)
+    assert found.text == f"chance alone: {shown}; worst: seed 101 asked for 200.0 obtains 90.0"
 
 
 def test_rows_of_a_report_are_kept_for_figures(tmp_path):
