@@ -31,7 +31,7 @@ PICTURE_BYTES = 2**26  # of a picture or film in a report
 CHECKPOINT_BYTES, PROXY_BYTES = 2**36, 2**30
 ARCHIVE_PARTS, STRUCTURE_BYTES = 50_000, 2**25  # of a torch file: its tensors, and all that is no number in a tensor
 NAME_BYTES, PATH_BYTES = 255, 4096  # of Linux
-YAML_BYTES, YAML_VALUES, YAML_DEPTH = 2**20, 20_000, 20
+YAML_BYTES, YAML_VALUES, YAML_DEPTH = 2**20, 50_000, 20
 
 SHOWN = 80
 _WORD, _LINE = 300, 2000

@@ -25,6 +25,34 @@ CSV = r"^results/[\w./-]+\.csv$"
 Value = bool | int | float | str | list[int] | None
 
 
+Words = Annotated[str, Field(min_length=1)]
+
+
+@dataclass(frozen=True, config=STRICT, kw_only=True)
+class Differences:
+    """What the runs here do in another way than those that they stand beside, each in words, or ``none``.
+
+    Attributes:
+        method: task, algorithm, networks and other values.
+        budget: steps, episodes or generations.
+        evaluation: what is read from a run, at which command, over how many episodes.
+        seeds: how many runs, and which of them count.
+        schedule: what changes during a run, and what ends it.
+    """
+
+    method: Words
+    budget: Words
+    evaluation: Words
+    seeds: Words
+    schedule: Words
+
+    @property
+    def text(self) -> str:
+        """One line of what differs."""
+        found = {name: words for name, words in dataclasses.asdict(self).items() if words != "none"}
+        return "; ".join(f"{name}: {words}" for name, words in found.items()) or "nothing that is known"
+
+
 @dataclass(frozen=True, config=STRICT, kw_only=True)
 class Published:
     """What a paper or public run reports.
@@ -32,13 +60,13 @@ class Published:
     Attributes:
         text: of what.
         source: where it is printed or drawn.
-        here: what is otherwise in the runs here (budget, seeds, another rule); empty: nothing that is known.
+        here: what is otherwise in the runs here.
     """
 
     value: float | None
     text: str
     source: str
-    here: str = ""
+    here: Differences
 
 
 @dataclass(frozen=True, config=STRICT, kw_only=True)

@@ -24,6 +24,7 @@ from lightning_rl.lab.reproduce.entries import (
     verdict_text,
 )  # fmt: skip
 from lightning_rl.lab.reproduce.manifest import load_claims
+from lightning_rl.lab.reproduce.recomputed import lost_seeds
 from lightning_rl.lab.reproduce.runs import shown_command
 from lightning_rl.lab.reproduce.seeds import seed_list
 from lightning_rl.lab.reproduce.store import runs_path
@@ -42,13 +43,18 @@ A claim is one number together with all that makes it again: commands, seeds, bu
 * **Here** is the mean over seeds with its 95 % interval, Student's t, which is far too narrow where
   single seeds fail ([by how much](evidence.md#what-an-interval-covers)). A seed counts as it is at the end of its run; the
   best over time only stands beside it.
-* **Published** is what a paper or another program reports; *what differs here* says what our runs do in another way than those: a
-  smaller budget, another rule, another number of seeds.
+* **Published** is what a paper or another program reports; *what differs here* says what our runs do in another way than those:
+  method, budget, evaluation, seeds and schedule (what changes during a run, and what ends it). Of what is not named no difference
+  is known.
 * **Verdict**: *met* or *not met*, once all seeds are there, or too many have failed already; a mean is met by the number itself,
   and where its interval reaches beyond the goal, that is said; *above* another claim is met where the 95 % interval of the
   difference (Welch's) is above 0; *reported*, where there is no goal; *some seeds*, where some are still to be run; *not run
   yet*.
 * **Settings tried** on tuning seeds before these were chosen; 1: those of the source alone; *not counted*: nobody kept count.
+* **Seeds one by one**: values were read from whole curves, reports and tables, of which a part is kept. Those of scalars, of
+  agents and mean curves that are kept (`.agents.csv`, `.means.csv`), and errors of obedience, can be computed again, except where
+  a claim says that they cannot; of all others (evaluations at the end, slopes and rank correlations, agents that are not kept)
+  the values alone are kept.
 * **Machine**: the processor, and which of its vector instructions were used.
 * **Commit**: what seeds were run with. Where work was committed anew, this history has it under another hash; `config_hash` in a
   claim's `.runs.csv` tells whether settings are the same.
@@ -56,6 +62,7 @@ A claim is one number together with all that makes it again: commands, seeds, bu
 `lightning-rl reproduce CLAIM` makes a row; `lightning-rl reproduce --verify CLAIM` runs the first epochs of its first seed again
 and compares them with the stored curve. In commands, `N` is the seed, `{run}` the run directory of the training before,
 `{folder}` any folder."""
+_THINNED = "Not to be computed again, as the curves that are kept are thinned"
 _COLUMNS = (
     "claim", "published", "what differs here", "here, 95 % interval", "verdict", "goal", "seeds", "earlier seeds",
     "settings tried", "unit", "machine",
@@ -77,7 +84,7 @@ def ledger(manifest: Manifest, root: Path, commit: str) -> str:
         f"Built at commit {commit}.",
         markdown(counts(families, verdicts)),
         _HOW,
-        *(_family(name, its, verdicts, manifest, commit) for name, its in families.items()),
+        *(_family(name, its, verdicts, manifest, root, commit) for name, its in families.items()),
         "## Not measured by this command",
         markdown(elsewhere),
         "## Files of before this page",
@@ -102,10 +109,10 @@ def counts(families: Mapping[str, Sequence[Entry]], verdicts: Mapping[str, str])
     return [("", "claims", MET, "of these after earlier seeds", *words), *rows, total]
 
 
-def _family(name: str, entries: Sequence[Entry], verdicts: Mapping[str, str], manifest: Manifest, commit: str) -> str:
+def _family(name: str, entries: Sequence[Entry], verdicts: Mapping[str, str], manifest: Manifest, root: Path, commit: str) -> str:
     """A table of what is claimed and measured, and below it where each comes from."""
     rows = [_COLUMNS, *(_row(entry, verdicts[entry.name]) for entry in entries)]
-    sources = "\n".join(_source(entry, manifest, commit) for entry in entries)
+    sources = "\n".join(_source(entry, manifest, root, commit) for entry in entries)
     return f"## {name}\n\n{markdown(rows)}\n\n{sources}"
 
 
@@ -120,7 +127,7 @@ def show(given: argparse.Namespace) -> None:
         here = NONE if word == NONE else f"{measured_text(entry)}, seeds {_seeds(entry)}{_beside(entry)}"
         what = re.split("[:,(]", claim.task)[0].strip()
         published = claim.published.text if claim.published and claim.published.value is None else _published(claim)
-        otherwise = claim.published.here if claim.published else ""
+        otherwise = _otherwise(claim)
         rows.append((what, published, otherwise, here, goal_text(claim.goal), verdict_text(entry, word), f"`{name}`"))
     print(markdown(rows))
 
@@ -128,7 +135,7 @@ def show(given: argparse.Namespace) -> None:
 def _row(entry: Entry, word: str) -> tuple[str, ...]:
     claim = entry.claim
     return (
-        f"`{entry.name}`", _published(claim), claim.published.here if claim.published else "", measured_text(entry) + _beside(entry),
+        f"`{entry.name}`", _published(claim), _otherwise(claim), measured_text(entry) + _beside(entry),
         verdict_text(entry, word), goal_text(claim.goal), _seeds(entry),
         "; ".join(_earlier_seeds(each) for each in claim.earlier_seeds),
         "not counted" if claim.tried is None else str(claim.tried), claim.unit, "; ".join(entry.machines),
@@ -142,6 +149,10 @@ def _beside(entry: Entry) -> str:
 def _published(claim: Claim) -> str:
     published = claim.published
     return "–" if published is None else "see below" if published.value is None else f"{published.value:,.6g}"
+
+
+def _otherwise(claim: Claim) -> str:
+    return "" if claim.published is None else claim.published.here.text
 
 
 def _seeds(entry: Entry) -> str:
@@ -173,7 +184,7 @@ def _earlier(path: str, each: Earlier) -> str:
     return "\n".join([*lines, *(f"  `lightning-rl {command}`" for command in each.commands)])
 
 
-def _source(entry: Entry, manifest: Manifest, commit: str) -> str:
+def _source(entry: Entry, manifest: Manifest, root: Path, commit: str) -> str:
     """What a claim is, in a few lines."""
     claim = entry.claim
     lines = [f"* **`{entry.name}`**: {claim.task}."]
@@ -188,6 +199,8 @@ def _source(entry: Entry, manifest: Manifest, commit: str) -> str:
         values = ", ".join(f"{value:,.6g}" for value in entry.values)
         path = Path(claim.curves_file) if claim.columns else runs_path(Path(), claim)
         lines.append(f"  Seeds one by one: {values};{beside} [{path.name}](../{path}).")
+        if lost := lost_seeds(root, claim):
+            lines.append(f"  {_THINNED}: seed{'s' * (len(lost) > 1)} {', '.join(lost)}.")
         lines.append(f"  {_commits(entry.commits, commit)}.")
     return "\n".join(lines)
 

@@ -13,7 +13,17 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_text
 from lightning_rl.core.limits import did_you_mean, shorten, shown
 from lightning_rl.core.yaml_files import parse_yaml
-from lightning_rl.lab.reproduce.claims import Claim, Earlier, EarlierSeeds, Elsewhere, Goal, Manifest, Published, Read
+from lightning_rl.lab.reproduce.claims import (
+    Claim,
+    Differences,
+    Earlier,
+    EarlierSeeds,
+    Elsewhere,
+    Goal,
+    Manifest,
+    Published,
+    Read,
+)
 
 
 def load_claims(path: Path) -> Manifest:
@@ -33,7 +43,9 @@ def _manifest(text: str, path: Path) -> Manifest:
         raise UserError(f"'{path}'{_complaint(error)}") from error
 
 
-_PARTS: dict[str, type] = {"published": Published, "goal": Goal, "read": Read, "earlier_seeds": EarlierSeeds}
+_PARTS: dict[str, type] = {
+    "published": Published, "here": Differences, "goal": Goal, "read": Read, "earlier_seeds": EarlierSeeds,
+}  # fmt: skip
 _SECTIONS: dict[str, type] = {"claims": Claim, "elsewhere": Elsewhere, "earlier": Earlier}
 
 
@@ -47,7 +59,8 @@ def _complaint(error: ValidationError) -> str:
     if keys:
         where += f", key '{shorten('.'.join(keys))}'"
     if first["type"] == "unexpected_keyword_argument":
-        schema = _PARTS.get(keys[0], Claim) if len(keys) > 1 else _SECTIONS.get(section, Manifest)
+        around = [_PARTS[key] for key in keys[:-1] if key in _PARTS]
+        schema = around[-1] if around else _SECTIONS.get(section, Manifest)
         known = [field.name for field in dataclasses.fields(schema)]
         return f"{where}: unknown; {did_you_mean(keys[-1], known, 'known keys')}"
     if first["type"] == "missing":

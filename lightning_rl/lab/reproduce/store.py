@@ -38,8 +38,8 @@ def read_runs(root: Path, claim: Claim) -> list[Row]:
     by_seed = {row["seed"]: row for row in _read(runs_path(root, claim), RUN_COLUMNS)}
     if claim.columns and claim.curves_csv is None:  # without another claim's curves only that one is not measured
         by_seed = _only(by_seed, read_curves(root, claim))
-    if (beside := kept_path(root, claim)) is not None:
-        by_seed = _only(by_seed, _read(beside, KEPT_COLUMNS[str(claim.read.keep)]))
+    if claim.read.keep is not None:
+        by_seed = _only(by_seed, read_kept_rows(root, claim))
     found = [by_seed[seed] for seed in map(str, seed_list(claim.seeds)) if seed in by_seed]
     for row in found:
         number(row, "value", runs_path(root, claim))
@@ -55,6 +55,12 @@ def _only(by_seed: Mapping[str, Row], stored: Sequence[Row]) -> dict[str, Row]:
 def read_curves(root: Path, claim: Claim) -> list[Row]:
     """The rows of the claim's curves."""
     return _read(root / claim.curves_file, claim.columns)
+
+
+def read_kept_rows(root: Path, claim: Claim) -> list[Row]:
+    """The rows of the agents or of the mean curves, of a claim that keeps them."""
+    path = kept_path(root, claim)
+    return [] if path is None else _read(path, KEPT_COLUMNS[str(claim.read.keep)])
 
 
 def add(root: Path, outcome: Outcome) -> None:

@@ -22,10 +22,12 @@ class Sweeps:
 
     @property
     def error(self) -> float:
+        """How far the worst is off."""
         return abs(self.obtained - self.asked)
 
     @property
     def text(self) -> str:
+        """For a cell of a table."""
         return (
             f"chance alone: {self.floor:,.{1 if self.floor >= 10 else 2}f}; worst: seed {self.seed:.0f} asked for "
             f"{self.asked:,.1f} obtains {self.obtained:,.1f}"

@@ -46,7 +46,7 @@ claims:
     family: f
     task: t
     unit: return
-    published: {value: 3, text: p, source: s}
+    published: {value: 3, text: p, source: s, here: {method: m, budget: none, evaluation: none, seeds: two, schedule: none}}
     goal: {mean: 2.5}
     commands: ["train --implementation RCP-A --gamename cartpole"]
     seeds: 100-101
@@ -174,7 +174,7 @@ def test_proxies_of_the_suite_and_datasets_are_those_of_their_claims():
 
 def test_who_searches_otherwise_than_the_source_has_tried_more_than_its_settings():
     for name, claim in CLAIMS.items():
-        otherwise = claim.published is not None and "another search" in claim.published.here
+        otherwise = claim.published is not None and "another search" in claim.published.here.method
         assert not (claim.tried == 1 and otherwise), name
 
 
@@ -300,7 +300,15 @@ def test_claims_are_on_fresh_seeds():
         ("  first:", "  First One:", "claim 'First One': a name has lower-case letters"),
         ("csv: results/claims", "csv: /etc", "key 'csv': String should match pattern"),
         ("elsewhere: {}", "elswhere: {}", "key 'elswhere': unknown; did you mean 'elsewhere'?"),
-        ("source: s}", "sauce: s}", "'published.sauce': unknown; did you mean 'source'?"),
+        ("source: s,", "sauce: s,", "'published.sauce': unknown; did you mean 'source'?"),
+        *(
+            (f"{name}: none", f"other_{name}: none", f"'published.here.other_{name}': unknown; did you mean '{name}'?")
+            for name in ("budget", "evaluation", "schedule")
+        ),
+        (", schedule: none", "", "claim 'first', key 'published.here.schedule': it is missing"),
+        ("method: m, ", "", "claim 'first', key 'published.here.method': it is missing"),
+        ("seeds: two", "seeds: ''", "key 'published.here.seeds': String should have at least 1 character, got ''"),
+        ("here: {method: m, budget: none, evaluation: none, seeds: two, schedule: none}", "here: all", "key 'published.here'"),
         ("read: {tag: eval/return_mean}", "read: {tag: a, keep: means}", "key 'read': what is kept is of a table"),
         ("tried: 3", "tried: 3\n    curves_csv: results/b.csv", "'results/b.csv' is of no claim with the same first training"),
         ("tolerance: 0.01", "tolerance: [", "not valid YAML"),
@@ -316,6 +324,13 @@ def test_a_mistake_is_named_with_its_claim_and_key(before, after, words, tmp_pat
         load_claims(path)
     assert words in str(refused.value)
     assert str(path) in str(refused.value)
+
+
+def test_what_differs_is_one_sentence(tmp_path):
+    (tmp_path / "claims.yaml").write_text(GOOD)
+    here = load_claims(tmp_path / "claims.yaml").claims["first"].published.here
+    assert here.text == "method: m; seeds: two"
+    assert dataclasses.replace(here, method="none", seeds="none").text == "nothing that is known"
 
 
 def test_outside_a_checkout_the_error_says_where_the_claims_are(tmp_path):

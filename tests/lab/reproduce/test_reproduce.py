@@ -41,7 +41,8 @@ _tiny: &tiny
   family: Tiny runs
   task: a tiny run
   unit: return
-  published: {value: -12, text: a number, source: a paper, here: a smaller cliff}
+  published: {value: -12, text: a number, source: a paper,
+              here: {method: a smaller cliff, budget: none, evaluation: none, seeds: none, schedule: none}}
   seeds: 100-101
   cpu_hours: 0.01
   tried: 7
@@ -140,7 +141,7 @@ def test_what_is_missing_is_run_stored_and_written_down(checkout, capsys):
     page = (checkout / PAGE).read_text()
     assert "|  | claims | met | of these after earlier seeds | not met | reported | some seeds | not run yet |" in page
     assert "| **all** | 2 | 1 | 1 | 1 | 0 | 0 | 0 |" in page
-    assert "| `table` | -12 | a smaller cliff |" in page
+    assert "| `table` | -12 | method: a smaller cliff |" in page
     earlier = "90, 91: -15 (-20 to -10), 1 never; 92: not kept"
     goal = "mean ≥ -100000, every seed ≥ -100000"
     assert f"| **met** | {goal} | 100-101 | {earlier} | 7 | return | {rows[0]['machine']} |" in page
@@ -251,7 +252,7 @@ def test_claims_prints_what_is_published_and_measured_and_figures_draws_the_pict
     use(["claims", "table"])
     *_, row = capsys.readouterr().out.splitlines()
     goal = "mean ≥ -100000, every seed ≥ -100000"
-    assert row == f"| a tiny run | -12 | a smaller cliff | not run yet | {goal} | not run yet | `table` |"
+    assert row == f"| a tiny run | -12 | method: a smaller cliff | not run yet | {goal} | not run yet | `table` |"
     assert value_of_claim("table", "published") == -12
     with pytest.raises(UserError, match="it may not be measured yet"):
         value_of_claim("table", "mean")

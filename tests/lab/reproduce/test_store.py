@@ -2,12 +2,14 @@
 
 import dataclasses
 
+import pytest
 from claim_helpers import claim_of
 
 from lightning_rl.cli import main
 from lightning_rl.lab.reproduce import store
 from lightning_rl.lab.reproduce.claims import Read
 from lightning_rl.lab.reproduce.reading import read_kept
+from lightning_rl.lab.reproduce.recomputed import lost_seeds
 from lightning_rl.lab.reproduce.runs import Job, Outcome, shown_command
 
 
@@ -50,3 +52,28 @@ def test_what_is_kept_of_tables_is_replaced_seed_by_seed_and_made_again_where_it
     assert len(store.read_runs(tmp_path, claim)) == 2
     path.unlink()
     assert store.read_runs(tmp_path, claim) == []
+
+
+@pytest.mark.parametrize(
+    ("read", "lost"),
+    [
+        ({"tag": "a", "last": 2}, ["101"]),  # 2.5 of 1, 2, 3; and 2
+        ({"tag": "a", "statistic": "first", "threshold": 2.5}, ["100", "101"]),  # the third
+        ({"table": "t.csv", "key": "returns", "keep": "means", "last": 2}, ["101"]),
+        ({"table": "t.csv", "key": "return_mean", "keep": "agents", "where": {"agent": "QL"}}, ["101"]),
+        ({"table": "t.csv", "key": "return_mean"}, []),  # nothing is kept that it could be computed from
+    ],
+)
+def test_seeds_whose_values_what_is_kept_does_not_give(tmp_path, read, lost):
+    read = Read(**{"where": {}, "rows": [], **read})
+    claim = dataclasses.replace(claim_of(None), read=read, curves=["a"] if read.tag else [])
+    means = [{"agent": "QL", "every": 5, "returns": "1 2 3"}]
+    agents = [{"agent": "QL", "return_mean": 2.0}, {"agent": "QL", "return_mean": 3.0}, {"agent": "PPO", "return_mean": 9.0}]
+    rows = {"means": means, "agents": agents}.get(str(read.keep), [])
+    curve = [{"env_steps": step, "a": float(step)} for step in (1, 2, 3)] if read.tag else []
+    for seed, value in ((100, 2.5), (101, 2.0)):
+        about = {**dict.fromkeys(store.RUN_COLUMNS, "1"), "seed": seed, "command": shown_command(claim, seed)}
+        about |= {"read": read.text, "value": value}
+        kept = [{**dict.fromkeys(store.KEPT_COLUMNS[str(read.keep)], "x"), "seed": seed, **row} for row in rows]
+        store.add(tmp_path, Outcome(Job("x", claim, seed, "c", tmp_path, main, None), about, curve, kept=kept))
+    assert lost_seeds(tmp_path, claim) == lost
