@@ -35,15 +35,44 @@ def prediction_interval(values: npt.ArrayLike, confidence: float) -> tuple[Float
 
 def difference_interval(a: npt.ArrayLike, b: npt.ArrayLike) -> Interval:
     """Mean of ``a [n]`` less mean of ``b [m]``, with Welch's interval: the two may spread differently."""
+    gap, error, freedom = _welch(a, b)
+    half = student_quantile(freedom) * error if error else 0.0
+    return gap, gap - half, gap + half
+
+
+def difference_chance(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
+    """How likely means as far apart as of ``a [n]`` and ``b [m]`` are where the true ones are equal: Welch's test, two-sided.
+
+    Below 0.05 where ``difference_interval`` leaves out 0; nan of single runs.
+    """
+    from scipy import special
+
+    gap, error, freedom = _welch(a, b)
+    if error == 0:
+        return float(gap == 0)
+    return float(2 * special.stdtr(freedom, -abs(gap) / error)) if freedom > 0 else float("nan")
+
+
+def discoveries(chances: npt.ArrayLike, rate: float = 1 - CONFIDENCE) -> npt.NDArray[np.bool_]:
+    """Which of many differences to call real, so that a share of ``rate`` of those is expected to be none: ``[K]``.
+
+    Benjamini and Hochberg (1995): of K chances in ascending order the first k, where the k-th is the last that is at most
+    rate k / K. It holds for tests that are independent or positively dependent. nan counts as 1.
+    """
+    p = np.nan_to_num(np.asarray(chances, dtype=np.float64), nan=1.0)
+    ordered = np.sort(p)
+    below = ordered <= rate * np.arange(1, len(p) + 1) / len(p)
+    return np.asarray(p <= ordered[below].max() if below.any() else np.zeros(len(p), dtype=bool))
+
+
+def _welch(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Floats, float, float]:
+    """Difference of means, its standard error, and degrees of freedom, 0 where a single run leaves none."""
     x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    gap = np.asarray(x.mean() - y.mean())
     errors = np.array([_squared_error(x), _squared_error(y)])
     total = errors.sum()
-    if total == 0:
-        return gap, gap, gap
-    freedom = total**2 / (errors**2 / (len(x) - 1, len(y) - 1)).sum() if min(len(x), len(y)) > 1 else 0.0
-    half = student_quantile(freedom) * np.sqrt(total)
-    return gap, gap - half, gap + half
+    several = min(len(x), len(y)) > 1 and total > 0
+    freedom = total**2 / (errors**2 / (len(x) - 1, len(y) - 1)).sum() if several else 0.0
+    return np.asarray(x.mean() - y.mean()), float(np.sqrt(total)), float(freedom)
 
 
 def share_interval(successes: npt.ArrayLike) -> Interval:

@@ -6,7 +6,9 @@ from helpers import ROOT
 
 from lightning_rl.functional.intervals import (
     above,
+    difference_chance,
     difference_interval,
+    discoveries,
     improvement_interval,
     mean_interval,
     mean_of_intervals,
@@ -40,6 +42,24 @@ def test_welch_by_hand():
     gap, low, high = difference_interval([1.0, 2.0, 3.0], [4.0, 6.0])
     assert (gap, low, high) == pytest.approx((-3, -3 - 5.1762 * (4 / 3) ** 0.5, -3 + 5.1762 * (4 / 3) ** 0.5), rel=2e-4)
     assert difference_interval([5.0, 5.0], [3.0, 3.0]) == (2, 2, 2)
+
+
+def test_the_chance_of_a_difference_is_five_percent_where_its_interval_ends_at_zero():
+    """Means 0 and h of two runs each, squared errors 1 each: two degrees of freedom, quantile 4.30265."""
+    edge = 4.30265 * 2**0.5
+    assert difference_chance([-1.0, 1.0], [edge - 1, edge + 1]) == pytest.approx(0.05, rel=1e-5)
+    assert difference_chance([edge - 1, edge + 1], [-1.0, 1.0]) == pytest.approx(0.05, rel=1e-5)
+    assert difference_chance([5.0, 5.0], [5.0, 5.0]) == 1.0
+    assert difference_chance([5.0, 5.0], [3.0, 3.0]) == 0.0
+    assert np.isnan(difference_chance([5.0], [3.0, 4.0]))
+
+
+def test_discoveries_by_hand():
+    """Of five, limits 0.01 to 0.05: the third is above its 0.03, but the fourth is at most 0.04, and takes it along."""
+    assert discoveries([0.04, 0.9, 0.032, 0.001, 0.02]).tolist() == [True, False, True, True, True]
+    assert discoveries([0.041, 0.9, 0.032, 0.001, 0.02]).tolist() == [False, False, False, True, True]
+    assert discoveries([0.03, float("nan"), 0.04]).tolist() == [False, False, False]
+    assert discoveries([0.03, 0.04]).tolist() == [True, True]
 
 
 def test_share_by_hand():

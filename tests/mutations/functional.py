@@ -129,6 +129,8 @@ MUTATIONS = [
         ("0.5 * (left == right)", "1.0 * (left == right)"),
         ("ddof=1", "ddof=0"),
         ("(len(x) - 1, len(y) - 1)", "(len(x), len(y))"),
+        ("rate * np.arange(1, len(p) + 1) / len(p)", "rate / np.arange(len(p), 0, -1)"),
+        ("2 * special.stdtr", "special.stdtr"),
     ),
     *area(
         "functional/upside_down.py", "methods/test_reward_conditioned.py::test_the_values_of_continuous_actions_are_quadratic_in_them "

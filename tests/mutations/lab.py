@@ -86,7 +86,7 @@ MUTATIONS = [
     ),
     *area("lab/reproduce/store.py", "lab/reproduce/test_reproduce.py", ('(row["command"], row["read"]) ==', '(row["command"], row["read"]) !='),
           ("claim.read.text)]", 'row["read"])]')),
-    *area("lab/reproduce/store.py", "lab/reproduce/test_store.py", ("by_seed = _only(by_seed, _read(beside", "_only(by_seed, _read(beside")),
+    *area("lab/reproduce/store.py", "lab/reproduce/test_store.py", ("by_seed = _only(by_seed, read_kept_rows(", "_only(by_seed, read_kept_rows(")),
     *area("lab/reproduce/seeds.py", "lab/reproduce/test_claims.py", ("if first < FIRST_SEED:", "if last < FIRST_SEED:")),
     *area(
         "lab/figures/curves.py", "lab/figures/test_marks.py",

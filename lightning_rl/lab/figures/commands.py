@@ -129,8 +129,8 @@ def draw_method(axes: Axes, name: str, table: pd.DataFrame, colour: str) -> pd.D
     off = [(rows["obtained_mean"] - rows["commanded"]).abs() for rows in runs]
     error, worst = np.mean([each.mean() for each in off]), max(each.max() for each in off)
     floor = np.mean([sampling_floor(rows["obtained_sd"], rows["episodes"]) for rows in runs])
-    known = f" (chance alone: {floor:.0f})" if np.isfinite(floor) else ""
-    axes.set_title(f"{name}, {style.counted([len(runs)])}: mean error {error:.0f}{known}, worst {worst:.0f}")
+    known = f", by chance alone {floor:.0f}" if np.isfinite(floor) else ""
+    axes.set_title(f"{name}, {style.counted([len(runs)])}\nmean error {error:.0f}{known}, worst {worst:.0f}")
     return pd.concat([table[["run", "commanded", "obtained_mean", "obtained_sd"]], line.assign(run="mean")]).assign(method=name)
 
 
@@ -161,6 +161,6 @@ def draw_obedience(given: argparse.Namespace) -> None:
     style.describe(
         figure, given.title, "Thin: seeds, the mean of the episodes of each command; thick: their mean with its 95 % interval, "
         f"for returns that all were asked for. {single}Error: distance of the mean obtained return from what was asked; "
-        "by chance alone: of a policy that is calibrated exactly, from as many episodes; worst: of one seed and command.",
+        "by chance alone: that of a policy which is calibrated exactly, in as many episodes; worst: of one seed and command.",
     )  # fmt: skip
     style.save(figure, given.out, shown[["method", "run", "commanded", "obtained_mean", "obtained_sd", "low", "high"]])

@@ -15,7 +15,7 @@ from matplotlib.patches import Rectangle
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import unknown
-from lightning_rl.functional.intervals import difference_interval
+from lightning_rl.functional.intervals import difference_chance, difference_interval, discoveries
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.groups import Group, labelled_runs, make_groups
 from lightning_rl.lab.scalars import natural_order
@@ -27,9 +27,9 @@ def family_of(gamename: str) -> str:
 
 
 def differences(game: str, groups: Sequence[Group], baseline: str) -> pd.DataFrame:
-    """Of every other group less the baseline, bin by bin, where all their seeds have values: mean and Welch's interval.
+    """Of every other group less the baseline, bin by bin, where all their seeds have values: mean, Welch's interval, his test.
 
-    Columns gamename, family, group, env_steps, difference, low, high; no row where the game has no baseline.
+    Columns gamename, family, group, env_steps, difference, low, high, chance; no row where the game has no baseline.
     """
     rows = []
     for base, group in itertools.product(groups, groups):
@@ -37,22 +37,22 @@ def differences(game: str, groups: Sequence[Group], baseline: str) -> pd.DataFra
             continue
         whole = np.isfinite(group.values).all(axis=0) & np.isfinite(base.values).all(axis=0)
         for k in np.flatnonzero(whole):
-            gap, low, high = map(float, difference_interval(group.values[:, k], base.values[:, k]))
-            rows.append((game, family_of(game), group.label, float(group.x[k]), gap, low, high))
-    return pd.DataFrame(rows, columns=["gamename", "family", "group", "env_steps", "difference", "low", "high"])
+            pair = group.values[:, k], base.values[:, k]
+            gap, low, high = map(float, difference_interval(*pair))
+            rows.append((game, family_of(game), group.label, float(group.x[k]), gap, low, high, difference_chance(*pair)))
+    return pd.DataFrame(rows, columns=["gamename", "family", "group", "env_steps", "difference", "low", "high", "chance"])
 
 
 def draw_panel(axes: Axes, table: pd.DataFrame, games: Sequence[str], steps: Sequence[float], limit: float) -> AxesImage:
-    """One family and one method: a row for each size, a cell for each bin; framed and bold where the interval leaves out 0."""
+    """One family and one method: a row for each size, a cell for each bin; framed and bold where ``table`` says sure."""
     cells = table.pivot_table(index="gamename", columns="env_steps", values="difference").reindex(index=games, columns=steps)
     image = axes.imshow(cells, cmap=plt.get_cmap("RdBu", 15), vmin=-limit, vmax=limit, aspect="auto")
     for row in table.itertuples():
-        sure = row.low > 0 or row.high < 0
         place = (steps.index(row.env_steps), games.index(row.gamename))
-        shade, weight = "white" if abs(row.difference) > 0.6 * limit else "black", "bold" if sure else "normal"
+        shade, weight = "white" if abs(row.difference) > 0.6 * limit else "black", "bold" if row.sure else "normal"
         text = f"{row.difference:+.1f}".replace("-0.0", "+0.0")
         axes.annotate(text, place, ha="center", va="center", fontsize=9, color=shade, fontweight=weight)
-        if sure:
+        if row.sure:
             corner = (place[0] - 0.48, place[1] - 0.45)
             axes.add_patch(Rectangle(corner, 0.96, 0.9, fill=False, edgecolor=shade, linewidth=1.4))
     axes.set(yticks=range(len(games)), yticklabels=games, xticks=range(len(steps)))
@@ -78,6 +78,7 @@ def draw(given: argparse.Namespace) -> None:
         table = table[table["group"].isin(given.method)]
     if table.empty:
         raise UserError(f"no environment has runs of '{given.baseline}' and of another method; name both, or another --baseline")
+    table = table.assign(sure=discoveries(table["chance"]))
     methods = list(table["group"].unique())
     families = dict(list(table.groupby("family", sort=False)))
     heights = [rows["gamename"].nunique() for rows in families.values()]
@@ -93,7 +94,9 @@ def draw(given: argparse.Namespace) -> None:
         line[-1].set_xlabel("environment steps")
         figure.colorbar(image, ax=list(line), label="return", aspect=8 * len(methods))
     seeds = style.counted(len(group.seeds) for groups in games.values() for group in groups)
-    text = f"{seeds}; difference of mean returns of the evaluations of the {width:,.6g} steps before; framed: its 95 % interval "
+    text = f"{seeds}; difference of mean returns of the evaluations of the {width:,.6g} steps before; "
+    test = "framed: no chance by Welch's test, where 5 % of all frames are expected to be false"
+    framed = f"{test} (Benjamini and Hochberg, over {len(table)} cells)"
     cells = sum(rows["gamename"].nunique() * rows["env_steps"].nunique() * len(methods) for rows in families.values())
-    style.describe(figure, given.title, text + f"(Welch) leaves out 0{'; grey: not run' if len(table) < cells else ''}.")
+    style.describe(figure, given.title, f"{text}{framed}{'; grey: not run' if len(table) < cells else ''}.")
     style.save(figure, given.out, table)

@@ -24,6 +24,7 @@ def test_differences_are_bin_by_bin_where_every_seed_has_a_value():
     table = differences("panflute-8", groups, "ER")
     assert table["env_steps"].tolist() == [500.0, 1000.0]
     assert table["difference"].tolist() == [2.0, 0.0]
+    assert table["chance"].tolist() == pytest.approx([0.2952, 1.0], abs=1e-4)  # 1 - 2 / pi atan(2)
     assert table.loc[0, ["low", "high"]].tolist() == pytest.approx([2 - 12.706, 2 + 12.706], abs=1e-3)
     assert differences("panflute-8", groups, "another").empty
 
@@ -50,7 +51,8 @@ def test_a_row_for_each_size_and_a_frame_where_it_is_sure(tmp_path, capsys, monk
     assert [line.count("700") for line in text.splitlines() if ">+3.0<" in line] == [1, 1]
     assert [line.count("700") for line in text.splitlines() if ">+0.1<" in line or ">+0.0<" in line] == [0, 0]
     frames = [patch for axes in drawn[0].axes for patch in axes.patches if patch.get_width() == 0.96 and not patch.get_fill()]
-    assert len(frames) == int(((table["low"] > 0) | (table["high"] < 0)).sum())
+    assert len(frames) == table["sure"].sum() == 4
+    assert (table["sure"] == (table["difference"] > 0.5)).all()
     assert main([*words, "--until", "10"]) == 2
     assert "--until 10: the first value is at 500 env_steps; raise --until" in capsys.readouterr().err
     assert main([*words, "--force", "--baseline", "DDQN"]) == 2
