@@ -93,10 +93,12 @@ def test_a_bare_number_is_found():
 def test_numbers_are_those_of_their_source(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.csv").write_text("agent,seed,x,curve\nA,1,1.5,3 4\nA,2,2.25,5 7\nB,1,1000,0 0\n")
-    marks = [("0.00", "x mean agent=A"), ("0", "x max"), ("-0.0", "x min agent=A seed=2"), ("1,0", "x max agent=B")]
+    marks = [("0.0", "x sum seed=1..2"), ("0.00", "x mean agent=A"), ("0", "x max"), ("-0.0", "x min agent=A seed=2")]
+    marks += [("1,0", "x max agent=B")]
     text = " ".join(f"{number}<!-- = a.csv {source} -->" for number, source in [*marks, ("5", "curve:2 mean agent=A")])
-    assert re.findall(r"(\S+)<!--", with_numbers(text)) == ["1.88", "1000", "2.2", "1,000", "6"]
-    for source in ("a.csv y max", "a.csv x mode", "a.csv x max agent=C", "no.csv x max", "a.csv curve:9 max", "a.csv agent max"):
+    assert re.findall(r"(\S+)<!--", with_numbers(text)) == ["2.2", "1.88", "1000", "2.2", "1,000", "6"]
+    for source in ("a.csv y max", "a.csv x mode", "a.csv x max agent=C", "no.csv x max", "a.csv curve:9 max", "a.csv agent max",
+                   "a.csv x max seed=1..b", "a.csv x max agent=1..2", "a.csv x max z=1..2"):  # fmt: skip
         with pytest.raises(UserError):
             with_numbers(f"5<!-- = {source} -->")
 

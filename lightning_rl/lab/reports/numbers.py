@@ -3,7 +3,7 @@
 A number with a source is followed by a comment, which a page does not show:
 
 * ``246.7<!-- = FILE COLUMN STATISTIC [NAME=VALUE ...] -->``: over the rows of a CSV whose columns have these values
-  (``COLUMN:7``: the seventh number of each cell);
+  (``COLUMN:7``: the seventh number of each cell; ``NAME=LOW..HIGH``: above the one, and at most the other);
 * ``96.2<!-- = CLAIM mean -->``: of a claim of ``results/claims.yaml``; or its ``published``, ``low``, ``high``, ``min``, ``max``
   or ``seeds``; of an error of obedience its ``floor``, or ``error``, ``seed``, ``asked`` or ``obtained`` of the worst command;
 * ``13.5<!-- = CLAIM less OTHER mean -->``: of the difference of both means; or an end of its interval, ``low`` or ``high``.
@@ -50,7 +50,7 @@ def value_of(source: str) -> float:
     if len(words) < 3 or words[2] not in STATISTICS:
         raise UserError(f"'{source}': write FILE COLUMN STATISTIC [NAME=VALUE ...], of the statistics {', '.join(STATISTICS)}")
     path, (column, _, place), statistic, *filters = words[0], words[1].partition(":"), *words[2:]
-    rows = matching_rows(Path(path), dict(each.split("=", 1) for each in filters))
+    rows = _rows(Path(path), dict(each.split("=", 1) for each in filters))
     if not rows or column not in rows[0]:
         raise UserError(f"'{source}': '{path}' has no such row" if not rows else unknown("column", column, list(rows[0])))
     try:
@@ -58,3 +58,15 @@ def value_of(source: str) -> float:
         return float(STATISTICS[statistic]([float(cell) for cell in cells if cell]))
     except (ValueError, IndexError) as error:
         raise UserError(f"'{source}': {shown(rows[0][column])} is no number") from error
+
+
+def _rows(path: Path, wanted: Mapping[str, str]) -> list[dict[str, str]]:
+    """The rows of a CSV whose columns have these values, or lie within them."""
+    ranges = {name: value.split("..") for name, value in wanted.items() if ".." in value}
+    rows = matching_rows(path, {name: value for name, value in wanted.items() if name not in ranges})
+    try:
+        for name, (low, high) in ranges.items():
+            rows = [row for row in rows if float(low) < float(row[name]) <= float(high)]
+    except (KeyError, ValueError) as error:
+        raise UserError(f"'{path}': no range of numbers is {shown(wanted)}; write NAME=LOW..HIGH") from error
+    return rows
