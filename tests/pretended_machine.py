@@ -68,8 +68,11 @@ SHELL_COMMANDS = {
     *) exec {make} -C {root} -n "$@" ;;  # running the tests inside the tests would not end
 esac""",
     "sbatch": """tasks=$(sed -n 's/^#SBATCH --array=//p' "$1" | tr - ' ')
-for task in $(seq $tasks); do SLURM_ARRAY_TASK_ID=$task bash "$1"; done""",
-    "srun": 'while [[ $1 == -* ]]; do shift; done; exec "$@"',
+export SLURM_JOB_ID=77 SLURM_JOB_NAME=train SLURM_NTASKS=4 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_NNODES=1
+for task in $(seq ${{tasks:-0}}); do SLURM_ARRAY_TASK_ID=$task bash "$1"; done""",
+    "srun": """while [[ $1 == -* ]]; do shift; done
+export SLURM_NTASKS_PER_NODE=4 SLURM_PROCID=3 SLURM_LOCALID=3 SLURM_STEP_ID=1
+exec "$@\"""",
     "scontrol": "printf '127.0.0.1\nanother\nthird\n'",
     "ssh": 'exec bash -c "$2"',
     "rsync": """while [[ $1 == -* ]]; do [[ $1 == --exclude ]] && shift; shift; done

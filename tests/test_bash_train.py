@@ -19,7 +19,8 @@ def bash_train(*arguments: str, **environment: str) -> subprocess.CompletedProce
 @pytest.mark.skipif(shutil.which("parallel") is None, reason="GNU parallel is not installed")
 def test_seeds_run_side_by_side(tmp_path):
     flags = ["--gamename", "cartpole", "--logdir", str(tmp_path), "--max_epochs", "2", *tiny_flags()]
-    result = bash_train(*flags, "--", "3", "4")
+    slurm = {"SLURM_JOB_ID": "77", "SLURM_JOB_NAME": "train", "SLURM_NTASKS": "4", "SLURM_PROCID": "0"}  # of `sbatch --ntasks=4`
+    result = bash_train(*flags, "--", "3", "4", **slurm)
     assert result.returncode == 0, result.stderr
     for seed in (3, 4):
         assert (run_dir(tmp_path, seed=seed) / "last.ckpt").exists()

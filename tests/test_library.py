@@ -1,6 +1,7 @@
 """The package as a library: train, load, act, evaluate, and what users bring along."""
 
 import logging
+import os
 import re
 import signal
 import sys
@@ -15,6 +16,7 @@ import yaml
 from helpers import tiny_settings
 from pytorch_lightning import Callback, Trainer
 from pytorch_lightning.loggers import CSVLogger
+from pytorch_lightning.utilities import rank_zero_only
 
 import lightning_rl
 from lightning_rl.cli import main
@@ -23,6 +25,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.functional.distributions import distribution_for
+from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.methods import registry
 from lightning_rl.methods.base import Method
 from lightning_rl.nets.policies import Policy
@@ -62,6 +65,30 @@ def test_training_changes_nothing_in_the_process(tmp_path):
     before = process_state()
     lightning_rl.train("RCP-A", "cartpole", logdir=tmp_path, **tiny("RCP-A"))
     assert process_state() == before
+
+
+CLUSTERS = {
+    "sbatch": {"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "train", "SLURM_NTASKS": "4", "SLURM_PROCID": "0"},
+    "srun": {"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "train", "SLURM_NTASKS": "4", "SLURM_NTASKS_PER_NODE": "4", "SLURM_PROCID": "3",
+             "SLURM_LOCALID": "3", "SLURM_NODEID": "0"},
+    "torchrun": {"RANK": "3", "LOCAL_RANK": "3", "WORLD_SIZE": "4", "GROUP_RANK": "0", "TORCHELASTIC_RUN_ID": "7",
+                 "MASTER_ADDR": "elsewhere", "MASTER_PORT": "1"},
+    "lsf": {"LSB_JOBID": "7", "LSB_DJOB_RANKFILE": "none", "JSM_NAMESPACE_RANK": "3", "JSM_NAMESPACE_SIZE": "4",
+            "JSM_NAMESPACE_LOCAL_RANK": "3"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+def test_a_run_is_one_process_whatever_a_cluster_says(cluster, tmp_path, monkeypatch):
+    for name, value in CLUSTERS[cluster].items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(rank_zero_only, "rank", 3)  # as Lightning reads it from these variables
+    environment = dict(os.environ)
+    run = lightning_rl.train("AAC", "cartpole", logdir=tmp_path, **tiny("AAC"))
+    run = lightning_rl.train("AAC", "cartpole", logdir=tmp_path, resume=True, **tiny("AAC", max_epochs=3))
+    assert read_scalar(run.path, "rollout/return_mean").value.size == 3
+    assert environment == dict(os.environ)
+    assert rank_zero_only.rank == 3
 
 
 def test_lightning_has_nothing_to_say_about_how_checkpoints_are_saved(tmp_path, caplog, monkeypatch):

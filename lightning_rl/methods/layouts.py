@@ -34,6 +34,7 @@ from lightning_rl.core.contents import (
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import NAME_BYTES, SEED, SEEDS, SHOWN, shorten, shown
 from lightning_rl.methods.own_networks import CLASS_NAMES, require_given
+from lightning_rl.methods.single_process import SingleProcess
 
 if TYPE_CHECKING:
     from lightning_rl.methods.base import Method
@@ -263,7 +264,7 @@ def _loops(epoch: int, done: int) -> dict[str, Any]:
     counts as completed, after the last step; Lightning goes on from all of these in the next epoch.
     """
     trainer = Trainer(accelerator="cpu", devices=1, logger=False, enable_checkpointing=False, enable_progress_bar=False,
-                      enable_model_summary=False)  # fmt: skip
+                      enable_model_summary=False, plugins=[SingleProcess()])  # fmt: skip
     names = ("fit_loop", "validate_loop", "test_loop", "predict_loop")
     loops = {name: _counters(getattr(trainer, name).state_dict()) for name in names}
     fit, counts = loops["fit_loop"], {"ready": done, "started": done, "processed": done, "completed": done}

@@ -30,6 +30,7 @@ from lightning_rl.methods.base import Method
 from lightning_rl.methods.layouts import data_key
 from lightning_rl.methods.own_networks import refuse_sizes
 from lightning_rl.methods.registry import implementation
+from lightning_rl.methods.single_process import SingleProcess, first_rank
 from lightning_rl.rollouts.data_module import Rollouts
 from lightning_rl.rollouts.player import Collector
 from lightning_rl.run.callbacks import (
@@ -179,6 +180,7 @@ def run_training(
     folders = [run.run_dir for run in options.single_runs()]
     with contextlib.ExitStack() as held:
         held.enter_context(_quiet_writers())
+        held.enter_context(first_rank())
         begins = [held.enter_context(owned(folder)) for folder in folders]
         settle(folders)
         data = method.rollouts(options.num_workers)
@@ -331,7 +333,7 @@ def _trainer(
         log_every_n_steps=1,  # an epoch is one batch
         callbacks=every,
         logger=loggers,
-        plugins=[storage],
+        plugins=[storage, SingleProcess()],
         enable_checkpointing=options.checkpoint,
         enable_progress_bar=own_bar,
         enable_model_summary=False,

@@ -1,0 +1,49 @@
+"""A run is one process, whatever a cluster's variables say: SLURM_PROCID, RANK, WORLD_SIZE and the like.
+
+Tasks of one job train seeds of their own. Lightning would take them for parts of one run, and let only the first of them log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+from pytorch_lightning.plugins.environments import LightningEnvironment
+from pytorch_lightning.utilities import rank_zero_only
+
+_LOCK = threading.Lock()
+_RANKS: list[int] = []
+"""The rank that Lightning took from the variables, once for each run under way: several threads may train."""
+
+
+class SingleProcess(LightningEnvironment):
+    """The only process of its run, which leaves the variables as they are."""
+
+    @property
+    def creates_processes_externally(self) -> bool:
+        return False
+
+    def local_rank(self) -> int:
+        return 0
+
+    def node_rank(self) -> int:
+        return 0
+
+    def teardown(self) -> None:
+        """Lightning's own removes WORLD_SIZE."""
+
+
+@contextlib.contextmanager
+def first_rank() -> Iterator[None]:
+    """Makes this process the one that logs; afterwards its rank is again what it was."""
+    with _LOCK:
+        _RANKS.append(_RANKS[0] if _RANKS else rank_zero_only.rank)
+        rank_zero_only.rank = 0
+    try:
+        yield
+    finally:
+        with _LOCK:
+            rank = _RANKS.pop()
+            if not _RANKS:
+                rank_zero_only.rank = rank
