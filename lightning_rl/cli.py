@@ -22,6 +22,7 @@ from lightning_rl.core.config import check_key, keys, merged_values, parse_setti
 from lightning_rl.core.errors import UserError, user_message
 from lightning_rl.core.gamenames import GAMES, folder_name, named_game, unknown_gamename
 from lightning_rl.core.limits import nearest, shown, within
+from lightning_rl.core.workers import default_workers
 from lightning_rl.flags import EVAL, FIGURE, IMAGINE, REPRODUCE, SUMMARIES, TRAIN, TUNE, parse
 from lightning_rl.run.runtime import import_lightning, prepare_process
 from lightning_rl.run.state import check_folder_names, checkpoint_at
@@ -154,7 +155,7 @@ _MODES: dict[str, Callable[[argparse.Namespace], int]] = {
 
 def _num_workers(arguments: argparse.Namespace) -> int:
     """--num_workers, or its default; UserError for more than there are cores."""
-    return check_workers(1 if arguments.num_workers is None else arguments.num_workers)
+    return check_workers(default_workers() if arguments.num_workers is None else arguments.num_workers)
 
 
 def with_flags(settings: Mapping[str, Any], meant: Mapping[str, tuple[str, Any]]) -> dict[str, Any]:

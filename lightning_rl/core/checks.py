@@ -10,7 +10,7 @@ from typing import Any
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import SEED, SEEDS, WHOLE, did_you_mean, shown
-from lightning_rl.core.workers import cores
+from lightning_rl.core.workers import check_may_start, cores
 
 ACCELERATORS = ("cpu", "gpu", "auto")
 EXECUTORS = ("serial", "ray")
@@ -64,6 +64,8 @@ def check_workers(value: Any) -> int:
     count, most = whole_number("--num_workers", value, 0), cores()
     if count > most:
         raise UserError(f"--num_workers: {count} workers on {most} cores, it must be {most} or fewer")
+    if count:
+        check_may_start(f"--num_workers {count}", "give num_workers=0")
     return count
 
 

@@ -259,24 +259,25 @@ class Also(Rule):
 
 @dataclass(frozen=True)
 class TensorOf(Rule):
-    """A dense tensor on the CPU. shape: sizes, or names of them. low, high: limits of every number.
+    """A dense tensor on the CPU. shape: sizes, or names of them, or None for any. low, high: limits of every number.
 
     Floats must be finite unless ``infinite``, and may never be NaN.
     """
 
     dtype: torch.dtype
-    shape: tuple[int | str, ...]
+    shape: tuple[int | str | None, ...]
     low: float = -math.inf
     high: float = math.inf
     infinite: bool = False
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        expected = f"{_plain_name(self.dtype)} [{', '.join(str(sizes.get(str(size), size)) for size in self.shape)}]"
+        shape = ["any" if size is None else str(sizes.get(str(size), size)) for size in self.shape]
+        expected = f"{_plain_name(self.dtype)} [{', '.join(shape)}]"
         if type(value) is not sys.modules["torch"].Tensor or value.dtype != self.dtype or value.dim() != len(self.shape):
             _refuse(where, value, expected)
         _require_dense(value, where)
         for size, found in zip(self.shape, value.shape, strict=True):
-            if found != (sizes.setdefault(size, found) if isinstance(size, str) else size):
+            if size is not None and found != (sizes.setdefault(size, found) if isinstance(size, str) else size):
                 _refuse(where, value, expected)
         if value.numel():
             self._check_numbers(value, where)

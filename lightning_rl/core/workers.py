@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
+from io import BytesIO
+from types import FunctionType
+from typing import Any
+
+from lightning_rl.core.errors import UserError
 
 GRACE_S = 600  # for a parent that finishes its epoch
 _POLL_S = 0.5
@@ -18,6 +25,42 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):  # not on macOS
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def default_workers() -> int:
+    """Processes that play where nobody says how many: none below a worker of multiprocessing, which may start none."""
+    return 0 if multiprocessing.current_process().daemon else 1
+
+
+def check_may_start(what: str, remedy: str) -> None:
+    """UserError in a process that may start none."""
+    if multiprocessing.current_process().daemon:
+        raise UserError(f"{what}: this process is a worker of multiprocessing, which may start no others; {remedy}")
+
+
+def check_sendable(work: object) -> None:
+    """UserError for what workers that are not forked could not be given, e.g. a class that is defined in a notebook."""
+    if multiprocessing.get_start_method() == "fork":
+        return
+    try:
+        _Finder(BytesIO()).dump(work)
+    except (AttributeError, TypeError, pickle.PicklingError) as error:  # a function within a function, an open file
+        raise UserError(f"worker processes cannot be given this ({error}); {_TO_A_MODULE}") from error
+
+
+_TO_A_MODULE = "write it to a module and import it, or give num_workers=0"
+
+
+class _Finder(pickle.Pickler):
+    """Finds classes and functions of a ``__main__`` that is no file: the interpreter of a worker knows nothing of it."""
+
+    def reducer_override(self, found: Any) -> Any:
+        main: Any = sys.modules["__main__"]
+        nowhere = getattr(main, "__spec__", None) is None and not os.path.isfile(getattr(main, "__file__", ""))
+        if nowhere and isinstance(found, type | FunctionType) and found.__module__ == "__main__":
+            name = found.__qualname__
+            raise UserError(f"'{name}' is defined in a notebook or at a prompt, unknown to worker processes; {_TO_A_MODULE}")
+        return NotImplemented
 
 
 def compute_for_small_networks() -> None:

@@ -34,7 +34,7 @@ class EnvPoolBatch(EnvBatch):
             spec.env,
             num_envs=len(seeds),
             env_seed=[derive_seed(seed, "reset") % 2**31 for seed in seeds],
-            max_episode_steps=spec.horizon,
+            max_episode_steps=min(spec.horizon, 2**31 - 1),
         )
         if self.envs.observation_space.shape != (spec.obs_size,):
             raise UserError(f"EnvPool does not flatten the observations of '{spec.gamename}'; use simulator=serial or processes")

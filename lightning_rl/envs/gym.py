@@ -35,6 +35,11 @@ class SparseReturn(gymnasium.Wrapper[Any, Any, Any, Any]):
         return obs, self._sum if terminated or truncated else 0.0, terminated, truncated, info
 
 
+def doubled(log: Array, axis: int) -> Array:
+    """A log with room for twice as many steps, which are along ``axis``."""
+    return np.concatenate([log, np.zeros_like(log)], axis=axis)
+
+
 class RepeatAction(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Takes each action ``repeat`` times, rewards summed, until the episode ends; ``info`` counts the steps."""
 

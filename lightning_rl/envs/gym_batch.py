@@ -13,14 +13,17 @@ import torch
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from torch import Tensor
 
-from lightning_rl.core.contents import TensorOf
+from lightning_rl.core.contents import Also, TensorOf
 from lightning_rl.core.limits import WHOLE
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.types import Array
-from lightning_rl.core.workers import leave_with_parent
+from lightning_rl.core.workers import check_may_start, leave_with_parent
 from lightning_rl.envs.batch import BatchStep, EnvBatch
-from lightning_rl.envs.gym import STEPS, Env, RepeatAction, make_env
+from lightning_rl.envs.gym import STEPS, Env, RepeatAction, doubled, make_env
 from lightning_rl.envs.spec import EnvSpec
+
+
+_LOG_STEPS = 1024  # of actions that there is room for at first: a time limit may be as good as none
 
 
 class _Idle(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -37,6 +40,21 @@ class _Idle(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self._obs, {}
 
 
+class _KeptInfo(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Leaves of ``info`` what is used: a vector environment cannot put together whatever an environment may say there."""
+
+    def __init__(self, env: Env, keys: Sequence[str]):
+        super().__init__(env)
+        self.keys = (STEPS, *keys)
+
+    def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
+        return self.env.reset(**options)[0], {}
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        return obs, reward, terminated, truncated, {key: info[key] for key in self.keys}
+
+
 class GymBatch(EnvBatch):
     """Gymnasium environments of one ``EnvSpec`` through ``gymnasium.vector``.
 
@@ -49,13 +67,15 @@ class GymBatch(EnvBatch):
         self, spec: EnvSpec, seeds: Sequence[int], repeat: int = 1, processes: bool = False, info_keys: Sequence[str] = (),
         repeater: Callable[[Env, int], Env] = RepeatAction,
     ):  # fmt: skip
+        if processes:
+            check_may_start("simulator processes", "use simulator=serial")
         here = os.getpid()
 
         def make() -> Env:
             if os.getpid() != here:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)  # an inherited handler would survive being terminated
                 leave_with_parent()
-            return repeater(make_env(spec), repeat)
+            return _KeptInfo(repeater(make_env(spec), repeat), info_keys)
 
         self._info_keys = tuple(info_keys)
         kind: Any = AsyncVectorEnv if processes else SyncVectorEnv
@@ -64,7 +84,8 @@ class GymBatch(EnvBatch):
         self._slot, self._waiting = np.arange(len(seeds)), np.zeros(len(seeds), dtype=bool)
         shape = self.envs.action_space.shape
         self._action = np.zeros(shape, dtype=self.envs.action_space.dtype)
-        self._since = np.zeros((spec.horizon, *shape), dtype=self.envs.action_space.dtype)  # actions since the reset
+        room = min(spec.horizon, _LOG_STEPS)
+        self._since = np.zeros((room, *shape), dtype=self.envs.action_space.dtype)  # actions since the reset
         self._length = np.zeros(len(seeds), dtype=np.int64)  # decisions since the reset
         self._still = np.zeros(len(seeds), dtype=bool)  # environments that are no longer played
         self.obs = torch.empty(0)
@@ -102,8 +123,11 @@ class GymBatch(EnvBatch):
     def step(self, action: Tensor) -> BatchStep:
         if self._abandoned().any():
             self.reset(torch.zeros(len(self._slot), dtype=torch.bool))
+        now = self._length[self._slot]
+        if now.max(initial=0) == len(self._since):
+            self._since = doubled(self._since, 0)
         self._action[self._slot] = action.numpy()
-        self._since[self._length[self._slot], self._slot] = self._action[self._slot]
+        self._since[now, self._slot] = self._action[self._slot]
         self._length[self._slot] += ~self._still[self._slot]
         obs, reward, terminated, truncated, info = self.envs.step(self._action)
         self._waiting = terminated | truncated
@@ -135,8 +159,8 @@ class GymBatch(EnvBatch):
     def snapshot(self) -> dict[str, Tensor]:
         """Number of the episode and its actions so far: replaying these from the episode's seed restores the environment."""
         length = self._length[self._slot]
-        actions = np.moveaxis(self._since[:, self._slot], 1, 0).copy()
-        actions[np.arange(len(self._since)) >= length[:, None]] = 0  # of earlier episodes
+        actions = np.moveaxis(self._since[: length.max(initial=0), self._slot], 1, 0).copy()
+        actions[np.arange(actions.shape[1]) >= length[:, None]] = 0  # of earlier episodes
         episodes = np.array(self._episodes)[self._slot]
         return {"episodes": torch.from_numpy(episodes), "length": torch.from_numpy(length), "actions": torch.from_numpy(actions)}
 
@@ -144,17 +168,21 @@ class GymBatch(EnvBatch):
         space, kind = self.envs.single_action_space, torch.from_numpy(self._since[:0]).dtype
         discrete = isinstance(space, gymnasium.spaces.Discrete)
         limits = (int(space.start), int(space.start + space.n) - 1) if discrete else ()
-        return {
+        fields = {
             "episodes": TensorOf(torch.int64, (members,), 1, WHOLE),
-            "length": TensorOf(torch.int64, (members,), 0, len(self._since)),
-            "actions": TensorOf(kind, (members, len(self._since), *self._since.shape[2:]), *limits),
+            "length": TensorOf(torch.int64, (members,), 0, WHOLE),
+            "actions": TensorOf(kind, (members, None, *self._since.shape[2:]), *limits),
         }
+        return Also(fields, _lacking_actions)
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Plays the episodes under way again, each begun so late that all reach their present step together."""
         self._length[:] = 0
         self._length[self._slot] = state["length"].numpy()
-        self._since[:, self._slot] = np.moveaxis(state["actions"].numpy(), 0, 1)
+        actions = np.moveaxis(state["actions"].numpy(), 0, 1)[: self._length.max()]
+        while len(self._since) < len(actions):
+            self._since = doubled(self._since, 0)
+        self._since[: len(actions), self._slot] = actions
         for slot, episodes in zip(self._slot.tolist(), state["episodes"].tolist(), strict=True):
             self._episodes[slot] = episodes - 1
         seeds = [self._episode_seed(slot) for slot in range(len(self._episodes))]
@@ -174,3 +202,8 @@ class GymBatch(EnvBatch):
     def close(self) -> None:
         """Ends the processes, where there are any."""
         self.envs.close()
+
+
+def _lacking_actions(state: Mapping[str, Tensor]) -> str | None:
+    most, there = int(state["length"].max()) if len(state["length"]) else 0, state["actions"].shape[1]
+    return f"episodes of up to {most} actions, of which {there} are there" if most > there else None

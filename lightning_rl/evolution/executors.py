@@ -14,7 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from lightning_rl.core.errors import RolloutError
-from lightning_rl.core.workers import begin_worker
+from lightning_rl.core.workers import begin_worker, check_may_start
 from lightning_rl.evolution.strategies import Item, Proposal
 
 Evaluate = Callable[[Proposal, Sequence[Item]], list[Any]]
@@ -72,6 +72,7 @@ class SerialExecutor(Executor):
         if self.processes == 1:
             return evaluate(proposal, items)
         if self._pool is None:
+            check_may_start(f"num_workers {self.processes}", "give num_workers=0")
             context = multiprocessing.get_context("fork")
             self._pool = ProcessPoolExecutor(self.processes, mp_context=context, initializer=begin_worker)
         try:

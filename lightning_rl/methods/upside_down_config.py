@@ -13,6 +13,8 @@ from lightning_rl.core.limits import EPISODES, STEPS
 from lightning_rl.core.schema import STRICT, Batch, Episodes, MethodConfig, Share, Sizes
 from lightning_rl.envs.spec import EnvSpec
 
+_LONG_EPISODE = 10_000  # steps; a longer time limit is none, and says nothing of how long episodes are
+
 
 @config_dataclass(frozen=True, config=STRICT, kw_only=True)
 class UpsideDownConfig(MethodConfig):
@@ -96,11 +98,12 @@ class UpsideDownConfig(MethodConfig):
         return undiscounted and self.target_labels in ("best", "episode")
 
     def stored_steps(self, spec: EnvSpec) -> dict[str, int]:
-        best, newest = {"replay_size": self.replay_size * spec.horizon}, {}
+        longest = min(spec.horizon, _LONG_EPISODE)
+        best, newest = {"replay_size": self.replay_size * longest}, {}
         if self.window_steps is not None:
             newest = {"window_steps": self.window_steps}
         elif self.recent_episodes is not None:
-            newest = {"recent_episodes": self.recent_episodes * spec.horizon}
+            newest = {"recent_episodes": self.recent_episodes * longest}
         return {"best": best, "newest": newest, "both": best | newest}[self.buffer]
 
     @model_validator(mode="after")

@@ -18,8 +18,8 @@ from torch.utils.data import DataLoader, Dataset
 
 from lightning_rl.core.errors import RolloutError, UserError
 from lightning_rl.core.types import Array, Episode, FloatArray, Request
-from lightning_rl.core.workers import begin_worker
-from lightning_rl.envs.gym import STEPS, Env, make_env
+from lightning_rl.core.workers import begin_worker, check_may_start, check_sendable
+from lightning_rl.envs.gym import STEPS, Env, doubled, make_env
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import Categorical
 from lightning_rl.nets.policies import Actor
@@ -28,6 +28,7 @@ CommandRule = Callable[[FloatArray, FloatArray], FloatArray]
 """(command [B, C], reward [B]) -> command of the next step [B, C]."""
 
 _NOISE_BLOCK = 64  # steps of action noise drawn at a time
+_LOG_STEPS = 1024  # that a log has room for at first: a time limit may be as good as none
 _MAX_OUTSTANDING = 1000  # chunks queued per worker, so that a whole collection starts at once
 
 
@@ -80,20 +81,27 @@ class ActionNoise:
 
 
 class _ChunkLog:
-    """What happened in a chunk of ``n`` episodes, padded to the horizon."""
+    """What happened in a chunk of ``n`` episodes, padded to one length, which grows with the longest."""
 
     def __init__(self, spec: EnvSpec, requests: Sequence[Request]):
-        n, horizon, first = len(requests), spec.horizon, requests[0].command
+        n, room, first = len(requests), min(spec.horizon, _LOG_STEPS), requests[0].command
         self.requests = requests
-        self.obs = np.empty((n, horizon + 1, spec.obs_size), dtype=np.float32)
-        shape = (n, horizon, spec.action_size) if spec.continuous else (n, horizon)
+        self.obs = np.empty((n, room + 1, spec.obs_size), dtype=np.float32)
+        shape = (n, room, spec.action_size) if spec.continuous else (n, room)
         self.action: Array = np.empty(shape, dtype=np.float32 if spec.continuous else np.int64)
-        self.reward = np.empty((n, horizon), dtype=np.float32)
+        self.reward = np.empty((n, room), dtype=np.float32)
         self.terminated, self.truncated = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
         self.length, self.env_steps = np.zeros(n, dtype=np.int64), [0] * n
-        self.command = None if first is None else np.empty((n, horizon + 1, len(first)), dtype=np.float32)
+        self.command = None if first is None else np.empty((n, room + 1, len(first)), dtype=np.float32)
         if self.command is not None:
             self.command[:, 0] = [request.command for request in requests]
+
+    def reserve(self, step: int) -> None:
+        """Makes room for ``step``."""
+        if step < self.reward.shape[1]:
+            return
+        self.obs, self.action, self.reward = doubled(self.obs, 1), doubled(self.action, 1), doubled(self.reward, 1)
+        self.command = None if self.command is None else doubled(self.command, 1)
 
     def episodes(self, version: int) -> list[Episode]:
         """The episodes without their padding."""
@@ -164,6 +172,7 @@ class Player(Dataset["list[Episode] | RolloutError"]):
             for row, request in enumerate(requests):
                 log.obs[row, 0] = envs[row].reset(seed=request.seed % 2**31)[0]
             while rows.size:
+                log.reserve(step)
                 obs, drawn = torch.from_numpy(log.obs[rows, step]), torch.from_numpy(noise.at(step, rows))
                 command = None if log.command is None else log.command[rows, step]
                 actions = actor.act(obs, None if command is None else torch.from_numpy(command), drawn).numpy()
@@ -205,6 +214,9 @@ class Collector:
             self.behaviour.share_memory()
             self.version.share_memory_()
         self.player = Player(spec, self.behaviour, self.version, next_command)
+        if num_workers:
+            check_may_start(f"num_workers {num_workers}", "give num_workers=0")
+            check_sendable(self.player)
         self.num_workers, self.chunk_size = num_workers, chunk_size
         self._chunks: list[Sequence[Request]] = []  # those of the collection that was started last
         self._finished = 0  # chunks of it

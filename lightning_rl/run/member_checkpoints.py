@@ -118,6 +118,17 @@ def join_snapshots(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
     left = [states[n] for n in members] or [states[0]]
     parts = {**dict.fromkeys(_LIVE, left), "results": states}  # results are of every member
     joined = {
-        part: {name: torch.cat([state[part][name] for state in rows]) for name in rows[0][part]} for part, rows in parts.items()
+        part: {name: _rows([state[part][name] for state in rows]) for name in rows[0][part]} for part, rows in parts.items()
     }
     return {"step": states[0]["step"], "members": torch.tensor(members, dtype=torch.int64), **joined}
+
+
+def _rows(parts: Sequence[Tensor]) -> Tensor:
+    """All rows; those of the actions of episodes under way may be shorter than others, and are filled up with zeros."""
+    if len({part.shape[1:] for part in parts}) == 1:
+        return torch.cat(list(parts))
+    longest = max(part.shape[1] for part in parts)
+    joined = parts[0].new_zeros((sum(map(len, parts)), longest, *parts[0].shape[2:]))
+    for rows, part in zip(joined.split([len(part) for part in parts]), parts, strict=True):
+        rows[:, : part.shape[1]] = part
+    return joined

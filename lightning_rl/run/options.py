@@ -26,6 +26,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import folder_name
 from lightning_rl.core.limits import shown
 from lightning_rl.core.schema import MethodConfig
+from lightning_rl.core.workers import default_workers
 from lightning_rl.methods.registry import implementation
 from lightning_rl.run.footprint import inner_configs
 from lightning_rl.run.state import check_folder_names, checkpoint_at
@@ -64,7 +65,7 @@ class RunOptions:
     seed: int = 25
     num_seeds: int = 1
     preset: str | None = None
-    num_workers: int = 1
+    num_workers: int = dataclasses.field(default_factory=default_workers)
     logdir: Path = Path("exp_dir")
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     accelerator: str = "cpu"

@@ -300,7 +300,9 @@ def worker_died(cause: BaseException, collectors: Sequence[Collector]) -> Rollou
         return None
     names = [name for collector in collectors for name in collector.outstanding]
     what = f"{names[0]} .. {names[-1]} ({len(names)} requests) were outstanding" if names else "no episode was outstanding"
-    guard = "" if get_start_method() == "fork" else "in a script, put the call below `if __name__ == '__main__':`; else "
+    guard = "" if get_start_method() == "fork" else (
+        "in a script, put the call below `if __name__ == '__main__':` and your own classes above it; else "
+    )
     remedy = f"{guard}free memory or lower --num_workers, then --resume"
     return RolloutError(f"a roll-out worker died ({cause}) while {what}; {remedy}")
 

@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.envs.classic_control import PendulumEnv
+from helpers import same_episodes
 from member_helpers import table_of
 
 from lightning_rl.agents.training import evaluate_agents
+from lightning_rl.core.contents import MismatchError, check
 from lightning_rl.core.gamenames import GAMES, Game
+from lightning_rl.core.types import Request
 from lightning_rl.envs.adapters import FUNC_ENVS
 from lightning_rl.envs.batch import BatchStep, FuncBatch
 from lightning_rl.envs.func_env import FuncEnv, Step
@@ -19,6 +22,7 @@ from lightning_rl.envs.proxies import RewardProxy
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.envs.wrapped_batch import CopiedBatch
 from lightning_rl.lab.protocols.recording import RecordedBatch
+from lightning_rl.rollouts.player import Player
 
 SEEDS = [11, 12, 13, 14]
 CARTPOLE = EnvSpec("cartpole-v1", "CartPole-v1", 4, 2, False, 30, 500.0, None)
@@ -41,6 +45,11 @@ def play(batch, members, steps=80, keep_at=None, rows=None):
         seen.append({m: (step.obs[i], step.reward[i], over[i]) for i, m in enumerate(members)})
         obs = batch.reset(over) if over.any() else step.obs
     return seen
+
+
+def same_steps(one, other):
+    for a, b in zip(one, other, strict=True):
+        assert all(torch.equal(x, y) for m in a for x, y in zip(a[m], b[m], strict=True))
 
 
 @pytest.mark.parametrize("make", batches(), ids=["func", "gym"])
@@ -151,8 +160,7 @@ def test_a_snapshot_goes_on_as_before(make):
     other.keep(rows)
     other.restore(state)
     assert torch.equal(other.obs, obs)
-    for a, b in zip(play(batch, [0, 2, 3], 60), play(other, [0, 2, 3], 60), strict=True):
-        assert all(torch.equal(x, y) for m in a for x, y in zip(a[m], b[m], strict=True))
+    same_steps(play(batch, [0, 2, 3], 60), play(other, [0, 2, 3], 60))
 
 
 class Counted(gymnasium.Env):
@@ -171,6 +179,60 @@ class Counted(gymnasium.Env):
         self.left -= 1
         Counted.taken += 1
         return np.array([self.left], np.float32), 1.0, self.left == 0, False, {}
+
+
+class Talker(Counted):
+    """Says in ``info`` what cannot be put into arrays of all environments."""
+
+    def said(self):
+        return {
+            "path": np.zeros(self.left), "score": None if self.left % 2 else 1.5, "_path": {"deep": object()}, "final_obs": "over",
+            "words": ["one"] * self.left, "steps": lambda: None, 7: {self.left: {}}, f"at {self.left}": 1,
+        }  # fmt: skip
+
+    def reset(self, **options):
+        return super().reset(**options)[0], self.said()
+
+    def step(self, action):
+        return *super().step(action)[:4], self.said()
+
+
+@pytest.mark.parametrize("processes", [False, True])
+def test_whatever_an_environment_says_in_info_is_left_alone(monkeypatch, processes):
+    for game, env in (("counted", Counted), ("talker", Talker)):
+        monkeypatch.setitem(GAMES, game, Game(env, horizon=50))
+    plain, talker = GymBatch(env_spec("counted"), SEEDS), GymBatch(env_spec("talker"), SEEDS, processes=processes)
+    same_steps(play(plain, [0, 1, 2, 3]), play(talker, [0, 1, 2, 3]))
+    talker.close()
+
+
+def test_logs_grow_with_episodes_and_not_with_the_time_limit(monkeypatch):
+    """10**12 steps: no limit. What was stored with room for all of a time limit is restored, too."""
+    monkeypatch.setattr("lightning_rl.envs.gym_batch._LOG_STEPS", 2)
+    monkeypatch.setattr("lightning_rl.rollouts.player._LOG_STEPS", 2)
+    for game, horizon in (("counted", 50), ("endless", 10**12)):
+        monkeypatch.setitem(GAMES, game, Game(Counted, horizon=horizon))
+    batch, seen = GymBatch(env_spec("endless"), SEEDS), []
+    for _ in range(11):
+        step = batch.step(torch.tensor([0, 1, 0, 1]))
+        batch.reset(step.terminated | step.truncated)
+    state = batch.snapshot()
+    check(state, batch.layout(4))
+    assert state["actions"].shape == (4, int(state["length"].max()))
+    older = {**state, "actions": torch.nn.functional.pad(state["actions"], (0, 50 - state["actions"].shape[1]))}
+    check(older, batch.layout(4))
+    with pytest.raises(MismatchError, match="actions, of which 1 are there"):
+        check({**state, "actions": state["actions"][:, :1]}, batch.layout(4))
+    for game, stored in (("endless", state), ("counted", older)):
+        other = GymBatch(env_spec(game), SEEDS)
+        other.restore(stored)
+        seen.append(play(other, [0, 1, 2, 3], 30))
+    same_steps(seen[0], seen[1])
+    same_steps(seen[0], play(batch, [0, 1, 2, 3], 30))
+    requests = [Request(str(k), k, "uniform") for k in range(4)]
+    episodes = [Player(env_spec(game), None).play(requests) for game in ("counted", "endless")]
+    assert max(len(episode.reward) for episode in episodes[0]) > 8
+    assert same_episodes(*episodes)
 
 
 def test_tests_of_agents_take_no_steps_that_nobody_asks_for(monkeypatch):

@@ -181,7 +181,7 @@ MUTATIONS = [
         ("/ 2 * (high - low)", "* (high - low)"),
         ("self._slot, self.obs = self._slot[rows.numpy()], self.obs[rows]", "self.obs = self.obs[rows]"),
         ("self.envs.reset(self._slot[rows.numpy()])", "self.envs.reset(rows.numpy())"),
-        ("max_episode_steps=spec.horizon", "max_episode_steps=1000"),
+        ("max_episode_steps=min(spec.horizon, 2**31 - 1)", "max_episode_steps=1000"),
         ("spec.sparse or spec.kwargs or spec.repeat > 1", "spec.sparse or spec.kwargs"),
     ),
 ]  # fmt: skip

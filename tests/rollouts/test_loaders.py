@@ -1,16 +1,22 @@
+import dataclasses
 import errno
 import gc
+import multiprocessing
 import os
 import signal
+import sys
 import time
+import types
 import weakref
 
 import pytest
 import torch
-from helpers import same_episodes, toy_policy
+from helpers import same_episodes, tiny_settings, toy_policy
 
-from lightning_rl.core.errors import RolloutError
+import lightning_rl
+from lightning_rl.core.errors import RolloutError, UserError
 from lightning_rl.core.types import Request
+from lightning_rl.envs.gym_batch import GymBatch
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.rollouts.player import Collector, Player
 from lightning_rl.run.options import RunOptions
@@ -174,8 +180,31 @@ def test_what_interrupts_a_logger_is_raised_as_it_is(tmp_path, monkeypatch):
 def test_a_script_without_a_guard_is_told_of_it_where_workers_import_it(monkeypatch, method, guard):
     monkeypatch.setattr("lightning_rl.run.train.get_start_method", lambda: method)
     error = str(worker_died(RuntimeError("DataLoader worker (pid(s) 7) exited unexpectedly"), []))
-    assert ("put the call below `if __name__ == '__main__':`; else free memory" in error) is guard
+    assert ("put the call below `if __name__ == '__main__':` and your own classes above it; else free memory" in error) is guard
     assert error.endswith("free memory or lower --num_workers, then --resume")
+
+
+def test_below_a_worker_of_multiprocessing_there_are_no_workers(monkeypatch, tmp_path):
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
+    options = {**tiny_settings("AAC"), "max_epochs": 1, "logdir": tmp_path}
+    assert lightning_rl.train("AAC", "cartpole", **options).path.is_dir()
+    with pytest.raises(UserError, match="num_workers 1: this process is a worker .*give num_workers=0"):
+        lightning_rl.train("AAC", "cartpole", seed=1, num_workers=1, **options)
+    with pytest.raises(UserError, match="simulator processes: .*use simulator=serial"):
+        GymBatch(env_spec("cartpole"), [1], processes=True)
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_what_a_notebook_defines_is_no_work_for_processes_that_are_not_forked(monkeypatch, method):
+    monkeypatch.setattr(multiprocessing, "get_start_method", lambda: method)
+    spec = env_spec("cartpole")
+    own = dataclasses.replace(spec, env=type("Warehouse", (), {"__module__": "__main__"}))
+    monkeypatch.setitem(sys.modules, "__main__", types.ModuleType("__main__"))
+    Collector(own, toy_policy(spec), 0, 2)
+    with pytest.raises(UserError, match="'Warehouse' is defined in a notebook .*write it to a module and import it, or"):
+        Collector(own, toy_policy(spec), 1, 2)
+    with pytest.raises(UserError, match="cannot be given this .*write it to a module"):
+        Collector(dataclasses.replace(spec, env=lambda: None), toy_policy(spec), 1, 2)
 
 
 def test_without_workers_nothing_is_shared():
