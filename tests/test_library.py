@@ -2,6 +2,7 @@
 
 import logging
 import os
+import random
 import re
 import signal
 import sys
@@ -65,6 +66,41 @@ def test_training_changes_nothing_in_the_process(tmp_path):
     before = process_state()
     lightning_rl.train("RCP-A", "cartpole", logdir=tmp_path, **tiny("RCP-A"))
     assert process_state() == before
+
+
+class Dice(gymnasium.Env):
+    """Draws from every global generator."""
+
+    observation_space, action_space = gymnasium.spaces.Box(-9, 9, (3,), np.float32), gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        self.left = random.randint(3, 9)
+        return np.random.rand(3).astype(np.float32), {}
+
+    def step(self, action):
+        self.left -= 1
+        seen = [random.random(), np.random.randn(), float(torch.rand(()))]
+        return np.clip(seen, -9, 9).astype(np.float32), float(action), self.left == 0, False, {}
+
+
+@pytest.mark.filterwarnings("ignore:'dice' draws from a global generator")
+@pytest.mark.parametrize(
+    ("name", "num_seeds", "other_way"),
+    [("UDRL", 1, {"num_workers": 1}), ("DDQN", 1, {"simulator": "processes"}), ("DDQN", 2, {})],
+)
+def test_who_draws_from_global_generators_is_reproducible_and_the_users_are_left_alone(name, num_seeds, other_way, tmp_path):
+    lightning_rl.register_env("dice", Dice, horizon=20)
+    settings = {**tiny(name), "max_epochs": 3, "checkpoint_interval": 1, "num_seeds": num_seeds}
+    state = [random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()]
+    first = lightning_rl.train(name, "dice", logdir=tmp_path / "first", **settings)
+    assert state == [random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()]
+    random.seed(1)
+    np.random.seed(1)
+    settings |= {**other_way, "logdir": tmp_path / "other"}
+    lightning_rl.train(name, "dice", **{**settings, "max_epochs": 1})
+    other = lightning_rl.train(name, "dice", resume=True, **settings)
+    resumed = other.method.state_dict()
+    assert all(torch.equal(value, resumed[key]) for key, value in first.method.state_dict().items())
 
 
 CLUSTERS = {

@@ -6,6 +6,7 @@ order of execution cannot change a run. A purpose always has the same number of 
 
 from __future__ import annotations
 
+import random
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -38,6 +39,46 @@ def seeded_torch(run_seed: int, purpose: str, *index: int) -> Iterator[None]:
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(derive_seed(run_seed, purpose, *index))
         yield
+
+
+States = tuple[Any, Any, torch.Tensor]
+"""Of the global generators that an environment may draw from: Python's, numpy's, torch's."""
+
+
+def seed_generators(seed: int) -> None:
+    """Seeds the global generators."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.default_generator.manual_seed(seed)
+
+
+def generator_states() -> States:
+    """The states of the global generators."""
+    return random.getstate(), np.random.get_state(), torch.get_rng_state()
+
+
+def set_generators(states: States) -> None:
+    """Puts the global generators back into these states."""
+    random.setstate(states[0])
+    np.random.set_state(states[1])
+    torch.set_rng_state(states[2])
+
+
+def drawn_between(before: States, after: States) -> bool:
+    """Whether a number was drawn from one of the global generators."""
+    (_, keys, *rest), (_, keys_after, *rest_after) = before[1], after[1]
+    numpy_same = rest == rest_after and np.array_equal(keys, keys_after)
+    return not (before[0] == after[0] and numpy_same and torch.equal(before[2], after[2]))
+
+
+@contextmanager
+def kept_generators() -> Iterator[None]:
+    """Gives the global generators back as they were: they are the user's."""
+    states = generator_states()
+    try:
+        yield
+    finally:
+        set_generators(states)
 
 
 NOISE: dict[str, Callable[[np.random.Generator, tuple[int, ...]], npt.NDArray[np.floating]]] = {

@@ -68,6 +68,9 @@ class EnvBatch(ABC):
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Continues from a ``snapshot`` of the same members."""
 
+    def close(self) -> None:
+        """Ends processes, where there are any."""
+
     def layout(self, members: int | str) -> Any:
         """What ``snapshot`` may look like. members: how many, or the name of that dimension."""
         return rows_like(self.snapshot(), members)

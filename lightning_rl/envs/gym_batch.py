@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, SupportsFloat
 
 import gymnasium
@@ -15,7 +18,15 @@ from torch import Tensor
 
 from lightning_rl.core.contents import Also, TensorOf
 from lightning_rl.core.limits import WHOLE
-from lightning_rl.core.seeding import derive_seed
+from lightning_rl.core.seeding import (
+    States,
+    derive_seed,
+    drawn_between,
+    generator_states,
+    kept_generators,
+    seed_generators,
+    set_generators,
+)
 from lightning_rl.core.types import Array
 from lightning_rl.core.workers import check_may_start, leave_with_parent
 from lightning_rl.envs.batch import BatchStep, EnvBatch
@@ -40,19 +51,68 @@ class _Idle(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self._obs, {}
 
 
-class _KeptInfo(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Leaves of ``info`` what is used: a vector environment cannot put together whatever an environment may say there."""
+class _Apart(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Keeps an environment apart from others in its process, and from what a vector environment cannot put together.
 
-    def __init__(self, env: Env, keys: Sequence[str]):
+    Of ``info`` it leaves what is used. Where the environment draws from the global generators of Python, numpy or torch, it has
+    states of its own there, seeded at each reset. To exchange them takes most of a millisecond, so it is looked at in its first
+    calls whether that is needed. alone: in a process of its own, where seeding is enough.
+    """
+
+    def __init__(self, env: Env, gamename: str, info_keys: Sequence[str], alone: bool):
         super().__init__(env)
-        self.keys = (STEPS, *keys)
+        self.gamename, self.keys, self.alone = gamename, (STEPS, *info_keys), alone
+        self._states: States | None = None
+        self._exchanges = not alone
 
-    def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
-        return self.env.reset(**options)[0], {}
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        if self.alone and seed is not None:
+            seed_generators(seed)
+        with self._own_states(seed):
+            return self.env.reset(seed=seed, options=options)[0], {}
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        obs, reward, terminated, truncated, info = self.env.step(action)
+        if self._exchanges:
+            with self._own_states():
+                obs, reward, terminated, truncated, info = self.env.step(action)
+        else:
+            obs, reward, terminated, truncated, info = self.env.step(action)
         return obs, reward, terminated, truncated, {key: info[key] for key in self.keys}
+
+    @contextlib.contextmanager
+    def _own_states(self, seed: int | None = None) -> Iterator[None]:
+        self._exchanges = self._exchanges and _DRAWS.get(self.gamename, True)
+        if not self._exchanges:
+            yield
+            return
+        with kept_generators():
+            if seed is not None:
+                seed_generators(seed)
+            elif self._states is not None:
+                set_generators(self._states)
+            before = generator_states()
+            yield
+            self._states = generator_states()
+        if self.gamename not in _DRAWS:
+            self._look(before, self._states)
+
+    def _look(self, before: States, after: States) -> None:
+        _LOOKED[self.gamename] += 1
+        if drawn_between(before, after):
+            _DRAWS[self.gamename] = True
+            warnings.warn(
+                f"'{self.gamename}' draws from a global generator (random, numpy.random or torch): its state is exchanged at "
+                "every step, which is slow; draw from self.np_random",
+                stacklevel=2,
+            )
+        elif _LOOKED[self.gamename] == _LOOKS:
+            _DRAWS[self.gamename] = False
+
+
+_LOOKS = 100  # calls
+_LOOKED: Counter[str] = Counter()
+_DRAWS: dict[str, bool] = {}
+"""Whether an environment draws from a global generator, where that is known by now."""
 
 
 class GymBatch(EnvBatch):
@@ -75,7 +135,7 @@ class GymBatch(EnvBatch):
             if os.getpid() != here:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)  # an inherited handler would survive being terminated
                 leave_with_parent()
-            return _KeptInfo(repeater(make_env(spec), repeat), info_keys)
+            return _Apart(repeater(make_env(spec), repeat), spec.gamename, info_keys, processes)
 
         self._info_keys = tuple(info_keys)
         kind: Any = AsyncVectorEnv if processes else SyncVectorEnv
@@ -200,8 +260,8 @@ class GymBatch(EnvBatch):
         self.obs = self._rows(obs)
 
     def close(self) -> None:
-        """Ends the processes, where there are any."""
-        self.envs.close()
+        if isinstance(self.envs, AsyncVectorEnv):
+            self.envs.close(timeout=1)  # of a step that it is in
 
 
 def _lacking_actions(state: Mapping[str, Tensor]) -> str | None:

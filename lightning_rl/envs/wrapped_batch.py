@@ -42,6 +42,9 @@ class WrappedBatch(EnvBatch):
         self.real.restore(state)
         self.obs = self.real.obs
 
+    def close(self) -> None:
+        self.real.close()
+
     def layout(self, members: int | str) -> Any:
         return self.real.layout(members)
 

@@ -134,6 +134,10 @@ class AgentRollouts(StackedRollouts):
     def layout(self, done: int) -> Any:
         return self.training.layout(self.spec.action_size)
 
+    def close(self) -> None:
+        super().close()
+        self.training.envs.close()
+
 
 def agent_method(
     name: str, kind: RegisteredAgent | None = None, configs: Path | str | Mapping[str, Any] | None = None

@@ -111,6 +111,10 @@ class Rollouts(LightningDataModule):
     def on_exception(self, exception: BaseException) -> None:  # Lightning tears nothing down then
         self.teardown("fit")
 
+    def close(self) -> None:
+        """Ends all processes for good."""
+        self.teardown("fit")
+
     def teardown(self, stage: str) -> None:
         for collector in self.collectors():
             collector.close()

@@ -8,6 +8,7 @@ not depend on the number of workers.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import copy
 from collections.abc import Callable, Iterator, Sequence
 
@@ -17,6 +18,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from lightning_rl.core.errors import RolloutError, UserError
+from lightning_rl.core.seeding import kept_generators, seed_generators
 from lightning_rl.core.types import Array, Episode, FloatArray, Request
 from lightning_rl.core.workers import begin_worker, check_may_start, check_sendable
 from lightning_rl.envs.gym import STEPS, Env, doubled, make_env
@@ -124,7 +126,7 @@ class _ChunkLog:
 class Player(Dataset["list[Episode] | RolloutError"]):
     """Plays chunks of requests in copies of one environment under one policy.
 
-    The environments are made on first use, in the process that plays. As a torch dataset, its index is a chunk.
+    The global generators are seeded for each chunk, so that environments that draw from them meet the same again. The environments are made on first use, in the process that plays. As a torch dataset, its index is a chunk.
 
     Args:
         spec: of the environment.
@@ -168,6 +170,7 @@ class Player(Dataset["list[Episode] | RolloutError"]):
         actor = UniformActions(self.spec) if requests[0].mode == "uniform" else self.policy
         log, noise, rule = _ChunkLog(self.spec, requests), ActionNoise(requests, actor), self.next_command
         rows, step, row = np.arange(len(requests)), 0, 0  # rows: the episodes that are not over
+        seed_generators(requests[0].seed)  # an environment may draw from them
         try:
             for row, request in enumerate(requests):
                 log.obs[row, 0] = envs[row].reset(seed=request.seed % 2**31)[0]
@@ -263,12 +266,14 @@ class Collector:
         if self._results is None:
             raise RuntimeError("no collection is under way; call start() first")
         episodes: list[Episode] = []
+        here = contextlib.nullcontext() if self.num_workers else kept_generators()
         try:
-            for result in self._results:
-                if isinstance(result, RolloutError):
-                    raise result
-                episodes += result
-                self._finished += 1
+            with here:
+                for result in self._results:
+                    if isinstance(result, RolloutError):
+                        raise result
+                    episodes += result
+                    self._finished += 1
         except BaseException:
             self.close()  # or the rest of it would pass for the next collection
             raise

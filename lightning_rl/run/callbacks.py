@@ -23,6 +23,7 @@ from lightning_rl.core.console import ProgressBar
 from lightning_rl.core.contents import Count, Number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import is_recorded, record_of, remove
+from lightning_rl.core.seeding import kept_generators
 from lightning_rl.core.types import ActionMode, Episode, Request
 from lightning_rl.envs.films import Story, filming_env
 from lightning_rl.envs.gym import Env
@@ -237,7 +238,8 @@ def story_of(method: Method, request: Request, asked: str | None = None) -> Stor
 def play_filmed(method: Method, request: Request, env: Env) -> Episode:
     """The episode of a request in an environment of its own; played as a ``Collector`` does, by a copy in evaluation mode."""
     policy = copy.deepcopy(method.policy).cpu().eval()
-    (episode,) = Player(method.spec, policy, next_command=method.command_rule()).play([request], [env])
+    with kept_generators():
+        (episode,) = Player(method.spec, policy, next_command=method.command_rule()).play([request], [env])
     return episode
 
 

@@ -24,6 +24,7 @@ from lightning_rl.core.errors import RolloutError, UserError
 from lightning_rl.core.files import adopt, require_place
 from lightning_rl.core.limits import nearest, shorten, shown
 from lightning_rl.core.schema import MethodConfig
+from lightning_rl.core.seeding import kept_generators
 from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods.base import Method
@@ -170,6 +171,14 @@ def run_training(
 
     where: its settings come from, for messages.
     """
+    with first_rank(), kept_generators():
+        return _run(options, callbacks, logger, networks, where)
+
+
+def _run(
+    options: RunOptions, callbacks: Sequence[Callback], logger: Logger | Sequence[Logger] | bool,
+    networks: Mapping[str, nn.Module] | None, where: str,
+) -> Run:  # fmt: skip
     config = run_config(options, where)
     options = dataclasses.replace(options, accelerator=accelerator_of(options, config))
     _check_feasible(options, config)
@@ -180,7 +189,6 @@ def run_training(
     folders = [run.run_dir for run in options.single_runs()]
     with contextlib.ExitStack() as held:
         held.enter_context(_quiet_writers())
-        held.enter_context(first_rank())
         begins = [held.enter_context(owned(folder)) for folder in folders]
         settle(folders)
         data = method.rollouts(options.num_workers)
@@ -287,7 +295,7 @@ def _collecting(data: Rollouts) -> Iterator[None]:
             raise death from error
         raise
     finally:
-        data.teardown("fit")
+        data.close()
 
 
 def worker_died(cause: BaseException, collectors: Sequence[Collector]) -> RolloutError | None:
