@@ -1,8 +1,6 @@
 """Trains, resumes and evaluates methods: see ``python trainer.py --help``."""
 
-import sys
-
-from lightning_rl.cli import main
+from lightning_rl.cli import leave, main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,7 @@ from lightning_rl.core.config import check_key, keys, merged_values, parse_setti
 from lightning_rl.core.errors import UserError, user_message
 from lightning_rl.core.gamenames import GAMES, folder_name, named_game, unknown_gamename
 from lightning_rl.core.limits import nearest, shown, within
+from lightning_rl.core.stopping import Stopped, after, exit_code, stoppable
 from lightning_rl.core.workers import default_workers
 from lightning_rl.flags import EVAL, FIGURE, IMAGINE, REPRODUCE, SUMMARIES, TRAIN, TUNE, parse
 from lightning_rl.run.runtime import import_lightning, prepare_process
@@ -226,10 +228,12 @@ def main(argv: Sequence[str] | None = None, program: str = "trainer.py") -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        return _main(words, program)
-    except KeyboardInterrupt:
-        print(f"left at once; what is written is whole{': --resume goes on' if _resumable(words) else ''}", file=sys.stderr)
-        return 130
+        with stoppable():
+            return _main(words, program)
+    except KeyboardInterrupt as stop:
+        resumes = f": --resume {stop.resumes if isinstance(stop, Stopped) else 'goes on'}" if _resumable(words) else ""
+        print(f"left at once; what is written is whole{resumes}", file=sys.stderr)
+        return exit_code(stop)
     except Exception as error:
         if (message := user_message(error, _resumable(words))) is None:
             raise
@@ -237,8 +241,15 @@ def main(argv: Sequence[str] | None = None, program: str = "trainer.py") -> int:
         return 2
 
 
+def leave(code: int) -> NoReturn:
+    """Ends the process; after a signal in good time, whatever still waits for whom."""
+    if code > 128:
+        after(1.0, os._exit, code)
+    sys.exit(code)
+
+
 def entry_point() -> NoReturn:
     """The ``lightning-rl`` command."""
     sys.path.append("")  # the present folder, where a user's --gamename my_module:MyEnv-v0 is
     name = Path(sys.argv[0]).name
-    sys.exit(main(program="python -m lightning_rl" if name == "__main__.py" else name))
+    leave(main(program="python -m lightning_rl" if name == "__main__.py" else name))

@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import time
 
 import numpy as np
 import pytest
@@ -232,12 +233,14 @@ def test_a_second_signal_leaves_at_once_with_its_sentence(number, tmp_path, caps
 
     def twice(*_):
         os.kill(os.getpid(), number)
+        os.kill(os.getpid(), number)  # the same, of a parent
+        time.sleep(0.4)
         os.kill(os.getpid(), number)
 
     monkeypatch.setattr("lightning_rl.methods.upside_down.UDRL.train_epoch", twice)
-    assert run_cli(tmp_path, "--max_epochs", "3") == 130
+    assert run_cli(tmp_path, "--max_epochs", "3") == 128 + number
     err = capsys.readouterr().err
-    assert "finishing this epoch and writing last.ckpt; once more to leave at once" in err
+    assert "finishing this epoch and writing last.ckpt, for 7 seconds at most; once more to leave at once" in err
     assert err.splitlines()[-1].startswith("left at once; what is written is whole")
     assert read_state(run_dir(tmp_path)) == ("interrupted", "")
     assert signal.getsignal(signal.SIGINT) is before

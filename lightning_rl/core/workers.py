@@ -15,8 +15,9 @@ from types import FunctionType
 from typing import Any
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.stopping import LEAVE_S
 
-GRACE_S = 600  # for a parent that finishes its epoch
+GRACE_S = 600  # for a parent that finishes its epoch; one that is not ours may take long
 _POLL_S = 0.5
 
 
@@ -111,5 +112,5 @@ def leave_with_parent(leave: Callable[[], None] = lambda: os._exit(1)) -> None:
 def finish_epoch() -> None:
     """Asks this process, a training run of its own, to finish its epoch and leave, and ends it if that takes too long."""
     os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(GRACE_S)
+    time.sleep(LEAVE_S)
     os._exit(1)

@@ -33,7 +33,6 @@ from lightning_rl.envs.batch import BatchStep, EnvBatch
 from lightning_rl.envs.gym import STEPS, Env, RepeatAction, doubled, make_env
 from lightning_rl.envs.spec import EnvSpec
 
-
 _LOG_STEPS = 1024  # of actions that there is room for at first: a time limit may be as good as none
 
 

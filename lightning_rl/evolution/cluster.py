@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,7 @@ def join_cluster(address: str | None) -> bool:
     if address is not None:
         package = str(Path(__file__).resolve().parent.parent)
         place = {"address": address, "runtime_env": {"py_modules": [package]}}
+    on_term = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **place)
     except Exception as error:  # Ray raises it bare where a node does not start in time
@@ -45,6 +48,8 @@ def join_cluster(address: str | None) -> bool:
         if address is not None:
             raise _no_answer(address, reason) from error
         raise UserError(f"no local Ray cluster has started ({reason}); try again when the machine has less to do") from error
+    if callable(on_term) and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, on_term)  # Ray has set its own
     return True
 
 

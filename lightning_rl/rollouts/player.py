@@ -11,11 +11,13 @@ import atexit
 import contextlib
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
+from torch.utils.data._utils import signal_handling
 
 from lightning_rl.core.errors import RolloutError, UserError
 from lightning_rl.core.seeding import kept_generators, seed_generators
@@ -287,11 +289,15 @@ class Collector:
 
     def close(self) -> None:
         """Stops the workers until the next ``start``; a collection under way is thrown away."""
+        iterator: Any = getattr(self._loader, "_iterator", None)
+        workers = getattr(iterator, "_workers", ())
+        if workers and self.busy:  # they would go on to the end of their chunks, or are in a step that does not return
+            signal_handling._remove_worker_pids(id(iterator))  # or torch would report that they have died
+            iterator._worker_pids_set = False
+            for worker in workers:
+                worker.kill()
         self._results = None
-        iterator = getattr(self._loader, "_iterator", None)
-        if iterator is not None:
+        if workers:
             iterator._shutdown_workers()  # torch does this when the iterator dies, but a traceback may keep it alive
-            for worker in getattr(iterator, "_workers", ()):
-                worker.kill()  # one that is still there is in a step that does not return
         self._loader = None
         atexit.unregister(self.close)

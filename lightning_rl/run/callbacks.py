@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
+import os
 import re
 import signal
 import sys
@@ -24,6 +25,7 @@ from lightning_rl.core.contents import Count, Number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import is_recorded, record_of, remove
 from lightning_rl.core.seeding import kept_generators
+from lightning_rl.core.stopping import EPOCH_S, LEAVE_S, REPEATED_S, SIGNALS, Stopped, after
 from lightning_rl.core.types import ActionMode, Episode, Request
 from lightning_rl.envs.films import Story, filming_env
 from lightning_rl.envs.gym import Env
@@ -31,9 +33,8 @@ from lightning_rl.methods.base import Method
 from lightning_rl.rollouts.data_module import evaluation_requests
 from lightning_rl.rollouts.player import Player
 from lightning_rl.run.checkpoints import read_checkpoint
-from lightning_rl.run.state import LAST
+from lightning_rl.run.state import LAST, write_state
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 RETURNS = {
     "rollout": "rollout/return_mean",
     "fitness": "es/fitness_mean",
@@ -44,43 +45,57 @@ RETURNS = {
 
 
 class StopOnSignal(Callback):
-    """Finishes the epoch, so that ``last.ckpt`` is exact, then stops. A second signal leaves at once.
+    """Finishes the epoch, so that ``last.ckpt`` is exact, then stops. A second signal, or an epoch that takes long, leaves at once.
 
-    ``signal`` is the signal's number, or 0.
+    folders: of the runs, whose state is written if the process does not get out of what it is at; signal: its number, or 0.
     """
 
-    def __init__(self) -> None:
-        self.signal = 0
+    def __init__(self, folders: Sequence[Path] = ()) -> None:
+        self.folders, self.signal = folders, 0
+        self._since = 0.0
         self._before: dict[int, Any] = {}
+        self._timers: list[threading.Timer] = []
+        self._written: list[LastCheckpoint] = []
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if threading.current_thread() is not threading.main_thread():
             return  # only the main thread may set handlers; a Ray worker trains in another
-        for number in _SIGNALS:  # after Lightning has set its own handlers
+        self._written = [each for each in trainer.callbacks if isinstance(each, LastCheckpoint)]
+        for number in SIGNALS:  # after Lightning has set its own handlers
             self._before[number] = signal.signal(number, self._handle)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if self.signal and now - self._since > REPEATED_S:
+            done = max((each.epochs for each in self._written), default=0)
+            raise Stopped(self.signal, f"goes on from epoch {done}" if done else "begins anew")
         if self.signal:
-            raise KeyboardInterrupt
-        self.signal = number
+            return
+        self.signal, self._since = number, now
+        self._timers = [after(EPOCH_S, os.kill, os.getpid(), number), after(LEAVE_S, self._end)]
         print(
-            f"\n{signal.Signals(number).name}: finishing this epoch and writing last.ckpt; once more to leave at once",
-            file=sys.stderr, flush=True,
+            f"\n{signal.Signals(number).name}: finishing this epoch and writing last.ckpt, for {EPOCH_S:.0f} seconds at most; once "
+            "more to leave at once", file=sys.stderr, flush=True,
         )  # fmt: skip
+
+    def _end(self) -> None:
+        for folder in self.folders:
+            write_state(folder, "interrupted")
+        os._exit(128 + self.signal)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if self.signal:
             trainer.should_stop = True
 
-    def _restore(self) -> None:
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.restore()
+
+    def restore(self) -> None:
+        """Gives the signals back."""
+        for timer in self._timers:
+            timer.cancel()
         while self._before:
             signal.signal(*self._before.popitem())
-
-    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._restore()
-
-    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
-        self._restore()
 
 
 BUDGETS = {"max_env_steps": "environment steps", "max_episodes": "training episodes", "max_epochs": "epochs"}
@@ -248,11 +263,16 @@ class LastCheckpoint(Checkpoint):
 
     def __init__(self, run_dir: Path, interval: int):
         self.path, self.interval = run_dir / LAST, interval
+        self.epochs = 0  # that the file has
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.epochs = trainer.current_epoch
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         done = trainer.current_epoch + 1
         if done % self.interval == 0 or done == trainer.max_epochs or trainer.should_stop:
             trainer.save_checkpoint(self.path, False)  # not the weights alone; said, or Lightning logs that it was not
+            self.epochs = done
 
 
 class BestCheckpoint(Checkpoint):

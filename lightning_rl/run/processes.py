@@ -8,11 +8,13 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from multiprocessing.process import BaseProcess
 from types import FrameType
 
 from lightning_rl.core.errors import UserError, user_message
+from lightning_rl.core.stopping import LEAVE_S, SIGNALS, after, exit_code, stoppable
 from lightning_rl.core.workers import finish_epoch, leave_with_parent
 from lightning_rl.run.options import RunOptions, accelerator_of, run_config
 from lightning_rl.run.train import train_and_report
@@ -52,17 +54,21 @@ def train_groups(options: RunOptions, count: int) -> int:
 
 @contextlib.contextmanager
 def signals_to(processes: Sequence[BaseProcess]) -> Iterator[None]:
-    """Leaves stopping to these processes: SIGTERM is passed on, Ctrl-C reaches them from the terminal."""
+    """Leaves stopping to these processes: signals are passed on, and who is still there when it should have left is ended."""
+    timers: list[threading.Timer] = []
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         for process in processes:
             if process.pid is not None and process.is_alive():
                 os.kill(process.pid, number)
+                timers.append(after(LEAVE_S + 0.2, process.kill))
 
-    before = {signal.SIGINT: signal.signal(signal.SIGINT, signal.SIG_IGN), signal.SIGTERM: signal.signal(signal.SIGTERM, pass_on)}
+    before = {number: signal.signal(number, pass_on) for number in SIGNALS}
     try:
         yield
     finally:
+        for timer in timers:
+            timer.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -71,9 +77,10 @@ def _train_one(options: RunOptions) -> None:
     leave_with_parent(finish_epoch)
     os.environ["TTY_COMPATIBLE"] = "0"  # lines instead of progress bars, which would write over each other
     try:
-        code = train_and_report(options)
-    except KeyboardInterrupt:  # a second Ctrl-C
-        code = 130
+        with stoppable():
+            code = train_and_report(options)
+    except KeyboardInterrupt as stop:  # a second Ctrl-C, or an epoch that takes long
+        code = exit_code(stop)
     except Exception as error:
         if (message := user_message(error, resumable=True)) is None:
             raise

@@ -25,6 +25,7 @@ from lightning_rl.core.files import adopt, require_place
 from lightning_rl.core.limits import nearest, shorten, shown
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.core.seeding import kept_generators
+from lightning_rl.core.stopping import Stopped
 from lightning_rl.envs.gym import can_film
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods.base import Method
@@ -207,7 +208,8 @@ def _run(
                 write_config(folder, content)
                 if resume_from is not None:
                     adopt(folder / LAST)
-            stop = StopOnSignal()
+            stop = StopOnSignal(folders)
+            held.callback(stop.restore)
             loggers = [RunLogger(run) for run in options.single_runs()] if logger is True else logger
             trainer = _trainer(options, config, [stop, *callbacks], loggers, storage)
             _fit(trainer, method, data, resume_from)
@@ -266,7 +268,8 @@ def _fit(trainer: Trainer, method: Method, data: Rollouts, resume_from: Path | N
     try:
         trainer.fit(method, datamodule=data, ckpt_path=resume_from, weights_only=True)
     except SystemExit as leaving:  # what Lightning makes of a KeyboardInterrupt
-        raise KeyboardInterrupt from leaving
+        stop = leaving.__context__
+        raise stop if isinstance(stop, Stopped) else KeyboardInterrupt from leaving
 
 
 @contextlib.contextmanager

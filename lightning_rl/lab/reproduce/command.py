@@ -187,7 +187,10 @@ def _in_processes(processes: int, tasks_each: int | None) -> Iterator[Run]:
                 yield from (done.result() for done in as_completed([pool.submit(run_job, job) for job in jobs]))
             except BrokenProcessPool as error:
                 raise UserError("a process died (out of memory?); lower --jobs: the same command goes on") from error
-            except BaseException:
+            except BaseException as error:
+                if isinstance(error, KeyboardInterrupt):  # which a terminal tells them, too
+                    for process in list(pool._processes.values()):
+                        process.terminate()
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 

@@ -23,6 +23,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import make_folder
 from lightning_rl.core.gamenames import folder_name
 from lightning_rl.core.limits import shorten
+from lightning_rl.core.stopping import Stopped
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.reproduce.checkout import require_commit
 from lightning_rl.lab.reproduce.claims import TRAININGS, Claim, Value
@@ -219,7 +220,7 @@ def _run_step(job: Job, step: Step) -> None:
     if code:
         said = (job.folder / "log.txt").read_text().strip().splitlines()
         if code > 128:  # a signal, which is for this command as well
-            raise KeyboardInterrupt
+            raise Stopped(code - 128)
         raise UserError(said[-1].removeprefix("error: "))
 
 

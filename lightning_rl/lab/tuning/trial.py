@@ -19,6 +19,7 @@ from lightning_rl.core.config import build_config, config_layers, refuse_unread
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import appending, read_lines, remove, write_text
 from lightning_rl.core.schema import MethodConfig
+from lightning_rl.core.stopping import Stopped
 from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.lab.tables import csv_lines, csv_rows
 from lightning_rl.lab.tuning.space import TuneConfig, spaces
@@ -128,8 +129,8 @@ def run_trial(plan: Plan, name: str, settings: Mapping[str, Any]) -> Iterator[di
         before, budget = (round(total * n / tune.reports) for n in (number - 1, number))
         after, scores = before if key == "max_env_steps" else None, []
         for run in plan.runs(name, settings):
-            if run_training(dataclasses.replace(run, resume=True), [StopAtBudget(key, budget)]).signal:
-                raise KeyboardInterrupt
+            if number_of := run_training(dataclasses.replace(run, resume=True), [StopAtBudget(key, budget)]).signal:
+                raise Stopped(number_of)
             scores += [stretch_score(each.run_dir, tune.metric, after) for each in run.single_runs()]
         report = {"report": number, "budget": budget, "score": float(np.mean(scores))}
         _record(folder, [*report.values(), " ".join(f"{score:.6g}" for score in scores)])
