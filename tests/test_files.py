@@ -174,7 +174,7 @@ def test_appended_lines_follow_the_whole_ones(tmp_path):
     assert path.read_text() == "x,y\n1,2\n5,6\n7,8\n" == files.read_lines(path, "table")
 
 
-@pytest.mark.parametrize("foreign", ["my notes", "my notes\n", "x,z\n1,2\n", "x,y,z\n", "\xff"])
+@pytest.mark.parametrize("foreign", ["", "x", "x,y", "my notes", "my notes\n", "x,z\n1,2\n", "x,y,z\n", "\xff"])
 def test_a_file_with_another_header_is_left_alone(tmp_path, foreign):
     path = tmp_path / "a.csv"
     path.write_text(foreign)
@@ -186,13 +186,14 @@ def test_a_file_with_another_header_is_left_alone(tmp_path, foreign):
     assert path.read_text() == "x,y\n1,2\n"
 
 
-@pytest.mark.parametrize("begun", ["", "x", "x,y"])
-def test_half_a_header_is_made_whole(tmp_path, begun):
+def test_a_table_is_made_with_its_header_and_appended_to_in_its_place(tmp_path):
     path = tmp_path / "a.csv"
-    path.write_text(begun)
     with files.appending(path, "x,y", "") as table:
-        table.append("1,2\n")
-    assert path.read_text() == "x,y\n1,2\n"
+        assert path.read_text() == "x,y\n"
+        files.write_text(path, "x,y\n")  # as another process that begins at the same time
+        with pytest.raises(UserError, match="was replaced by another process"):
+            table.append("1,2\n")
+    assert path.read_text() == "x,y\n"
 
 
 def test_a_refused_line_leaves_the_others(tmp_path, monkeypatch):

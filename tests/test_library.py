@@ -105,8 +105,8 @@ def test_who_draws_from_global_generators_is_reproducible_and_the_users_are_left
 
 CLUSTERS = {
     "sbatch": {"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "train", "SLURM_NTASKS": "4", "SLURM_PROCID": "0"},
-    "srun": {"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "train", "SLURM_NTASKS": "4", "SLURM_NTASKS_PER_NODE": "4", "SLURM_PROCID": "3",
-             "SLURM_LOCALID": "3", "SLURM_NODEID": "0"},
+    "srun": {"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "train", "SLURM_NTASKS": "4", "SLURM_NTASKS_PER_NODE": "4",
+             "SLURM_PROCID": "3", "SLURM_LOCALID": "3", "SLURM_NODEID": "0"},
     "torchrun": {"RANK": "3", "LOCAL_RANK": "3", "WORLD_SIZE": "4", "GROUP_RANK": "0", "TORCHELASTIC_RUN_ID": "7",
                  "MASTER_ADDR": "elsewhere", "MASTER_PORT": "1"},
     "lsf": {"LSB_JOBID": "7", "LSB_DJOB_RANKFILE": "none", "JSM_NAMESPACE_RANK": "3", "JSM_NAMESPACE_SIZE": "4",

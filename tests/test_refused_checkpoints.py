@@ -40,6 +40,7 @@ EXPERIENCE = ("UpsideDownRollouts",)
 CHANGES = [
     ((*OPTIMIZER, "state", 0, "exp_avg"), torch.zeros(3), "[1].state[0].exp_avg: float32 [3], expected float32 [8, 4]"),
     ((*OPTIMIZER, "state", 0, "exp_avg"), None, "optimizer_states[1].state[0]: lacks exp_avg"),
+    ((*OPTIMIZER, "state", 0, "exp_avg_sq"), torch.full((8, 4), -1e-9), "exp_avg_sq: numbers from -1e-09 to -1e-09, expected 0"),
     ((*OPTIMIZER, "state", 0, "step"), torch.tensor(NAN), "optimizer_states[1].state[0].step: 1 of 1 numbers are NaN"),
     ((*OPTIMIZER, "param_groups", 0, "lr"), "x", "optimizer_states[1].param_groups[0].lr: 'x'"),
     ((*OPTIMIZER, "param_groups", 0, "amsgrad"), True, "optimizer_states[1].param_groups[0].amsgrad: True, expected False"),

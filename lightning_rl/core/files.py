@@ -388,7 +388,7 @@ class Appended:
         self.path, self._descriptor, self._header = path, descriptor, f"{header}\n".encode()
         with os.fdopen(os.dup(descriptor), "rb") as file:
             content = file.read()
-        if not content.startswith(self._header) and not self._header.startswith(content):
+        if not content.startswith(self._header):
             if not force:
                 begin = content.partition(b"\n")[0][:200].decode(errors="replace")
                 raise UserError(f"'{path}' begins with {begin!r}, not with {header!r}; {remedy}")
@@ -402,6 +402,7 @@ class Appended:
         self._end -= len(instead_of.encode())
         content = lines.encode() if self._end else self._header + lines.encode()
         with explained(self.path):
+            _require_same(self.path, self._descriptor)
             self._cut()
             try:
                 _write_all(self._descriptor, content)
@@ -420,17 +421,28 @@ class Appended:
 
 @contextlib.contextmanager
 def appending(path: Path, header: str, remedy: str, force: bool = False) -> Iterator[Appended]:
-    """The file, made if need be, held against other processes; UserError with the remedy where that cannot be."""
+    """The file, made if need be, held against other processes; UserError with the remedy where that cannot be.
+
+    It is made with its header, so that an empty file is nobody's of ours.
+    """
+    if not path.exists() and not path.is_symlink():
+        write_text(path, f"{header}\n")
     with contextlib.ExitStack() as stack:
-        make_folder(path.parent)
         with explained(path):
-            descriptor = stack.enter_context(_opened(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK))
-            _sync_folder(path.parent)
+            descriptor = stack.enter_context(_opened(path, os.O_RDWR | os.O_APPEND | os.O_NONBLOCK))
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode) or about.st_size > TABLE_BYTES:
             raise UserError(f"'{path}' is no plain file, or has more than {TABLE_BYTES:,} bytes; {remedy}")
         hold(descriptor, path, f"wait until it has ended, or {remedy.partition(', or --force')[0]}")
+        with explained(path):
+            _require_same(path, descriptor)
         yield Appended(path, descriptor, header, remedy, force)
+
+
+def _require_same(path: Path, descriptor: int) -> None:
+    """UserError where another process has made the file at the same time: this one is no longer there."""
+    if not os.path.samestat(os.fstat(descriptor), path.stat()):
+        raise UserError(f"'{path}' was replaced by another process; wait until it has ended, then start again")
 
 
 def hold(file: IO[Any] | int, path: Path, remedy: str) -> None:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from io import BytesIO
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -57,7 +58,7 @@ class _Finder(pickle.Pickler):
 
     def reducer_override(self, found: Any) -> Any:
         main: Any = sys.modules["__main__"]
-        nowhere = getattr(main, "__spec__", None) is None and not os.path.isfile(getattr(main, "__file__", ""))
+        nowhere = getattr(main, "__spec__", None) is None and not Path(getattr(main, "__file__", "")).is_file()
         if nowhere and isinstance(found, type | FunctionType) and found.__module__ == "__main__":
             name = found.__qualname__
             raise UserError(f"'{name}' is defined in a notebook or at a prompt, unknown to worker processes; {_TO_A_MODULE}")

@@ -7,6 +7,7 @@ from typing import Any, SupportsFloat
 import gymnasium
 import numpy as np
 
+from lightning_rl.core.types import Array
 from lightning_rl.envs.checked import CheckedEnv
 from lightning_rl.envs.spec import EnvSpec, env_spec, plain_env, takes_render_mode
 

@@ -6,6 +6,7 @@ The templates come from what the content is for: a freshly built method, its opt
 from __future__ import annotations
 
 import copy
+import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -227,7 +228,7 @@ def optimizer_layout(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     twin.step()
     fresh, stepped = optimizer.state_dict(), twin.state_dict()
     state = {
-        number: Optional({name: _slot(value) for name, value in slots.items()}) for number, slots in stepped["state"].items()
+        number: Optional({name: _slot(name, value) for name, value in slots.items()}) for number, slots in stepped["state"].items()
     }
     return {"state": state, "param_groups": [_settings(group) for group in fresh["param_groups"]]}
 
@@ -241,8 +242,17 @@ def _scheduler_layout(scheduler: LRScheduler, done: int) -> Any:
     return {**state, "last_epoch": done, "_step_count": done + 1, "_last_lr": rates}
 
 
-def _slot(example: Any) -> Any:
-    return like(example) if isinstance(example, torch.Tensor) else OneOf((None, Number()))
+_NEVER_NEGATIVE = frozenset((
+    "step", "exp_avg_sq", "max_exp_avg_sq", "square_avg", "acc_delta", "sum", "exp_inf", "row_var", "col_var", "variance",
+    "step_size",
+))  # fmt: skip
+"""Slots of torch's optimizers that count steps, or whose square root a step is divided by."""
+
+
+def _slot(name: str, example: Any) -> Any:
+    if not isinstance(example, torch.Tensor):
+        return OneOf((None, Number()))
+    return dataclasses.replace(like(example), low=0.0) if name in _NEVER_NEGATIVE else like(example)
 
 
 def _settings(group: Mapping[str, Any]) -> dict[str, Any]:

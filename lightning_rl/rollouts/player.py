@@ -11,7 +11,7 @@ import atexit
 import contextlib
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -128,7 +128,8 @@ class _ChunkLog:
 class Player(Dataset["list[Episode] | RolloutError"]):
     """Plays chunks of requests in copies of one environment under one policy.
 
-    The global generators are seeded for each chunk, so that environments that draw from them meet the same again. The environments are made on first use, in the process that plays. As a torch dataset, its index is a chunk.
+    The global generators are seeded for each chunk, so that environments that draw from them meet the same again.
+    The environments are made on first use, in the process that plays. As a torch dataset, its index is a chunk.
 
     Args:
         spec: of the environment.
@@ -292,7 +293,7 @@ class Collector:
         iterator: Any = getattr(self._loader, "_iterator", None)
         workers = getattr(iterator, "_workers", ())
         if workers and self.busy:  # they would go on to the end of their chunks, or are in a step that does not return
-            signal_handling._remove_worker_pids(id(iterator))  # or torch would report that they have died
+            cast(Any, signal_handling)._remove_worker_pids(id(iterator))  # or torch would report that they have died
             iterator._worker_pids_set = False
             for worker in workers:
                 worker.kill()

@@ -45,7 +45,8 @@ RETURNS = {
 
 
 class StopOnSignal(Callback):
-    """Finishes the epoch, so that ``last.ckpt`` is exact, then stops. A second signal, or an epoch that takes long, leaves at once.
+    """Finishes the epoch, so that ``last.ckpt`` is exact, then stops. A second signal leaves at once, as does an epoch that takes
+    too long.
 
     folders: of the runs, whose state is written if the process does not get out of what it is at; signal: its number, or 0.
     """
@@ -74,8 +75,8 @@ class StopOnSignal(Callback):
         self.signal, self._since = number, now
         self._timers = [after(EPOCH_S, os.kill, os.getpid(), number), after(LEAVE_S, self._end)]
         print(
-            f"\n{signal.Signals(number).name}: finishing this epoch and writing last.ckpt, for {EPOCH_S:.0f} seconds at most; once "
-            "more to leave at once", file=sys.stderr, flush=True,
+            f"\n{signal.Signals(number).name}: finishing this epoch and writing last.ckpt, for {EPOCH_S:.0f} seconds at most; "
+            "once more to leave at once", file=sys.stderr, flush=True,
         )  # fmt: skip
 
     def _end(self) -> None:

@@ -186,7 +186,8 @@ class Talker(Counted):
 
     def said(self):
         return {
-            "path": np.zeros(self.left), "score": None if self.left % 2 else 1.5, "_path": {"deep": object()}, "final_obs": "over",
+            "path": np.zeros(self.left),
+            "score": None if self.left % 2 else 1.5, "_path": {"deep": object()}, "final_obs": "over",
             "words": ["one"] * self.left, "steps": lambda: None, 7: {self.left: {}}, f"at {self.left}": 1,
         }  # fmt: skip
 

@@ -188,9 +188,9 @@ def test_below_a_worker_of_multiprocessing_there_are_no_workers(monkeypatch, tmp
     monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
     options = {**tiny_settings("AAC"), "max_epochs": 1, "logdir": tmp_path}
     assert lightning_rl.train("AAC", "cartpole", **options).path.is_dir()
-    with pytest.raises(UserError, match="num_workers 1: this process is a worker .*give num_workers=0"):
+    with pytest.raises(UserError, match=r"num_workers 1: this process is a worker .*give num_workers=0"):
         lightning_rl.train("AAC", "cartpole", seed=1, num_workers=1, **options)
-    with pytest.raises(UserError, match="simulator processes: .*use simulator=serial"):
+    with pytest.raises(UserError, match=r"simulator processes: .*use simulator=serial"):
         GymBatch(env_spec("cartpole"), [1], processes=True)
 
 
@@ -201,9 +201,9 @@ def test_what_a_notebook_defines_is_no_work_for_processes_that_are_not_forked(mo
     own = dataclasses.replace(spec, env=type("Warehouse", (), {"__module__": "__main__"}))
     monkeypatch.setitem(sys.modules, "__main__", types.ModuleType("__main__"))
     Collector(own, toy_policy(spec), 0, 2)
-    with pytest.raises(UserError, match="'Warehouse' is defined in a notebook .*write it to a module and import it, or"):
+    with pytest.raises(UserError, match=r"'Warehouse' is defined in a notebook .*write it to a module and import it, or"):
         Collector(own, toy_policy(spec), 1, 2)
-    with pytest.raises(UserError, match="cannot be given this .*write it to a module"):
+    with pytest.raises(UserError, match=r"cannot be given this .*write it to a module"):
         Collector(dataclasses.replace(spec, env=lambda: None), toy_policy(spec), 1, 2)
 
 

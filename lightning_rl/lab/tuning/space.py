@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Container, Mapping
@@ -64,7 +65,9 @@ def load_tune_config(
             del values[key]
         if isinstance(values.get("search"), dict):
             values["search"] = {key: space for key, space in values["search"].items() if key not in unread}
-    return build_config(TuneConfig, [*blocks, ("--tune", settings)])
+    config = build_config(TuneConfig, [*blocks, ("--tune", settings)])
+    (total,) = config.budget.values()
+    return dataclasses.replace(config, reports=min(config.reports, total))  # or nothing would be trained before the first
 
 
 FORMS = {
