@@ -39,8 +39,8 @@ workers=(--num_workers 0)
 for flag in ${flags[@]+"${flags[@]}"}; do
     [[ $flag != --num_workers* ]] || workers=()
 done
-# Ctrl-C reaches only parallel, which sends SIGTERM to the seeds. They have ten minutes to finish their epoch; then a second SIGTERM
-# makes them leave at once. Meanwhile parallel ignores a second Ctrl-C, but not a SIGTERM.
-exec parallel --quote --line-buffer --halt soon,fail=100% --termseq TERM,600000,TERM,10000,KILL,25 --jobs "$jobs" \
+# Ctrl-C reaches only parallel, which sends SIGTERM to the seeds. They leave within ten seconds. Meanwhile parallel ignores a
+# second Ctrl-C, but not a SIGTERM.
+exec parallel --quote --line-buffer --halt soon,fail=100% --termseq TERM,15000,KILL,25 --jobs "$jobs" \
     "$python" "$here/trainer.py" ${flags[@]+"${flags[@]}"} ${workers[@]+"${workers[@]}"} --seed {} \
     ::: $(seq "$first" "$last")

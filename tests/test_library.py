@@ -68,6 +68,14 @@ def test_training_changes_nothing_in_the_process(tmp_path):
     assert process_state() == before
 
 
+@pytest.mark.parametrize("what", ["callbacks", "logger"])
+@pytest.mark.parametrize("several", [False, True])
+def test_classes_of_the_package_lightning_are_told_of_the_other(what, several, tmp_path):
+    other = type("EarlyStopping", (), {"__module__": "lightning.pytorch.callbacks"})()
+    with pytest.raises(UserError, match="EarlyStopping is of the package lightning; import it from pytorch_lightning"):
+        lightning_rl.train("AAC", "cartpole", logdir=tmp_path, **{what: [other] if several else other})
+
+
 class Dice(gymnasium.Env):
     """Draws from every global generator."""
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from helpers import tiny_settings
 from pytorch_lightning import Callback, Trainer
-from pytorch_lightning.callbacks import EMAWeightAveraging, ModelCheckpoint, ModelPruning
+from pytorch_lightning.callbacks import EMAWeightAveraging, ModelCheckpoint, ModelPruning, StochasticWeightAveraging
 from pytorch_lightning.loggers import CSVLogger
 from torch import nn
 
@@ -300,6 +300,8 @@ def test_weights_of_other_kinds_and_averages_of_counters_are_refused(name, tmp_p
     method = method_of(name)
     with pytest.raises(UserError, match="EMAWeightAveraging would average the counters of steps"):
         quiet(tmp_path, callbacks=[EMAWeightAveraging()]).fit(method, datamodule=method.rollouts())
+    with pytest.raises(UserError, match="StochasticWeightAveraging takes one optimizer, here a clock is another; leave it out"):
+        quiet(tmp_path, callbacks=[StochasticWeightAveraging(0.1)]).fit(method, datamodule=method.rollouts())
     with pytest.raises(UserError, match="ModelPruning would replace the parameters by names that no episode is played with"):
         quiet(tmp_path, callbacks=[ModelPruning("l1_unstructured", amount=0.3)]).fit(method, datamodule=method.rollouts())
 

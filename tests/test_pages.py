@@ -1,5 +1,6 @@
 """Every block of code in the pages is run, in its order, with tiny budgets."""
 
+import ast
 import inspect
 import re
 import shutil
@@ -42,10 +43,11 @@ def test_how_to(page, machine):
 
 def test_loggers_that_are_not_installed_here_take_what_the_page_gives_them():
     page = (ROOT / "docs" / "how_to" / "loggers.md").read_text()
-    calls = re.findall(r"`logger=(\w+)\((?:(\w+)=)?\"(\w+)\"\)`", page)
-    assert [name for name, _, _ in calls] == ["WandbLogger", "MLFlowLogger"]
-    for name, key, value in calls:
-        inspect.signature(getattr(loggers, name)).bind(*([] if key else [value]), **({key: value} if key else {}))
+    calls = [ast.parse(call, mode="eval").body for call in re.findall(r"`logger=(\w+\(.*?\))`", page)]
+    assert [call.func.id for call in calls] == ["WandbLogger", "MLFlowLogger"]
+    for call in calls:
+        named = {each.arg: each.value.value for each in call.keywords}
+        inspect.signature(getattr(loggers, call.func.id)).bind(*(each.value for each in call.args), **named)
 
 
 @pytest.mark.timeout(600)

@@ -20,6 +20,7 @@ from lightning_rl.core.limits import within
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.evaluate import parse_command, parse_sweep
 from lightning_rl.methods.registry import IMPLEMENTATIONS
+from lightning_rl.methods.upside_down import UDRL
 from lightning_rl.run import footprint
 from lightning_rl.run.loading import full_command
 from lightning_rl.run.state import read_state
@@ -244,6 +245,24 @@ def test_a_second_signal_leaves_at_once_with_its_sentence(number, tmp_path, caps
     assert err.splitlines()[-1].startswith("left at once; what is written is whole")
     assert read_state(run_dir(tmp_path)) == ("interrupted", "")
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize(("interval", "resumes"), [(1, "goes on from epoch 1"), (9, "begins anew")])
+def test_an_epoch_that_takes_too_long_after_a_signal_is_left(interval, resumes, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("lightning_rl.run.callbacks.EPOCH_S", 0.5)
+    train_epoch = UDRL.train_epoch
+
+    def hangs(method, batch):
+        if method.current_epoch < 1:
+            return train_epoch(method, batch)
+        os.kill(os.getpid(), signal.SIGTERM)
+        while True:
+            time.sleep(0.05)
+
+    monkeypatch.setattr(UDRL, "train_epoch", hangs)
+    assert run_cli(tmp_path, "--max_epochs", "3", checkpoint_interval=interval) == 143
+    assert capsys.readouterr().err.splitlines()[-1] == f"left at once; what is written is whole: --resume {resumes}"
+    assert read_state(run_dir(tmp_path)) == ("interrupted", "")
 
 
 def test_what_is_refused_before_it_begins_leaves_no_folder(tmp_path, capsys, monkeypatch):

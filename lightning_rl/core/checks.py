@@ -71,9 +71,17 @@ def check_workers(value: Any) -> int:
 
 _CALLBACKS = {
     "WeightAveraging": "would average the counters of steps, which are buffers, too; leave it out (UDRL, RCP: set tau below 1)",
+    "StochasticWeightAveraging": "takes one optimizer, here a clock is another; leave it out (UDRL, RCP: set tau below 1)",
     "ModelPruning": "would replace the parameters by names that no episode is played with; leave it out, prune what is trained",
 }
 """What Lightning's callbacks would do to a method, by their classes."""
+
+
+def refuse_other_lightning(given: Any) -> None:
+    """UserError for a callback or logger of the package ``lightning``, whose classes are others of the same names."""
+    if any(kind.__module__.partition(".")[0] == "lightning" for kind in type(given).__mro__):
+        name = type(given).__name__
+        raise UserError(f"{name} is of the package lightning; import it from pytorch_lightning (pip install pytorch-lightning)")
 
 
 def check_trainer(trainer: Any, method: Any) -> None:

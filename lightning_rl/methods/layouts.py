@@ -228,7 +228,8 @@ def optimizer_layout(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     twin.step()
     fresh, stepped = optimizer.state_dict(), twin.state_dict()
     state = {
-        number: Optional({name: _slot(name, value) for name, value in slots.items()}) for number, slots in stepped["state"].items()
+        number: Optional({name: _slot(name, value) for name, value in slots.items()})
+        for number, slots in stepped["state"].items()
     }
     return {"state": state, "param_groups": [_settings(group) for group in fresh["param_groups"]]}
 

@@ -19,6 +19,7 @@ from torch import nn
 from torch.utils.tensorboard.summary import hparams as hparams_summary
 
 from lightning_rl.core.catalogue import entry
+from lightning_rl.core.checks import refuse_other_lightning
 from lightning_rl.core.config import keys
 from lightning_rl.core.errors import RolloutError, UserError
 from lightning_rl.core.files import adopt, require_place
@@ -156,12 +157,18 @@ def train(
         near = nearest(name, [*fields, *keys(found)])
         if name.partition(".")[0] not in keys(found) and near in fields:
             raise UserError(f"lrl.train: unknown option '{shorten(name)}'; did you mean '{near}'?")
+    for each in (*_each(callbacks), *_each(logger)):
+        refuse_other_lightning(each)
     several = isinstance(logger, list | tuple) and all(isinstance(each, Logger) for each in logger)
     if not (several or isinstance(logger, bool | Logger)):
         raise UserError(f"logger {shown(logger)}: give Lightning loggers, e.g. CSVLogger('logs'), or False for none")
     name = found.name  # paths, configs and checkpoints carry the long one
     asked = checked(RunOptions(name, gamename, settings=settings, **given))
     return run_training(asked, [callbacks] if isinstance(callbacks, Callback) else callbacks, logger, networks, "lrl.train")
+
+
+def _each(given: Any) -> Sequence[Any]:
+    return given if isinstance(given, list | tuple) else [given]
 
 
 def run_training(

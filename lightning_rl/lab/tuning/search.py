@@ -9,12 +9,14 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from lightning_rl.core.checks import optional_module
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import keep_record, read_text, refuse_foreign, remove
 from lightning_rl.core.outputs import Out
+from lightning_rl.core.stopping import LEAVE_S, SIGNALS, after
 from lightning_rl.evolution.cluster import join_cluster
 from lightning_rl.lab.scalars import UnknownScalarError
 from lightning_rl.lab.tuning.placement import check_room, trial_bundles
@@ -69,7 +71,7 @@ def tune(plan: Plan, resume: bool) -> int:
             ray.shutdown()
     if interrupted:
         print(f"interrupted; continue with --resume, what was tried is in '{plan.folder}'", file=sys.stderr)
-        return 128 + signal.SIGINT
+        return 128 + interrupted
     if (failed := plan.folder / FAILED).exists():
         raise UserError(read_text(failed, "record").strip())
     trials = read_trials(plan.folder)
@@ -89,8 +91,8 @@ def _require_packages(algorithm: str) -> None:
         optional_module(name, f"--tune algorithm={algorithm}: {name.partition('.')[0]}", remedy)
 
 
-def _fit(plan: Plan, state: Path, resume: bool) -> bool:
-    """Whether it was interrupted."""
+def _fit(plan: Plan, state: Path, resume: bool) -> int:
+    """The signal that has interrupted it, or 0."""
     from ray import tune as ray_tune
 
     def trainable(drawn: dict[str, Any]) -> None:
@@ -119,14 +121,29 @@ def _fit(plan: Plan, state: Path, resume: bool) -> bool:
         )  # fmt: skip
         space = {each.key: _domain(each) for each in spaces(plan.tune.search)}
         tuner = ray_tune.Tuner(placed, param_space=space, tune_config=tune_config, run_config=run_config)
-    before = signal.getsignal(signal.SIGINT)
-    tuner.fit()
     if threading.current_thread() is not threading.main_thread():
-        return False  # where Ray does not catch it
-    # Ray's handler gives its place back when it has caught a Ctrl-C, after which all trials count as ended.
-    interrupted = signal.getsignal(signal.SIGINT) is before
-    signal.signal(signal.SIGINT, before)
-    return interrupted
+        tuner.fit()  # where Ray does not catch signals
+        return 0
+    timers: list[threading.Timer] = []
+
+    def as_ctrl_c(number: int, frame: FrameType | None) -> None:
+        timers.append(after(LEAVE_S, os._exit, 128 + number))
+        signal.raise_signal(signal.SIGINT)
+
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    signal.signal(signal.SIGTERM, as_ctrl_c)
+    try:
+        tuner.fit()
+        # Ray's handler gives its place back when it has caught a Ctrl-C, after which all trials count as ended.
+        interrupted = signal.getsignal(signal.SIGINT) is before[signal.SIGINT]
+    finally:
+        for timer in timers:
+            timer.cancel()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if timers:
+        return signal.SIGTERM
+    return signal.SIGINT if interrupted else 0
 
 
 def _domain(space: Space) -> Any:
