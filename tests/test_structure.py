@@ -13,7 +13,7 @@ ORDER = [
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
 ONLY_IN = {
     "pytorch_lightning": {"rollouts", "methods", "run"},
-    "lightning_fabric": {"run"},
+    "lightning_fabric": {"run", "methods"},
     "gymnasium": {"envs"},
     "ray": {"evolution", "lab"},
     "matplotlib": {"lab"},

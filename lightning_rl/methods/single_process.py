@@ -8,10 +8,13 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
+from typing import Any
 
-from pytorch_lightning.plugins.environments import LightningEnvironment
-from pytorch_lightning.utilities import rank_zero_only
+from lightning_fabric.plugins.environments.lightning import LightningEnvironment
+from pytorch_lightning import utilities
 
+_LOGS: Any = utilities.rank_zero_only
+"""Whose attribute ``rank`` says whether this process logs."""
 _LOCK = threading.Lock()
 _RANKS: list[int] = []
 """The rank that Lightning took from the variables, once for each run under way: several threads may train."""
@@ -38,12 +41,12 @@ class SingleProcess(LightningEnvironment):
 def first_rank() -> Iterator[None]:
     """Makes this process the one that logs; afterwards its rank is again what it was."""
     with _LOCK:
-        _RANKS.append(_RANKS[0] if _RANKS else rank_zero_only.rank)
-        rank_zero_only.rank = 0
+        _RANKS.append(_RANKS[0] if _RANKS else _LOGS.rank)
+        _LOGS.rank = 0
     try:
         yield
     finally:
         with _LOCK:
             rank = _RANKS.pop()
             if not _RANKS:
-                rank_zero_only.rank = rank
+                _LOGS.rank = rank

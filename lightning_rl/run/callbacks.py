@@ -58,7 +58,7 @@ class StopOnSignal(Callback):
         self._timers: list[threading.Timer] = []
         self._written: list[LastCheckpoint] = []
 
-    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+    def on_train_start(self, trainer: Any, pl_module: LightningModule) -> None:
         if threading.current_thread() is not threading.main_thread():
             return  # only the main thread may set handlers; a Ray worker trains in another
         self._written = [each for each in trainer.callbacks if isinstance(each, LastCheckpoint)]

@@ -300,3 +300,12 @@ def test_the_time_left_of_a_resumed_search_goes_by_the_trials_since_then(tmp_pat
     clock[0] += 120.0
     after.show(trials, True)
     assert "5/10 trials · no score yet · ETA 10 min" in capsys.readouterr().err
+
+
+def test_a_small_budget_has_no_more_reports_than_that(tmp_path):
+    """A report of no epoch would have no score, and the trial would end as if it were done."""
+    tune = load_tune_config("SE", "emptyroom22", {"budget": {"max_epochs": 2}})
+    assert tune.reports == 2
+    settings = {**tiny_settings("SE"), "hidden": [8]}
+    plan = Plan(RunOptions("SE", "emptyroom22", logdir=tmp_path, num_workers=0, settings=settings), tune)
+    assert [report["budget"] for report in run_trial(plan, "small", {})] == [1, 2]
