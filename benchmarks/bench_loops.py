@@ -24,7 +24,7 @@ from pytorch_lightning import Callback, LightningModule, Trainer
 
 from lightning_rl.core.gamenames import register_env
 from lightning_rl.core.workers import cores
-from lightning_rl.envs.gym import make_env
+from lightning_rl.envs.gym import rollout_env
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.methods.base import Method
 from lightning_rl.rollouts.data_module import evaluation_requests
@@ -116,7 +116,7 @@ def flights_of(method: Method) -> list[Flight]:
 
 def replay(gamename: str, flights: Sequence[Flight], seconds: float) -> float:
     """Steps of one bare simulator in a second, over so many seconds."""
-    env, steps, started = make_env(env_spec(gamename)), 0, time.perf_counter()
+    env, steps, started = rollout_env(env_spec(gamename)), 0, time.perf_counter()
     while time.perf_counter() - started < seconds:
         for seed, actions in flights:
             env.reset(seed=seed)

@@ -222,7 +222,7 @@ def test_a_plain_trainer_refuses_a_damaged_checkpoint_in_one_line(plain, tmp_pat
     ({"executor": "rya"}, "--executor 'rya' is unknown; did you mean 'ray'"),
     ({"accelerator": "cuda"}, "--accelerator 'cuda' is unknown; choose one of: cpu, gpu, auto"),
     ({"seed": -1}, "--seed -1: it must be a whole number from 0 to 4,294,967,295"), ({"seed": 2**40}, "1099511627776: it must"),
-    ({"seed": 2.0}, "--seed 2.0: it must be a whole number"), ({"seed": True}, "--seed True: it must be a whole number"),
+    ({"seed": 2.5}, "--seed 2.5: it must be a whole number"), ({"seed": True}, "--seed True: it must be a whole number"),
     ({"num_seeds": 0}, "--num_seeds 0: it must be a whole number from 1 to 256"),
     ({"seed": 2**32 - 1, "num_seeds": 2}, "--seed 4294967295 --num_seeds 2: the last seed is beyond"),
     ({"num_workers": -1}, "--num_workers -1: it must be a whole number"), ({"num_workers": "2"}, "'2': it must be a whole"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import numbers
 import operator
 from collections.abc import Container, Iterable, Sequence
 from types import ModuleType
@@ -22,14 +23,30 @@ _APART = {
 
 
 def whole_number(name: str, value: Any, low: int, high: int = WHOLE) -> int:
-    """A whole number, also one of numpy's, as Python's own, which checkpoints hold; UserError for anything else."""
-    try:
-        found = None if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        found = None
+    """A whole number, also 1e3 or one of numpy's, as Python's own, which checkpoints hold; UserError for anything else."""
+    number = value if isinstance(value, bool | numbers.Integral) else one_number(value)
+    if isinstance(number, float) and number.is_integer():
+        number = int(number)
+    found = None if isinstance(number, bool | float | None) else operator.index(number)
     if found is None or not low <= found <= high:
         raise UserError(f"{name} {shown(value)}: it must be a whole number from {low} to {high:,}")
     return found
+
+
+def one_number(value: Any) -> float | None:
+    """A number, also that of an array or tensor of one, as Python's own; None for anything else."""
+    try:
+        value = value.item() if hasattr(value, "item") else value
+        return float(value) if isinstance(value, numbers.Real) else None
+    except Exception:  # more than one number, one beyond double precision, or whatever a class of the user's raises
+        return None
+
+
+def truth(name: str, value: Any) -> bool:
+    """True or False; UserError for anything else, e.g. for ``"no"``, which Python takes for true."""
+    if type(value).__name__ not in ("bool", "bool_"):  # also NumPy's, without NumPy
+        raise UserError(f"{name} {shown(value)}: it must be True or False")
+    return bool(value)
 
 
 def one_of(name: str, value: str, known: Sequence[str]) -> str:

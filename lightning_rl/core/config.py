@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import numbers
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lightning_rl.core.catalogue import Entry, entries, entry
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, base_name
-from lightning_rl.core.limits import WHOLE, did_you_mean, nearest, shorten, shown
+from lightning_rl.core.limits import PLAIN_DEPTH, WHOLE, did_you_mean, nearest, shorten, shown
 from lightning_rl.core.yaml_files import parse_yaml, read_yaml
 
 if TYPE_CHECKING:
@@ -221,13 +220,12 @@ def build_config(schema: type[C], layers: Iterable[Layer]) -> C:
     for where, layer in layers:
         for key, value in sorted(layer.items(), key=lambda item: str(item[0]).count(".")):  # a value inside another comes last
             name, *inner = str(key).split(".")
-            value = value.item() if isinstance(value, numbers.Real) and hasattr(value, "item") else value  # NumPy's
             check_key(where, str(key), known)
             _check_whole_numbers(f"{where}: key '{shorten(str(key))}'", value)
             values[name] = _within(values.get(name), inner, value, f"{where}: key '{shorten(str(key))}'")
             source[name] = where
     try:
-        return schema(**values)
+        return _validated(schema, values)
     except ValidationError as error:
         first = error.errors()[0]
         if not first["loc"]:  # about several keys together
@@ -236,6 +234,45 @@ def build_config(schema: type[C], layers: Iterable[Layer]) -> C:
         got = "" if first["type"] == "missing" else f", got {shown(first['input'])}"
         where = source.get(key) or next(iter(source.values()), "config")  # of a key that is nowhere, the block of the others
         raise UserError(f"{where}: key '{key}': {first['msg']}{got}") from error
+
+
+def _validated(schema: type[C], values: Mapping[str, Any]) -> C:
+    """The schema of the values; a float that is whole (``1e6``) counts as a whole number where one is asked for."""
+    from pydantic import ValidationError
+
+    try:
+        return schema(**values)
+    except ValidationError as error:
+        wrong = [each for each in error.errors() if each["type"] == "int_type"]
+        whole = [each for each in wrong if isinstance(each["input"], float) and each["input"].is_integer()]
+        if not whole:
+            raise
+        for each in whole:
+            values = _replaced(values, each["loc"], int(each["input"]))
+        return _validated(schema, values)
+
+
+def _replaced(values: Any, place: Sequence[Any], value: Any) -> Any:
+    """A copy of nested mappings and lists with another value at the place; the parts of it that are no keys name types."""
+    if not place:
+        return value
+    first, *rest = place
+    if isinstance(values, Mapping) and first in values:
+        return {**values, first: _replaced(values[first], rest, value)}
+    if isinstance(values, list) and isinstance(first, int):
+        return [_replaced(part, rest, value) if number == first else part for number, part in enumerate(values)]
+    return _replaced(values, rest, value)
+
+
+def plain(value: Any, where: str, depth: int = PLAIN_DEPTH) -> Any:
+    """A value from Python as files have it: lists for tuples and for arrays, Python's numbers for NumPy's."""
+    if depth == 0:
+        raise UserError(f"{where}: a value is nested deeper than {PLAIN_DEPTH} levels; give plain numbers, texts and lists")
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {key: plain(inner, where, depth - 1) for key, inner in value.items()}
+    return [plain(inner, where, depth - 1) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def changes(values: Mapping[str, Any], layers: Iterable[Layer]) -> dict[str, Any]:
@@ -286,6 +323,7 @@ def load_config(
 
     A value of ``config`` that equals the YAML's may stay: a run's record holds every key. where: of the settings, for messages.
     """
+    config, settings = plain(config, "--config"), plain(settings, where)
     if preset is not None and config:
         refuse_hidden_preset(schema, implementation, gamename, preset, config)
     layers = config_layers(implementation, gamename, preset, config)
@@ -303,5 +341,5 @@ def method_config(
     A checkpoint's has: nothing of it is looked up again.
     """
     if preset is None and not settings and all(field.name in config for field in dataclasses.fields(schema)):
-        return build_config(schema, [("config", config)])
+        return build_config(schema, [("config", plain(config, where))])
     return load_config(schema, implementation, gamename, preset, config, settings, where)

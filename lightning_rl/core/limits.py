@@ -54,6 +54,8 @@ def shown(value: object) -> str:
         return f"'{shorten(value)}'" if isinstance(value, str) else shorten(repr(value))
     except ValueError:  # Python writes out no whole number of more than 4300 digits
         return f"({type(value).__name__} with a number of thousands of digits)"
+    except Exception:  # of a class of the user's
+        return f"(a {type(value).__name__} that cannot be shown)"
 
 
 def within(low: float, high: float) -> str:

@@ -20,10 +20,11 @@ from typing import Any, SupportsFloat
 import gymnasium
 import numpy as np
 
+from lightning_rl.core.checks import one_number
 from lightning_rl.core.errors import RolloutError
 from lightning_rl.core.limits import shorten, shown
 from lightning_rl.core.types import Array
-from lightning_rl.envs.spaces import flat_space, flattened, is_vector
+from lightning_rl.envs.spaces import flat_space, flattened, is_numbers, is_vector
 
 _STEP = "(obs, reward, terminated, truncated, info)"
 _PATIENCE_S = 20.0
@@ -31,6 +32,8 @@ _TRUTHS = (bool, np.bool_)
 _LARGEST, _SHORT = float(np.finfo(np.float32).max), 64
 _PRECISION = f" of at most {_LARGEST:.2g} (single precision)"
 _REWARD = 1e15  # the square of what a thousand of them sum up to is finite in single precision
+REWARDS = f"a finite number of at most {_REWARD:g}"
+"""What a reward may be, for messages."""
 # Where the installed libraries are, Python's own, and ours.
 _LIBRARIES = tuple(str(Path(file).parent) for file in (Path(np.__file__).parent, os.__file__, Path(__file__).parent))
 
@@ -38,7 +41,7 @@ Place = tuple[str, int]
 """(file, line)."""
 
 
-class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
+class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
     """An environment within its time limit of ``horizon`` steps, its observations as vectors.
 
     RolloutError where it raises or calls ``sys.exit``, or breaks Gymnasium's interface: a reward or an observation that is not
@@ -46,6 +49,7 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], gamename: str, horizon: int):
+        gymnasium.utils.RecordConstructorArgs.__init__(self, gamename=gamename, horizon=horizon)
         super().__init__(env)
         self.gamename, self.horizon = gamename, horizon
         self.seed: int | None = None
@@ -102,12 +106,8 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         if not isinstance(outcome, tuple) or len(outcome) != 5:
             raise self._wrong("step", f"returned {_form(outcome)}, expected {_STEP}")
         obs, reward, terminated, truncated, info = outcome
-        try:
-            number = math.nan if isinstance(reward, str) else float(reward)
-        except (OverflowError, TypeError, ValueError):
-            number = math.nan
-        if not abs(number) <= _REWARD:
-            raise self._wrong("step", f"gave the reward {shown(reward)}, expected a finite number of at most {_REWARD:g}")
+        if (number := reward_number(reward)) is None:
+            raise self._wrong("step", f"gave the reward {shown(reward)}, expected {REWARDS}")
         if not isinstance(info, dict):
             raise self._wrong("step", f"gave the info {shown(info)}, expected a dict")
         ends = [self._truth(name, end) for name, end in (("terminated", terminated), ("truncated", truncated))]
@@ -134,7 +134,7 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             found = np.asarray(obs)
         except ValueError:  # lists of different lengths
             raise self._wrong(call, f"gave the observation {shown(obs)}, which is no array") from None
-        if found.shape != self._shape or found.dtype.kind not in "biuf":
+        if not is_numbers(found, self._shape):
             numbers = "" if found.dtype.kind in "biuf" else f" of {found.dtype}"
             raise self._wrong(call, f"gave an observation of shape {found.shape}{numbers}, its space says {self._shape} numbers")
         return self._finite(call, found, obs)
@@ -164,6 +164,12 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         frames = [(each.f_code.co_filename, line) for each, line in traceback.walk_stack(frame)]
         place = self._own_place(frames[::-1], "step")
         return f"no answer for {seconds:.0f} s from {self._where(place)}: waiting for it; Ctrl-C twice leaves"
+
+
+def reward_number(reward: Any) -> float | None:
+    """A reward as a number, also of an array or tensor of one; None where it is no number, or none that is taken."""
+    number = one_number(reward)
+    return number if number is not None and abs(number) <= _REWARD else None
 
 
 def _all_finite(numbers: Array) -> bool:

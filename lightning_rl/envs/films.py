@@ -17,7 +17,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from lightning_rl.core.files import write_bytes
 from lightning_rl.core.types import Array, FloatArray
-from lightning_rl.envs.gym import Env, make_env
+from lightning_rl.envs.gym import Env, rollout_env
 from lightning_rl.envs.spec import EnvSpec
 
 _NARROWEST = 400  # pixels: a line of text has room
@@ -94,7 +94,7 @@ def shown_env(spec: EnvSpec, story: Story, show: Callable[[Array], None]) -> Ite
     if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():  # macOS has neither
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame asks for a display unless told otherwise
         os.environ.setdefault("MUJOCO_GL", "egl")  # or MuJoCo aborts the process when it finds no display
-    env = Filmed(make_env(spec, render=True), story, show)
+    env = Filmed(rollout_env(spec, render=True), story, show)
     try:
         yield env
     finally:

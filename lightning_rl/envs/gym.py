@@ -6,9 +6,12 @@ from typing import Any, SupportsFloat
 
 import gymnasium
 import numpy as np
+from gymnasium.utils import RecordConstructorArgs
 
+from lightning_rl.core.checks import truth
 from lightning_rl.core.types import Array
 from lightning_rl.envs.checked import CheckedEnv
+from lightning_rl.envs.spaces import OwnAction, acting_space
 from lightning_rl.envs.spec import EnvSpec, env_spec, plain_env, takes_render_mode
 
 Env = gymnasium.Env[Any, Any]
@@ -16,13 +19,14 @@ STEPS = "lightning_rl/steps"
 """Where ``info`` says how many steps a repeated action took: a name that no environment has for something of its own."""
 
 
-class SparseReturn(gymnasium.Wrapper[Any, Any, Any, Any]):
+class SparseReturn(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Pays nothing until the last step of the episode, which carries the sum of all rewards.
 
     It must wrap the time limit, so that a truncated episode is paid too.
     """
 
     def __init__(self, env: Env):
+        RecordConstructorArgs.__init__(self)
         super().__init__(env)
         self._sum = 0.0
 
@@ -41,10 +45,11 @@ def doubled(log: Array, axis: int) -> Array:
     return np.concatenate([log, np.zeros_like(log)], axis=axis)
 
 
-class RepeatAction(gymnasium.Wrapper[Any, Any, Any, Any]):
+class RepeatAction(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Takes each action ``repeat`` times, rewards summed, until the episode ends; ``info`` counts the steps."""
 
     def __init__(self, env: Env, repeat: int):
+        RecordConstructorArgs.__init__(self, repeat=repeat)
         super().__init__(env)
         self.repeat = repeat
 
@@ -58,10 +63,9 @@ class RepeatAction(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 def make_env(game: str | EnvSpec, render: bool = False) -> Env:
-    """The environment of a gamename, as roll-outs play in it.
+    """The environment of a gamename, with its own action space; ``LoadedAgent.act`` gives its actions.
 
-    Observations are vectors: Discrete ones become one-hot, others are flattened. Discrete actions count from 0; continuous
-    ones are rescaled so that the box is [-1, 1], and clipped to it. Episodes are truncated at the horizon.
+    Observations are vectors: Discrete ones become one-hot, others are flattened. Episodes are truncated at the horizon.
 
     Args:
         game: A gamename, see ``env_spec``, or the facts of an environment.
@@ -73,37 +77,29 @@ def make_env(game: str | EnvSpec, render: bool = False) -> Env:
     Raises:
         UserError: The gamename is unknown, or the environment cannot be made.
     """
-    spec = env_spec(game) if isinstance(game, str) else game
+    spec = game if isinstance(game, EnvSpec) else env_spec(game)
+    return _paid(_task(spec, truth("render", render)), spec)
+
+
+def rollout_env(spec: EnvSpec, render: bool = False) -> Env:
+    """The environment of ``make_env`` as roll-outs play in it: with the actions of policies, of ``acting_space``."""
+    env = _task(spec, render)
+    own = env.action_space
+    if spec.continuous or own != acting_space(own):  # policies may leave the box
+        env = gymnasium.wrappers.TransformAction(env, OwnAction(own), acting_space(own))
+    return _paid(env, spec)
+
+
+def _task(spec: EnvSpec, render: bool) -> Env:
     env = plain_env(spec, **({"render_mode": "rgb_array"} if render else {}))
-    env = CheckedEnv(env, spec.gamename, spec.horizon)
-    start = int(getattr(env.action_space, "start", 0))
-    if start:
-        env = gymnasium.wrappers.TransformAction(env, lambda action: action + start, gymnasium.spaces.Discrete(spec.action_size))
-    if spec.continuous:
-        env = gymnasium.wrappers.ClipAction(_rescaled(env))
+    return CheckedEnv(env, spec.gamename, spec.horizon)
+
+
+def _paid(env: Env, spec: EnvSpec) -> Env:
+    """The environment with the rewards that the facts ask for."""
     if spec.repeat > 1:
         env = RepeatAction(env, spec.repeat)
     return SparseReturn(env) if spec.sparse else env
-
-
-def _rescaled(env: Env) -> Env:
-    """The environment with a box of actions of [-1, 1].
-
-    Where its own box does not contain what is rescaled, as the edges are rounded or its numbers are of another type, actions
-    are clipped to it and cast.
-    """
-    box: Any = env.action_space
-    scaled = gymnasium.wrappers.RescaleAction(env, np.float32(-1), np.float32(1))
-    if all(box.contains(scaled.action(np.full(box.shape, edge, np.float32))) for edge in (-1, 1)):
-        return scaled
-    within = gymnasium.wrappers.TransformAction(env, lambda action: np.clip(action, box.low, box.high).astype(box.dtype), box)
-    return gymnasium.wrappers.RescaleAction(within, np.float32(-1), np.float32(1))
-
-
-def with_bounds(env: Env, spec: EnvSpec) -> Env:
-    """An environment of ``make_env`` whose action space has the bounds [-1, 1]; as it clips, ``ClipAction`` gave it none."""
-    env.action_space = gymnasium.spaces.Box(-1, 1, (spec.action_size,), np.float32)
-    return env
 
 
 def can_film(spec: EnvSpec) -> bool:

@@ -30,7 +30,7 @@ from lightning_rl.core.seeding import (
 from lightning_rl.core.types import Array
 from lightning_rl.core.workers import check_may_start, leave_with_parent
 from lightning_rl.envs.batch import BatchStep, EnvBatch
-from lightning_rl.envs.gym import STEPS, Env, RepeatAction, doubled, make_env
+from lightning_rl.envs.gym import STEPS, Env, RepeatAction, doubled, rollout_env
 from lightning_rl.envs.spec import EnvSpec
 
 _LOG_STEPS = 1024  # of actions that there is room for at first: a time limit may be as good as none
@@ -134,7 +134,7 @@ class GymBatch(EnvBatch):
             if os.getpid() != here:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)  # an inherited handler would survive being terminated
                 leave_with_parent()
-            return _Apart(repeater(make_env(spec), repeat), spec.gamename, info_keys, processes)
+            return _Apart(repeater(rollout_env(spec), repeat), spec.gamename, info_keys, processes)
 
         self._info_keys = tuple(info_keys)
         kind: Any = AsyncVectorEnv if processes else SyncVectorEnv

@@ -27,7 +27,7 @@ from lightning_rl.core.limits import LAYERS, NAME_BYTES, PROXY_BYTES, WIDTH, did
 from lightning_rl.envs.adapters import func_env
 from lightning_rl.envs.batch import EnvBatch, FuncBatch
 from lightning_rl.envs.func_env import FuncEnv
-from lightning_rl.envs.gym import make_env
+from lightning_rl.envs.gym import rollout_env
 from lightning_rl.envs.one_step import OneStepEnv, OneStepNet
 from lightning_rl.envs.reward_network import INFO_KEYS, RewardBatch, RewardEnv, RewardNet
 from lightning_rl.envs.spec import EnvSpec, env_spec
@@ -211,7 +211,7 @@ def _start_task(spec: EnvSpec) -> FuncEnv:
     task = func_env(spec)
     if task is not None:
         return task
-    env = make_env(spec)
+    env = rollout_env(spec)
     starts = torch.stack([torch.as_tensor(np.asarray(env.reset(seed=k)[0], np.float32)) for k in range(_STARTS)])
     env.close()
     box = cast(gymnasium.spaces.Box, env.observation_space)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from gymnasium import Space, spaces
+from gymnasium.wrappers.utils import rescale_box
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import WIDTH, shown
@@ -67,7 +68,8 @@ def is_vector(space: Space[Any]) -> bool:
 def flat_space(space: Space[Any]) -> spaces.Box:
     """The box of the flattened observations, single precision."""
     flat: Any = spaces.flatten_space(space)
-    return spaces.Box(flat.low.astype(np.float32), flat.high.astype(np.float32), dtype=np.float32)
+    with np.errstate(over="ignore"):  # what single precision does not hold is unbounded
+        return spaces.Box(flat.low.astype(np.float32), flat.high.astype(np.float32), dtype=np.float32)
 
 
 def flattened(space: Space[Any], obs: Any) -> Array:
@@ -78,8 +80,9 @@ def flattened(space: Space[Any], obs: Any) -> Array:
     try:
         if not _inside(space, obs):
             raise ValueError("not in the space")
-        return np.asarray(spaces.flatten(space, obs), dtype=np.float32)
-    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        with np.errstate(over="ignore"):
+            return np.asarray(spaces.flatten(space, obs), dtype=np.float32)
+    except (KeyError, IndexError, TypeError, AttributeError, OverflowError, RuntimeError) as error:
         raise ValueError("not in the space") from error
 
 
@@ -89,4 +92,60 @@ def _inside(space: Space[Any], obs: Any) -> bool:
         return all(_inside(part, obs[name]) for name, part in space.spaces.items())
     if isinstance(space, spaces.Tuple):
         return len(obs) == len(space.spaces) and all(map(_inside, space.spaces, obs))
-    return np.shape(obs) == space.shape if isinstance(space, spaces.Box | spaces.MultiBinary) else space.contains(obs)
+    return is_numbers(np.asarray(obs), space.shape) if isinstance(space, spaces.Box | spaces.MultiBinary) else space.contains(obs)
+
+
+def is_numbers(found: Array, shape: tuple[int, ...] | None) -> bool:
+    """Whether an array has this shape, and numbers that a network can read: no texts, dates or complex ones."""
+    return found.shape == shape and found.dtype.kind in "biuf"
+
+
+def acting_space(space: Space[Any]) -> Space[Any]:
+    """The actions of policies in an environment with this space: from 0 up, or in the box [-1, 1]."""
+    if isinstance(space, spaces.Box):
+        return spaces.Box(*(np.full(space.shape, edge, space.dtype) for edge in (-1, 1)), dtype=space.dtype)
+    assert isinstance(space, spaces.Discrete)
+    return spaces.Discrete(int(space.n))
+
+
+class OwnAction:
+    """Makes a policy's action, of ``acting_space``, one of the environment's own space.
+
+    Continuous actions are clipped to [-1, 1] and scaled to the box. Where the box does not contain what is scaled, as its edges
+    are rounded or its numbers are of another type, that is clipped to it and cast.
+    """
+
+    def __init__(self, space: Space[Any]):
+        self.space = space
+        if isinstance(space, spaces.Box):
+            low, high = (np.full(space.shape, edge, space.dtype) for edge in (-1, 1))
+            self._unit, _, self._scaled = rescale_box(space, low, high)
+            edges = [self._in_units(np.full(space.shape, edge, np.float32)) for edge in (-1, 1)]
+            self._fits = all(space.contains(edge) for edge in edges)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OwnAction, (self.space,)
+
+    def __call__(self, action: Any) -> Any:
+        if not isinstance(self.space, spaces.Box):
+            return action + int(self.space.start)  # type: ignore[attr-defined]
+        own = self._in_units(action)
+        return own if self._fits else np.clip(own, self.space.low, self.space.high).astype(self.space.dtype)
+
+    def _in_units(self, action: Array) -> Array:
+        return self._scaled(np.clip(action, self._unit.low, self._unit.high))
+
+
+def action_box_of(space: Space[Any] | None) -> list[list[float]] | None:
+    """The lower and the upper bounds of continuous actions, as a checkpoint records them; None for discrete ones."""
+    return [space.low.tolist(), space.high.tolist()] if isinstance(space, spaces.Box) else None
+
+
+def other_box(before: Any, now: Any, gamename: str) -> str | None:
+    """Why a policy that learned in the box ``before`` cannot act in ``now``; None where it can, or no checkpoint says."""
+    if before is None or before == now:
+        return None
+    return (
+        f"its actions are within {shown(before)} (lower, upper bounds), those of gamename '{gamename}' are within {shown(now)} "
+        "here; give the environment that box, or train anew"
+    )

@@ -44,6 +44,7 @@ class EnvSpec:
     sparse: give the sum of the rewards at the last step and 0 before.
     repeat: take each action this many times, rewards summed; horizon counts all steps.
     kwargs: arguments of the environment, e.g. its size.
+    observation_space, action_space: its own, as Gymnasium makes it; None where the facts were not read from one.
     """
 
     gamename: str
@@ -59,6 +60,8 @@ class EnvSpec:
     sparse: bool = False
     repeat: int = 1
     kwargs: tuple[tuple[str, Any], ...] = field(default=(), hash=False)  # lists among them have no hash
+    observation_space: gymnasium.Space[Any] | None = field(default=None, compare=False, repr=False)
+    action_space: gymnasium.Space[Any] | None = field(default=None, compare=False, repr=False)
 
     @property
     def family(self) -> str:
@@ -179,7 +182,7 @@ def _read(gamename: str, game: Game, entry: GymSpec) -> EnvSpec:
         )
     return EnvSpec(
         gamename, game.env, *sizes, continuous, horizon, game.max_return, _solved(game, entry), game.min_return, one_hot,
-        sparse=game.sparse, kwargs=game.kwargs,
+        sparse=game.sparse, kwargs=game.kwargs, observation_space=env.observation_space, action_space=env.action_space,
     )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ from lightning_rl.core.limits import shorten, unknown
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.yaml_files import read_yaml
-from lightning_rl.envs.gym import STEPS, Env, RepeatAction, make_env, with_bounds
+from lightning_rl.envs.gym import STEPS, Env, RepeatAction, rollout_env
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.functional.value_learning import epsilon_after
 from lightning_rl.methods.base import return_scalars
@@ -68,8 +68,7 @@ class Given:
 
 def environment(cfg: Any, spec: EnvSpec) -> Env:
     """The task as our agents meet it."""
-    env = make_env(spec)
-    return RepeatAction(with_bounds(env, spec) if spec.continuous else env, cfg.action_repeat)
+    return RepeatAction(rollout_env(spec), cfg.action_repeat)
 
 
 def _first_updates(cfg: Any, spec: EnvSpec) -> int:

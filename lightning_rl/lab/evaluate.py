@@ -68,7 +68,7 @@ def evaluate(
     check_weights(method)
     if not isinstance(agent, LoadedAgent):  # which is prepared
         method.prepare_evaluation()
-    values = full_command(method, command or {})
+    values = full_command(method, {} if command is None else command)
     sampled, greedy = play(method, [(values, "sampled"), (values, "greedy")], episodes, num_workers)
     return {
         **_about(method),

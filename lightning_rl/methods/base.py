@@ -20,6 +20,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.schema import MethodConfig, ramp
 from lightning_rl.core.seeding import seeded_torch
 from lightning_rl.core.types import ActionMode, Episode
+from lightning_rl.envs.spaces import action_box_of, other_box
 from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.methods.layouts import check_loaded
 from lightning_rl.methods.own_networks import check_shapes, checked_networks, class_names, refuse_sizes
@@ -54,6 +55,7 @@ class Method(LightningModule):
         preset: a block under ``presets:`` of the implementation's config.
         config: values of keys, e.g. those of a run's ``config.yaml``.
         networks: own networks by the names of ``network_names``; the others are built as the config says.
+        action_box: of a checkpoint: the lower and upper bounds of continuous actions that its policy learned, see ``other_box``.
         settings: values of single keys, above all others. What nobody gives comes from ``configs/``.
 
     Raises:
@@ -82,7 +84,8 @@ class Method(LightningModule):
 
     def __init__(
         self, gamename: str, *, implementation: str | None = None, seed: int = 25, preset: str | None = None,
-        config: Mapping[str, Any] | None = None, networks: Mapping[str, nn.Module] | None = None, **settings: Any,
+        config: Mapping[str, Any] | None = None, networks: Mapping[str, nn.Module] | None = None,
+        action_box: Sequence[Sequence[float]] | None = None, **settings: Any,
     ):  # fmt: skip
         super().__init__()
         self.automatic_optimization = False
@@ -90,6 +93,9 @@ class Method(LightningModule):
         self.gamename, self.seed, self.spec = gamename, seeds_from(seed)[0], env_spec(gamename)
         if (reason := self.misfit(self.spec)) is not None:
             raise UserError(f"{self.implementation} does not fit gamename '{gamename}': {reason}")
+        box = action_box_of(self.spec.action_space)
+        if (reason := other_box(action_box, box, gamename)) is not None:
+            raise UserError(reason)
         where = f"{type(self).__name__}(...)"
         self.cfg: Any = method_config(self.Config, self.implementation, gamename, preset, config or {}, settings, where)
         self.own_networks = {} if networks is None else checked_networks(networks, self)
@@ -98,6 +104,7 @@ class Method(LightningModule):
         self.save_hyperparameters({
             "implementation": self.implementation, "gamename": gamename, "seed": self.seed,
             "config": dataclasses.asdict(self.cfg), **({"networks": class_names(self.own_networks)} if self.own_networks else {}),
+            **({} if box is None else {"action_box": box}),
         })  # fmt: skip
         for counter in COUNTERS:
             self.register_buffer(counter, torch.zeros((), dtype=torch.int64))

@@ -23,6 +23,7 @@ from lightning_rl.core.contents import (
     Count,
     Fields,
     Flag,
+    ListOf,
     MismatchError,
     Number,
     OneOf,
@@ -33,7 +34,8 @@ from lightning_rl.core.contents import (
     like,
 )  # fmt: skip
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import NAME_BYTES, SEED, SEEDS, SHOWN, shorten, shown
+from lightning_rl.core.limits import NAME_BYTES, SEED, SEEDS, SHOWN, WIDTH, shorten, shown
+from lightning_rl.envs.spaces import other_box
 from lightning_rl.methods.own_networks import CLASS_NAMES, require_given
 from lightning_rl.methods.single_process import SingleProcess
 
@@ -46,9 +48,10 @@ _NAME = Text(NAME_BYTES)
 _MAY_CHANGE = frozenset(
     ("max_epochs", "max_env_steps", "max_episodes", "target_return", "eval_interval", "eval_episodes", "checkpoint_interval")
 )
+_BOUNDS = ListOf(Number(), high=WIDTH)
 HPARAMS = {
     "implementation": _NAME, "gamename": _NAME, "seed": Count(0, SEED), "config": Plain(mapping=True),
-    "networks": Optional(CLASS_NAMES), "num_seeds": Optional(Count(2, SEEDS)),
+    "networks": Optional(CLASS_NAMES), "num_seeds": Optional(Count(2, SEEDS)), "action_box": Optional([_BOUNDS, _BOUNDS]),
 }  # fmt: skip
 
 
@@ -199,7 +202,7 @@ def resume_layout(
         "hparams_name": OneOf((Text(NAME_BYTES), None)),
         "hyper_parameters": Also(
             Fields({name: method.hparams[name] for name in ("implementation", "gamename", "seed")}, more=True),
-            partial(_other_config, method.hparams["config"]),
+            partial(_other_hparams, method),
         ),
         **({data_key(data): layout} if data is not None and layout else {}),
     }
@@ -292,7 +295,11 @@ def _counters(example: Any) -> Any:
     return Flag() if isinstance(example, bool) else Count()
 
 
-def _other_config(config: Mapping[str, Any], hparams: Mapping[str, Any]) -> str | None:
+def _other_hparams(method: Method, hparams: Mapping[str, Any]) -> str | None:
+    """Why a run cannot go on from a checkpoint of these hyper-parameters."""
+    config = method.hparams["config"]
+    if (reason := other_box(hparams.get("action_box"), method.hparams.get("action_box"), method.gamename)) is not None:
+        return reason
     before = hparams["config"] if isinstance(hparams.get("config"), Mapping) else {}
     key = changed_key(before, config)
     return None if key is None else f"config.{key}: {shown(before.get(key))}, of this method {shown(config[key])}"

@@ -23,7 +23,7 @@ from lightning_rl.core.errors import RolloutError, UserError
 from lightning_rl.core.seeding import kept_generators, seed_generators
 from lightning_rl.core.types import Array, Episode, FloatArray, Request
 from lightning_rl.core.workers import begin_worker, check_may_start, check_sendable
-from lightning_rl.envs.gym import STEPS, Env, doubled, make_env
+from lightning_rl.envs.gym import STEPS, Env, doubled, rollout_env
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.functional.distributions import Categorical
 from lightning_rl.nets.policies import Actor
@@ -168,7 +168,7 @@ class Player(Dataset["list[Episode] | RolloutError"]):
             RolloutError: an environment raised; the message names the request.
         """
         while envs is None and len(self._envs) < len(requests):
-            self._envs.append(make_env(self.spec))
+            self._envs.append(rollout_env(self.spec))
         envs = self._envs if envs is None else envs
         actor = UniformActions(self.spec) if requests[0].mode == "uniform" else self.policy
         log, noise, rule = _ChunkLog(self.spec, requests), ActionNoise(requests, actor), self.next_command

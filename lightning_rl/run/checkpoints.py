@@ -18,6 +18,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import is_recorded, move, read_plain, remove, write_plain
 from lightning_rl.core.limits import shorten
 from lightning_rl.envs.proxies import FORMAT
+from lightning_rl.envs.spaces import other_box
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.layouts import (
     ANOTHER,
@@ -112,6 +113,9 @@ def load_weights(method: Method, path: Path) -> None:
         found, needed = checkpoint["hyper_parameters"][key], method.hparams[key]
         if found != needed:
             raise UserError(f"--reload '{path}': its {key} is '{found}', this run's is '{needed}'; they must match")
+    box = checkpoint["hyper_parameters"].get("action_box")
+    if (reason := other_box(box, method.hparams.get("action_box"), method.gamename)) is not None:
+        raise UserError(f"--reload '{path}': {reason}")
     require_given(checkpoint["hyper_parameters"], method.own_networks, path, (method.policy_name,))
     prefix = f"{method.policy_name}."
     require_weights(checkpoint["state_dict"], method, path, "use another, or the config that it was trained with", prefix)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import math
-import numbers
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsFloat, cast
 
 import numpy as np
 import torch
 from torch import nn
 
-from lightning_rl.core.checks import check_weights, whole_number
+from lightning_rl.core.checks import check_weights, one_number, truth, whole_number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import WHOLE, did_you_mean, shorten, shown, within
-from lightning_rl.core.types import Array, FloatArray, Request
+from lightning_rl.core.types import ActionMode, Array, FloatArray, Request
+from lightning_rl.envs.checked import REWARDS, reward_number
+from lightning_rl.envs.spaces import OwnAction, flattened, is_vector
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.layouts import require_stored, require_weights
 from lightning_rl.methods.own_networks import require_given
@@ -31,6 +32,7 @@ _SEEDS = 2**63
 ACTING_ONLY = "acting_only"
 TRAINING_ONLY = ("learner.", "critic.", "agent.")
 """Prefixes of weights that acting does not need; checkpoints with the key ``acting_only`` have none of them."""
+_NO_NUMBERS = "obs is no array of numbers; give what env.reset()[0] or env.step(action)[0] is"
 Command = tuple[float, ...] | None
 """Values in the order of ``method.command_names``; None: the policy takes none."""
 
@@ -89,8 +91,10 @@ def full_command(method: Method, given: Mapping[str, float]) -> Command:
 
     Of a calibrated policy ``{"return": 150}`` is the command that obtains that return on average.
     """
-    if not isinstance(given, Mapping) or not all(isinstance(k, str) and isinstance(v, numbers.Real) for k, v in given.items()):
+    numbers = {name: one_number(value) for name, value in given.items()} if isinstance(given, Mapping) else {"": None}
+    if not all(isinstance(name, str) and number is not None for name, number in numbers.items()):
         raise UserError(f"command {shown(given)}: give numbers by name, e.g. {{'return': 150}}")
+    given = cast(dict[str, float], numbers)
     values = dict(zip(method.command_names, method.first_command() or (), strict=True))
     calibration, known_names = method.calibrated(), asked_names(method)
     for name in given:
@@ -116,9 +120,9 @@ def full_command(method: Method, given: Mapping[str, float]) -> Command:
 class LoadedAgent:
     """A trained policy that acts in its environment, one episode after another.
 
-    The environment is ``lightning_rl.make_env(agent.gamename)``, or one with the same spaces: observations ``[O]`` are flat,
-    continuous actions are in [-1, 1]. For an agent that repeats its actions (``agent.method.spec.repeat``) it is
-    ``make_env(agent.method.spec)``.
+    The environment is ``lightning_rl.make_env(agent.gamename)``, the one that ``gymnasium.make`` makes, or another with the same
+    spaces: observations are its own or flattened, actions are those of its own ``action_space``. For an agent that repeats its
+    actions (``agent.method.spec.repeat``) it is ``make_env(agent.method.spec)``.
 
     Example::
 
@@ -137,9 +141,17 @@ class LoadedAgent:
 
     def __init__(self, method: Method):
         self.method, self.gamename, self.command_names = method, method.gamename, method.command_names
+        spec = method.spec
+        assert spec.observation_space is not None
+        assert spec.action_space is not None
+        self._space, self._own_action = spec.observation_space, OwnAction(spec.action_space)
         self._rule = method.command_rule()
         self._episodes = 0
         self.reset()
+
+    def __repr__(self) -> str:
+        takes = f"commands {', '.join(asked_names(self.method))}" if self.command_names else "no command"
+        return f"LoadedAgent({self.method.implementation} on {self.gamename}, actions {self._own_action.space}, {takes})"
 
     def reset(self, command: Mapping[str, float] | None = None, *, seed: int | None = None, greedy: bool | None = None) -> None:
         """Begins an episode.
@@ -155,49 +167,66 @@ class LoadedAgent:
             UserError: a command that the policy does not know, or weights that are not float32.
         """
         check_weights(self.method)
-        values = full_command(self.method, command or {})
+        values = full_command(self.method, {} if command is None else command)
         self._command: FloatArray | None = None if values is None else np.array([values], dtype=np.float32)
         number = self._episodes if seed is None else whole_number("seed", seed, 0, _SEEDS - 1)
-        request = Request("an episode", number, self.method.plays if greedy is None else "greedy" if greedy else "sampled")
+        mode: ActionMode = self.method.plays
+        if greedy is not None:
+            mode = "greedy" if truth("greedy", greedy) else "sampled"
+        request = Request("an episode", number, mode)
         self._noise = ActionNoise([request], self.method.policy)
         self._step, self._episodes = 0, self._episodes + 1
 
-    def act(self, obs: Any, reward: float | None = None) -> int | Array:
+    def act(self, obs: Any, reward: SupportsFloat | None = None) -> int | Array:
         """The next action.
 
         Args:
-            obs: observation ``[O]``.
+            obs: observation, flattened ``[O]`` as ``make_env`` gives it, or as the environment itself does, e.g. a Dict.
             reward: of the step before. UDRL subtracts it from the command's return; without it, the command stays as it is.
 
         Returns:
-            The number of a discrete action, or a continuous action ``[A]`` in [-1, 1].
+            An action of the environment's own space: a number, or ``[A]`` within its box.
 
         Raises:
-            UserError: no observation of the agent's environment.
+            UserError: no observation of the agent's environment, or no reward.
         """
         row = torch.from_numpy(self._checked(obs)).reshape(1, -1)
-        if reward is not None and not math.isfinite(reward):
-            raise UserError(f"reward {shown(reward)}: it must be a finite number; see what the environment gives")
-        if reward is not None and self._step and self._rule is not None and self._command is not None:
-            self._command = self._rule(self._command, np.array([reward], dtype=np.float32))
+        gained = None if reward is None else reward_number(reward)
+        if reward is not None and gained is None:
+            raise UserError(f"reward {shown(reward)}: it must be {REWARDS}; see what the environment gives")
+        if gained is not None and self._step and self._rule is not None and self._command is not None:
+            self._command = self._rule(self._command, np.array([gained], dtype=np.float32))
         noise = torch.from_numpy(self._noise.at(self._step, np.zeros(1, dtype=np.int64)))
         self._step += 1
         with torch.inference_mode():
             command = None if self._command is None else torch.from_numpy(self._command)
             action = self.method.policy.act(row, command, noise)[0].numpy()
-        return action.clip(-1, 1) if self.method.spec.continuous else int(action)  # what is sampled may leave the box
+        return cast(Array, self._own_action(action)) if self.method.spec.continuous else int(self._own_action(action))
 
     def _checked(self, obs: Any) -> FloatArray:
+        """An observation as a vector, in memory of its own."""
+        if not is_vector(self._space):
+            with contextlib.suppress(ValueError):
+                return self._finite(flattened(self._space, obs))
         try:
-            found = np.asarray(obs, dtype=np.float32)
-        except (TypeError, ValueError, RuntimeError) as error:  # RuntimeError: a tensor that has a gradient
-            raise UserError("obs is no array of numbers; give what env.reset()[0] or env.step(action)[0] is") from error
-        if found.size != self.method.spec.obs_size:
-            size = self.method.spec.obs_size
+            found = np.asarray(obs)
+        except Exception as error:  # a tensor that has a gradient, or whatever a class of the user's raises
+            raise UserError(_NO_NUMBERS) from error
+        size = self.method.spec.obs_size
+        if found.dtype.kind not in "biuf":
+            raise UserError(_NO_NUMBERS)
+        if found.size != size:
             raise UserError(f"obs has {found.size} numbers; an observation of '{self.gamename}' has {size}, see make_env")
-        if not np.isfinite(found).all():
-            raise UserError(f"obs {shown(found.tolist())}: every number must be finite; see what the environment gives")
-        return found
+        if found.shape != (size,):
+            raise UserError(f"obs has the shape {found.shape}; an observation of '{self.gamename}' has {(size,)}, see make_env")
+        return self._finite(found)
+
+    def _finite(self, found: Array) -> FloatArray:
+        with np.errstate(over="ignore"):
+            vector = np.array(found, dtype=np.float32, order="C")
+        if not np.isfinite(vector).all():
+            raise UserError(f"obs {shown(vector.tolist())}: every number must be finite; see what the environment gives")
+        return vector
 
 
 def load(path: str | Path | Run, networks: Mapping[str, nn.Module] | None = None) -> LoadedAgent:

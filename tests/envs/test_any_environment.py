@@ -19,7 +19,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, Game, base_name, folder_name, register_env, same_game
 from lightning_rl.envs.adapters import FUNC_ENVS, func_env, make_envs
 from lightning_rl.envs.classic import CartPole
-from lightning_rl.envs.gym import can_film, make_env
+from lightning_rl.envs.gym import can_film, make_env, rollout_env
 from lightning_rl.envs.proxies import RewardProxy, SyntheticProxy
 from lightning_rl.envs.proxy_env import proxy_env
 from lightning_rl.envs.spec import DEFAULT_HORIZON, env_spec, solved_return
@@ -200,9 +200,9 @@ def test_a_module_of_the_user_is_imported_and_trained_on(module, tmp_path):
     module("walks_a", MODULE + "gymnasium.register('Walk-v0', Walk, max_episode_steps=9, reward_threshold=2.0)")
     spec = env_spec("walks_a:Walk-v0")
     assert (spec.obs_size, spec.action_size, spec.horizon, spec.solved_return, spec.one_hot) == (6, 2, 9, 2.0, True)
-    env = make_env("walks_a:Walk-v0")
-    assert env.reset(seed=0)[0].tolist() == [1, 0, 0, 0, 0, 0]  # the space begins at 2
-    assert env.step(1)[0].tolist() == [0, 0, 1, 0, 0, 0]  # action 1 of ours is 2 of the environment's
+    for env, right in ((make_env("walks_a:Walk-v0"), 2), (rollout_env(spec), 1)):  # the actions begin at 1
+        assert env.reset(seed=0)[0].tolist() == [1, 0, 0, 0, 0, 0]  # the space begins at 2
+        assert env.step(right)[0].tolist() == [0, 0, 1, 0, 0, 0]
     for implementation in ("UDRL", "QL"):
         assert run_cli(tmp_path, "--max_epochs", "1", gamename="walks_a:Walk-v0", implementation=implementation) == 0
         assert last(tmp_path, implementation, "walks_a-Walk-v0")["epoch"] == 0

@@ -13,7 +13,7 @@ import torch
 from lightning_rl.core.errors import UserError
 from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.envpool import EnvPoolBatch
-from lightning_rl.envs.gym import make_env
+from lightning_rl.envs.gym import rollout_env
 from lightning_rl.envs.spec import env_spec
 
 LANDER = dataclasses.replace(env_spec("lunarlander"), horizon=60)
@@ -97,7 +97,7 @@ def test_a_time_limit_truncates():
 def test_actions_are_in_units_of_the_box():
     """From the same state, one step of HalfCheetah is Gymnasium's; an action outside of the box is clipped to it."""
     spec = env_spec("halfcheetah")
-    batch, env = EnvPoolBatch(spec, [1]), make_env(spec)
+    batch, env = EnvPoolBatch(spec, [1]), rollout_env(spec)
     env.reset(seed=0)
     env.unwrapped.set_state(*_state(batch.obs[0]))
     action = torch.tensor([[0.5, -1.0, 3.0, 0.0, 0.2, -0.7]])

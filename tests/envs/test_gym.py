@@ -7,7 +7,7 @@ from moviepy.video.io.ffmpeg_writer import FFMPEG_VideoWriter
 from lightning_rl.core.errors import RolloutError, UserError
 from lightning_rl.core.gamenames import GAMES, Game
 from lightning_rl.envs.films import filming_env
-from lightning_rl.envs.gym import make_env
+from lightning_rl.envs.gym import make_env, rollout_env
 from lightning_rl.envs.spec import EnvSpec, env_spec
 
 
@@ -53,7 +53,7 @@ def test_sparse_pays_the_same_total_at_the_end(seed):
 
 def test_sparse_pays_truncated_episodes_and_starts_anew():
     spec = EnvSpec("p", "Pendulum-v1", 3, 1, True, 200, 0.0, None, sparse=True)
-    env, paid = make_env(spec), []
+    env, paid = rollout_env(spec), []
     for _ in range(2):
         env.reset(seed=3)
         paid.append([env.step(np.zeros(1, np.float32))[1] for _ in range(200)])
@@ -62,7 +62,7 @@ def test_sparse_pays_truncated_episodes_and_starts_anew():
 
 
 def test_continuous_actions_are_rescaled_and_clipped():
-    env = make_env(env_spec("pendulum"))  # box [-2, 2]
+    env = rollout_env(env_spec("pendulum"))  # box [-2, 2]
     after = []
     for action in (1.0, 5.0):
         env.reset(seed=1)
@@ -98,7 +98,7 @@ def test_rescaled_actions_are_of_the_space(monkeypatch, low, high, dtype):
     """Also at the edges, where policies that are clipped are most: single precision rounds 0.2 to just below."""
     kwargs = (("low", low), ("high", high), ("dtype", dtype))
     monkeypatch.setitem(GAMES, "pump", Game(Pump, horizon=10, kwargs=kwargs))
-    env = make_env("pump")
+    env = rollout_env(env_spec("pump"))
     env.reset(seed=1)
     reached = [float(env.step(np.array([action], np.float32))[0][0]) for action in (-1, 0, 1, 5)]
     assert reached == pytest.approx([low, (low + high) / 2, high, high], rel=2e-3)

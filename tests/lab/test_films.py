@@ -52,7 +52,7 @@ def test_without_a_display_only_linux_is_told_how_to_draw(platform, drawn, monke
         monkeypatch.setenv(each, "")  # so that it is put back, however the test leaves it
         monkeypatch.delenv(each)
     monkeypatch.setattr(sys, "platform", platform)
-    monkeypatch.setattr(films, "make_env", lambda spec, render: gymnasium.Env())
+    monkeypatch.setattr(films, "rollout_env", lambda spec, render: gymnasium.Env())
     with shown_env(env_spec("cartpole"), Story(), print):
         assert [os.environ.get(each) for each in ("SDL_VIDEODRIVER", "MUJOCO_GL")] == drawn
 
