@@ -7,14 +7,14 @@ import pytest
 from helpers import ROOT
 
 ORDER = [
-    {"core"}, {"functional"}, {"nets"}, {"envs"}, {"rollouts"}, {"agents"}, {"evolution"}, {"methods"}, {"run"}, {"lab"},
+    {"core"}, {"gym"}, {"functional"}, {"nets"}, {"envs"}, {"rollouts"}, {"agents"}, {"evolution"}, {"methods"}, {"run"}, {"lab"},
     {"flags"}, {"tools"}, {"cli"},
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
 ONLY_IN = {
     "pytorch_lightning": {"rollouts", "methods", "run"},
     "lightning_fabric": {"run", "methods"},
-    "gymnasium": {"envs"},
+    "gymnasium": {"envs", "gym"},
     "ray": {"evolution", "lab"},
     "matplotlib": {"lab"},
     "argparse": {"core", "flags", "cli", "lab", "tools"},

@@ -17,7 +17,8 @@ from lightning_rl.core.catalogue import MODULES
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import ENV_SIZE, WHOLE, nearest, shorten, shown
 
-_OWN = "lightning_rl.envs.adapters:lightning_rl"
+OWN_IDS = "lightning_rl/"
+"""How the ids of ``lightning_rl.gym`` begin."""
 
 
 @dataclass(frozen=True)
@@ -36,17 +37,17 @@ class Game:
 
 def _grid(name: str, horizon: int, max_return: float, solved_return: float, min_return: float) -> Game:
     """A grid world of the synthetic-environments paper."""
-    return Game(f"{_OWN}/{name}-v0", horizon, max_return, min_return, solved_return, one_hot=True)
+    return Game(f"{OWN_IDS}{name}-v0", horizon, max_return, min_return, solved_return, one_hot=True)
 
 
 def _bandit(arms: int, max_return: float) -> Game:
     """max_return: the best arm's mean at every pull; single episodes can be luckier."""
-    return Game(f"{_OWN}/bandit{arms}-v0", 50, max_return, one_hot=True)
+    return Game(f"{OWN_IDS}bandit{arms}-v0", 50, max_return, one_hot=True)
 
 
 def _sized(name: str, max_return: float, **sizes: int) -> Game:
     """The horizon is that of the paper's evaluation."""
-    return Game(f"{_OWN}/{name}-v0", 100, max_return, kwargs=tuple(sizes.items()))
+    return Game(f"{OWN_IDS}{name}-v0", 100, max_return, kwargs=tuple(sizes.items()))
 
 
 def _procmaze(grid_size: int = 4) -> Game:
@@ -93,7 +94,8 @@ GAMES: dict[str, Game] = {
 }
 """The environments by gamename; ``register_env`` adds to them."""
 
-_BUILT_IN = frozenset(GAMES)
+BUILT_IN = frozenset(GAMES)
+"""Gamenames that are not a user's."""
 _VERSION = re.compile(r"-v(\d+)$")  # of Gymnasium's ids
 
 
@@ -149,7 +151,7 @@ def _check_own_name(gamename: str) -> None:
     """UserError for a name that means another environment already, or cannot be one of ``register_env``."""
     if not isinstance(gamename, str) or not re.fullmatch(r"\w[\w.-]*", gamename):
         raise UserError(f"gamename {shown(gamename)} cannot be registered; use letters, digits, _, - and ., e.g. 'warehouse'")
-    if gamename in _BUILT_IN:
+    if gamename in BUILT_IN:
         raise UserError(f"gamename '{gamename}' is that of an environment of this package; register yours under another name")
     taken = f"gamename '{shorten(gamename)}'"
     if (sized := gamename.partition("-")[0]) in SIZED:
@@ -174,11 +176,13 @@ def base_name(gamename: str) -> str:
     """
     if gamename in GAMES:
         return gamename
-    if (registered := gamename.rpartition(":")[2]) in GAMES.keys() - _BUILT_IN:  # by the module before the colon
+    if (registered := gamename.rpartition(":")[2]) in GAMES.keys() - BUILT_IN:  # by the module before the colon
         return registered
     if gamename.partition("-")[0] in SIZED:
         return gamename.partition("-")[0]
-    plain = {name: game for name, game in GAMES.items() if name in _BUILT_IN or not game.kwargs}  # an id is without arguments
+    if registered.startswith(OWN_IDS):  # by whichever of our modules
+        gamename = registered
+    plain = {name: game for name, game in GAMES.items() if name in BUILT_IN or not game.kwargs}  # an id is without arguments
     return next((name for name, game in plain.items() if game.env == gamename), gamename)
 
 
@@ -214,7 +218,7 @@ def unknown_gamename(gamename: str, ids: Iterable[str] = ()) -> UserError:
     known = names | stems if _VERSION.search(name) else stems | names  # the last of several that differ in case counts
     remedy = f"choose one of: {', '.join(GAMES)}; or a Gymnasium id, e.g. MountainCar-v0 or my_package:MyEnv-v0"
     if (near := nearest(_VERSION.sub("", name), known, 0.7)) is not None:
-        suggested = known[near] if not module or known[near] in _BUILT_IN else f"{module}:{known[near]}"
+        suggested = known[near] if not module or known[near] in BUILT_IN else f"{module}:{known[near]}"
         remedy = f"did you mean '{suggested}'?"
     own = "" if module else f"{'' if remedy.endswith('?') else ';'} if it is yours: export {MODULES}=its_module"
     return UserError(f"unknown gamename '{shorten(gamename)}'; {remedy}{own}")

@@ -1,7 +1,4 @@
-"""The environments in batched torch, and how to get a batch of any.
-
-Importing this registers those that Gymnasium lacks, e.g. ``lightning_rl/cliff-v0``.
-"""
+"""The environments in batched torch, and how to get a batch of any."""
 
 from __future__ import annotations
 
@@ -9,9 +6,6 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import gymnasium
-
-from lightning_rl.core.gamenames import GAMES
 from lightning_rl.envs.batch import EnvBatch, FuncBatch
 from lightning_rl.envs.buttongrid import ButtonGrid
 from lightning_rl.envs.checked_func import own_env
@@ -61,13 +55,5 @@ def make_envs(spec: EnvSpec, seeds: Sequence[int], simulator: str = "serial") ->
 
 
 def make_func_env(gamename: str, render_mode: str | None = None, **kwargs: Any) -> FuncGymEnv:
-    """The environment of ``FUNC_ENVS`` called ``gamename``, for Gymnasium's registry; kwargs: its sizes."""
+    """The environment of ``FUNC_ENVS`` called ``gamename``, for ``lightning_rl.gym``; kwargs: its sizes."""
     return FuncGymEnv(FUNC_ENVS[gamename](**kwargs), render_mode)
-
-
-for _name, _game in GAMES.items():
-    if isinstance(_game.env, str) and _game.env.startswith(f"{__name__}:"):
-        gymnasium.register(
-            _game.env.rpartition(":")[2], f"{__name__}:make_func_env", _game.solved_return, max_episode_steps=_game.horizon,
-            kwargs={"gamename": _name},
-        )  # fmt: skip

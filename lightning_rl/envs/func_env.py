@@ -8,6 +8,7 @@ limits are the roll-out loop's job. Actions are int64 ``[...]``, or float ``[...
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -15,7 +16,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lightning_rl.core.checks import whole_number
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.limits import SEED, shown
 from lightning_rl.core.types import Array, FloatArray
+from lightning_rl.envs.spaces import checked_action, finite_box
 
 State = Tensor
 """``[..., S]``: all that the future depends on."""
@@ -110,6 +115,21 @@ def is_func_env(make: object) -> bool:
     return isinstance(make, type) and issubclass(make, FuncEnv)
 
 
+NOT_RESET = "this environment has no state yet; call reset() first"
+
+
+def checked_seed(seed: Any) -> int | None:
+    """The seed of an episode as Gymnasium takes it; UserError for what is none."""
+    return None if seed is None else whole_number("seed", seed, 0, SEED)
+
+
+def check_render_mode(render_mode: Any, known: Sequence[str]) -> None:
+    """UserError for a way of drawing that an environment does not have."""
+    if render_mode is not None and render_mode not in known:
+        remedy = f"choose one of: {', '.join(known)}" if known else "it gives no pictures, leave it out"
+        raise UserError(f"render_mode {shown(render_mode)}: this environment does not draw so; {remedy}")
+
+
 class FuncGymEnv(gymnasium.Env[Any, Any]):
     """A ``FuncEnv`` as Gymnasium has environments; time limits come from ``max_episode_steps`` at registration, as for all."""
 
@@ -117,24 +137,25 @@ class FuncGymEnv(gymnasium.Env[Any, Any]):
         self.env, self.render_mode = env, render_mode
         if env.drawable:
             self.metadata = {"render_modes": ["rgb_array"], "render_fps": 4}
-        low, high = (np.array(bound, dtype=np.float32) for bound in (env.obs_low, env.obs_high))
-        self.observation_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
+        check_render_mode(render_mode, self.metadata["render_modes"])
+        self.observation_space = finite_box(env.obs_low, env.obs_high)
         self.action_space = gymnasium.spaces.Discrete(env.action_size)
         if env.continuous:
             self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (env.action_size,), np.float32)
-        self.state = torch.empty(0)
+        self.state: State | None = None
 
     def _noise(self, size: int) -> torch.Tensor:
-        return torch.from_numpy(self.np_random.random(size, dtype=np.float32))
+        return torch.from_numpy(self.np_random.random(size, dtype=np.float32)) if size else torch.empty(0)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[FloatArray, dict[str, Any]]:
-        super().reset(seed=seed)
+        super().reset(seed=checked_seed(seed))
         self.state = self.env.reset(self._noise(self.env.reset_noise_size))
         return self.env.observe(self.state).numpy().copy(), {}
 
     def step(self, action: Any) -> tuple[FloatArray, float, bool, bool, dict[str, Any]]:
-        act = torch.as_tensor(action)  # of whatever numbers a user's policy gives
-        act = act.float() if self.env.continuous else act.long()
+        if self.state is None:
+            raise UserError(NOT_RESET)
+        act = torch.as_tensor(checked_action(self.action_space, action))
         step = self.env.step(self.state, act, self._noise(self.env.step_noise_size))
         self.state = step.state
         info = {} if step.continuation is None else {"continuation": float(step.continuation)}
@@ -142,4 +163,6 @@ class FuncGymEnv(gymnasium.Env[Any, Any]):
 
     def render(self) -> Array:
         """A picture of the state, uint8 ``[height, width, 3]``."""
+        if self.state is None:
+            raise UserError(NOT_RESET)
         return self.env.draw(self.env.observe(self.state))

@@ -89,7 +89,7 @@ class OneStepEnv(SyntheticEnv):
 
     def _learned_starts(self, noise: Tensor) -> Tensor:
         start = super().reset(noise)
-        shift, scale = (self._blocks[name].unsqueeze(1) for name in ("start_shift", "start_scale"))
+        shift, scale = (self.blocks[name].unsqueeze(1) for name in ("start_shift", "start_scale"))
         rows = shift + scale * start.reshape(len(self.params), -1, start.shape[-1])
         return self._center + self._unit * rows.reshape(start.shape)
 
@@ -102,7 +102,7 @@ class OneStepEnv(SyntheticEnv):
             reward = (act * (2 * pay - act)).sum(-1)
         else:
             reward = (pay - pay.mean(-1, keepdim=True)).gather(-1, action.unsqueeze(-1)).squeeze(-1)
-        reward = (self._blocks["reward_scale"] * reward.reshape(len(self.params), -1)).reshape(reward.shape)
+        reward = (self.blocks["reward_scale"] * reward.reshape(len(self.params), -1)).reshape(reward.shape)
         return Step(state, self.observe(state), reward, torch.ones_like(reward, dtype=torch.bool), torch.zeros_like(reward))
 
     @torch.no_grad()
@@ -130,11 +130,11 @@ class OneStepEnv(SyntheticEnv):
         """
         env = self.with_params(self.params.clone(), self.real)
         if self.net.latent_size:
-            drawn, blocks = self._head("start", standard_normal(noise[..., : self.net.latent_size])), env._blocks
+            drawn, blocks = self._head("start", standard_normal(noise[..., : self.net.latent_size])), env.blocks
             blocks["start_scale"].copy_(std / self._unit / drawn.std(1).clamp(min=_TINY))
             blocks["start_shift"].copy_((mean - self._center) / self._unit - blocks["start_scale"] * drawn.mean(1))
         pay = env._pay(env.reset(noise))
         # for a uniform in [-1, 1], a has the variance 1/3 and a^2 that of 4/45
         each = (4 / 3 * pay.square() + 4 / 45).sum(-1) if self.continuous else pay.var(-1, correction=0)
-        env._blocks["reward_scale"].copy_(REWARD_STD / each.mean(1, keepdim=True).sqrt().clamp(min=_TINY))
+        env.blocks["reward_scale"].copy_(REWARD_STD / each.mean(1, keepdim=True).sqrt().clamp(min=_TINY))
         return env.params

@@ -34,10 +34,10 @@ from lightning_rl.envs.spec import EnvSpec, env_spec
 from lightning_rl.envs.synthetic import DoneKind, StartStates, SyntheticEnv, SyntheticNet
 from lightning_rl.envs.synthetic_dataset import DatasetEnv, Pairs
 from lightning_rl.functional.reward_shaping import REWARD_FORMS
+from lightning_rl.gym import SHIPPED
 from lightning_rl.nets.members import ACTIVATIONS, ActivationName
 
 FORMAT = "lightning_rl proxy 1"
-SHIPPED = Path(__file__).resolve().parent.parent / "proxies"
 _SHARED = {
     "gamename": Text(NAME_BYTES), "hidden": ListOf(Count(1, WIDTH), high=LAYERS), "activation": OneOf(tuple(ACTIVATIONS)),
 }  # fmt: skip

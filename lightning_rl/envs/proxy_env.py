@@ -1,83 +1,154 @@
-"""Learned proxies as Gymnasium environments.
-
-Importing this module registers the proxies that ship with the package as ``lightning_rl/<file name>``, so that
-``gymnasium.make("lightning_rl.envs.proxy_env:lightning_rl/SE-CartPole-v0")`` makes one anywhere.
-"""
+"""Learned proxies as Gymnasium environments; ``lightning_rl.gym`` has the ids of those that ship with the package."""
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 from typing import Any, SupportsFloat
 
 import gymnasium
+import numpy as np
 import torch
+from gymnasium.envs.registration import EnvSpec as GymSpec
 from torch import Tensor
 
-from lightning_rl.envs.func_env import FuncGymEnv
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.gamenames import OWN_IDS, folder_name
+from lightning_rl.core.types import Array, FloatArray
+from lightning_rl.envs.alone import Alone, AloneOneStep, AlonePairs, AloneReward, AloneSynthetic
+from lightning_rl.envs.func_env import NOT_RESET, check_render_mode, checked_seed
 from lightning_rl.envs.gym import Env, SparseReturn
+from lightning_rl.envs.one_step import OneStepEnv
+from lightning_rl.envs.pictures import BLUE, picture
 from lightning_rl.envs.proxies import DatasetProxy, Proxy, RewardProxy, SyntheticProxy, proxy_path, read_proxy, shipped
-from lightning_rl.envs.spaces import flattened
-from lightning_rl.envs.spec import plain_env
+from lightning_rl.envs.spaces import checked_action, finite_box, flat_space, flattened, is_vector
+from lightning_rl.envs.spec import plain_env, takes_render_mode
+from lightning_rl.envs.synthetic import SyntheticEnv
+from lightning_rl.envs.synthetic_dataset import DatasetEnv
+from lightning_rl.functional.scaling import units
+
+_ROWS = 8  # of a picture
 
 
-class LimitTerminates(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """The time limit is a termination: nothing is to be expected after it."""
+class SyntheticGymEnv(gymnasium.Env[Any, Any]):
+    """A synthetic environment, or a dataset pair by pair, with the actions of its task.
 
-    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        obs, reward, terminated, truncated, info = self.env.step(action)
-        return obs, reward, terminated or truncated, False, info
+    A picture has a bar for each number of the observation, as high as that lies in the task's bounds.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012  as Gymnasium declares it
+    about: dict[str, Any]
+    pairs: tuple[Array, ...]
+
+    def __init__(self, proxy: SyntheticProxy | DatasetProxy, params: Tensor, render_mode: str | None = None):
+        check_render_mode(render_mode, self.metadata["render_modes"])
+        self.proxy, self.render_mode = proxy, render_mode
+        env, spec = proxy.env(params.unsqueeze(0)), proxy.spec
+        self.observation_space = finite_box(env.obs_low, env.obs_high)
+        assert spec.action_space is not None
+        assert spec.observation_space is not None
+        self.action_space = space = spec.action_space
+        if isinstance(space, gymnasium.spaces.Box):
+            self._scale = np.asarray(2 / (space.high - space.low), np.float32)
+        self._alone, self._noise_size = _alone(env), env.reset_noise_size
+        bounds = flat_space(spec.observation_space)
+        self._units = [each.numpy() for each in units(bounds.low.tolist(), bounds.high.tolist())]
+        self._state: FloatArray | None = None
+        self._length = 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[FloatArray, dict[str, Any]]:
+        super().reset(seed=checked_seed(seed))
+        self._state, self._length = self._alone.reset(self.np_random.random(self._noise_size, dtype=np.float32)), 0
+        return self._obs(self._state), {}
+
+    def step(self, action: Any) -> tuple[FloatArray, float, bool, bool, dict[str, Any]]:
+        if self._state is None:
+            raise UserError(NOT_RESET)
+        step = self._alone.step(self._state, self._acted(checked_action(self.action_space, action)))
+        self._state, self._length = step.state, self._length + 1
+        cut = self._length >= self.proxy.horizon
+        ended, info = bool(self.proxy.cap_ends), {} if step.continuation is None else {"continuation": step.continuation}
+        return self._obs(step.state), step.reward, step.terminated or (cut and ended), cut and not ended, info
+
+    def _obs(self, state: FloatArray) -> FloatArray:
+        return self._alone.observe(state).copy()
+
+    def _acted(self, action: Any) -> Any:
+        """An action of the task as the proxy takes it."""
+        space: Any = self.action_space
+        if isinstance(space, gymnasium.spaces.Discrete):
+            return action - int(space.start)
+        return np.asarray((action - space.low) * self._scale - 1, np.float32)
+
+    def render(self) -> Array:
+        """A picture of the observation, uint8 ``[height, width, 3]``."""
+        if self._state is None:
+            raise UserError(NOT_RESET)
+        center, unit = self._units
+        heights = _ROWS * ((self._alone.observe(self._state) - center) / unit + 1) / 2
+        filled = torch.from_numpy(heights - np.arange(_ROWS)[::-1, None])
+        return picture((filled, BLUE))
 
 
-class LearnedReward(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
+def _alone(env: OneStepEnv | SyntheticEnv | DatasetEnv) -> Alone:
+    if isinstance(env, OneStepEnv):
+        return AloneOneStep(env)
+    return AloneSynthetic(env) if isinstance(env, SyntheticEnv) else AlonePairs(env)
+
+
+class RewardGymEnv(gymnasium.Env[Any, Any]):
     """The real task with the reward of a network; ``info["real_reward"]`` is the task's own."""
 
-    def __init__(self, env: Env, proxy: RewardProxy, params: Tensor):
-        gymnasium.utils.RecordConstructorArgs.__init__(self, proxy=proxy, params=params)
-        gymnasium.Wrapper.__init__(self, env)
-        self.proxy, self.net, self.info_keys, self.params = proxy, proxy.net, proxy.info_keys, params.unsqueeze(0)
-        self._obs: Any = None
+    about: dict[str, Any]
 
-    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
-        self._obs, info = self.env.reset(**kwargs)
-        return self._obs, info
+    def __init__(self, proxy: RewardProxy, params: Tensor, render_mode: str | None = None):
+        spec, options = proxy.spec, {} if render_mode is None else {"render_mode": render_mode}
+        plain = plain_env(spec)
+        check_render_mode(render_mode, plain.metadata["render_modes"] if takes_render_mode(spec.env) else ())
+        task: Env = gymnasium.wrappers.TimeLimit(plain_env(spec, **options) if options else plain, spec.horizon)
+        self.task = SparseReturn(task) if spec.sparse else task
+        self.metadata, self.render_mode = plain.metadata, render_mode
+        space: Any = self.task.observation_space
+        self.observation_space, self.action_space = space, self.task.action_space
+        if is_vector(space) and space.dtype == np.float32:
+            self.observation_space = finite_box(space.low, space.high)
+        self._keys, self._reward = proxy.info_keys, AloneReward(proxy.net, params, proxy.gamma)
+        self._seen: FloatArray | None = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=checked_seed(seed))
+        obs, info = self.task.reset(seed=None if seed is None else int(seed), options=options)
+        self._seen = self._vector(obs)
+        return obs, info
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        obs, reward, terminated, truncated, info = self.env.step(action)
-        values = torch.tensor([[float(info[key]) for key in self.info_keys]])
-        before, after = (torch.from_numpy(flattened(self.observation_space, x)).unsqueeze(0) for x in (self._obs, obs))
-        real = torch.tensor([float(reward)])
-        learned = self.net.reward(self.params, real, before, after, values, self.proxy.gamma)
-        self._obs = obs
-        return obs, float(learned), terminated, truncated, {**info, "real_reward": float(reward)}
+        if self._seen is None:
+            raise UserError(NOT_RESET)
+        checked_action(self.action_space, action)
+        obs, reward, terminated, truncated, info = self.task.step(action)
+        before, self._seen = self._seen, self._vector(obs)
+        values = np.array([float(info[key]) for key in self._keys], dtype=np.float32)
+        learned = self._reward(float(reward), before, self._seen, values)
+        return obs, learned, terminated, truncated, {**info, "real_reward": float(reward)}
+
+    def _vector(self, obs: Any) -> FloatArray:
+        return np.array(obs, np.float32) if is_vector(self.observation_space) else flattened(self.observation_space, obs)
+
+    def render(self) -> Any:
+        return self.task.render()
+
+    def close(self) -> None:
+        self.task.close()
 
 
-@functools.singledispatch
-def proxy_env(proxy: Proxy, params: Tensor) -> Env:
-    """One proxy, params ``[D]``, with the spaces of the task."""
-    raise TypeError(f"{proxy} is no kind of proxy; expected a SyntheticProxy, RewardProxy or DatasetProxy")
+def proxy_env(proxy: Proxy, params: Tensor, render_mode: str | None = None) -> SyntheticGymEnv | RewardGymEnv:
+    """One proxy, params ``[D]``, with the actions of the task."""
+    if isinstance(proxy, RewardProxy):
+        return RewardGymEnv(proxy, params, render_mode)
+    assert isinstance(proxy, SyntheticProxy | DatasetProxy)
+    return SyntheticGymEnv(proxy, params, render_mode)
 
 
-@proxy_env.register(SyntheticProxy)
-@proxy_env.register(DatasetProxy)
-def _(proxy: SyntheticProxy | DatasetProxy, params: Tensor) -> Env:
-    env: Env = gymnasium.wrappers.TimeLimit(FuncGymEnv(proxy.env(params.unsqueeze(0))), proxy.horizon)
-    if proxy.cap_ends:
-        env = LimitTerminates(env)
-    task = plain_env(proxy.spec)
-    task.close()
-    if isinstance(task.action_space, gymnasium.spaces.Box):
-        env = gymnasium.wrappers.RescaleAction(env, task.action_space.low, task.action_space.high)
-    return env
-
-
-@proxy_env.register
-def _(proxy: RewardProxy, params: Tensor) -> Env:
-    task: Env = gymnasium.wrappers.TimeLimit(plain_env(proxy.spec), proxy.spec.horizon)
-    return LearnedReward(SparseReturn(task) if proxy.spec.sparse else task, proxy, params)
-
-
-def load_proxy(path: str | Path, gamename: str | None = None) -> Env:
+def load_proxy(path: str | Path, gamename: str | None = None, render_mode: str | None = None) -> Env:
     """Makes a learned proxy into a Gymnasium environment with the actions of its task, and observations of the same size.
 
     Those of a reward network are the task's own; what a synthetic environment predicts keeps to no bounds.
@@ -85,6 +156,7 @@ def load_proxy(path: str | Path, gamename: str | None = None) -> Env:
     Args:
         path: a ``proxy.pt`` file, or the name of a shipped proxy, e.g. ``SE-CartPole-v0``.
         gamename: the task that the proxy must be of; None: any.
+        render_mode: ``"rgb_array"`` for pictures: of reward networks those of the task, else bars that show the observation.
 
     Returns:
         The environment. ``env.unwrapped.about`` is a dictionary on how the proxy was made; of reward networks,
@@ -94,17 +166,14 @@ def load_proxy(path: str | Path, gamename: str | None = None) -> Env:
     Raises:
         UserError: the file is missing, damaged, hostile (nothing in it is run), or of another task.
     """
-    proxy, params, about = read_proxy(proxy_path(path), gamename)
-    env = proxy_env(proxy, params)
-    env.unwrapped.about = about  # type: ignore[attr-defined]
+    name, found = str(path), proxy_path(path)
+    proxy, params, about = read_proxy(found, gamename)
+    env = proxy_env(proxy, params, render_mode)
+    env.about = about
     if isinstance(proxy, DatasetProxy):
-        env.unwrapped.pairs = tuple(each[0].numpy() for each in proxy.net.split(params[None]))  # type: ignore[attr-defined]
+        assert isinstance(env, SyntheticGymEnv)
+        env.pairs = tuple(each[0].numpy() for each in proxy.net.split(params[None]))
+    known = name if name in shipped() else f"{proxy.kind}-{folder_name(proxy.gamename)}"
+    given = {"path": name, **({} if gamename is None else {"gamename": gamename})}
+    env.spec = GymSpec(f"{OWN_IDS}{known}", f"{__name__}:load_proxy", order_enforce=False, disable_env_checker=True, kwargs=given)
     return env
-
-
-def _make_shipped(name: str) -> Env:
-    return load_proxy(name)
-
-
-for _name in shipped():
-    gymnasium.register(f"lightning_rl/{_name}", f"{__name__}:_make_shipped", kwargs={"name": _name}, disable_env_checker=True)

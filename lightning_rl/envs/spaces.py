@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium import Space, spaces
 from gymnasium.wrappers.utils import rescale_box
 
+from lightning_rl.core.checks import one_number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import WIDTH, shown
 from lightning_rl.core.types import Array
@@ -65,6 +68,13 @@ def is_vector(space: Space[Any]) -> bool:
     return isinstance(space, spaces.Box) and len(space.shape) == 1
 
 
+def finite_box(low: Sequence[float], high: Sequence[float]) -> spaces.Box:
+    """A box in single precision that has room: without bounds it goes to the largest number, as Gymnasium recommends."""
+    most = float(np.finfo(np.float32).max)
+    lower, upper = (np.clip(np.array(bound, np.float64), -most, most).astype(np.float32) for bound in (low, high))
+    return spaces.Box(np.where(lower < upper, lower, upper - 1), upper, dtype=np.float32)
+
+
 def flat_space(space: Space[Any]) -> spaces.Box:
     """The box of the flattened observations, single precision."""
     flat: Any = spaces.flatten_space(space)
@@ -100,10 +110,26 @@ def is_numbers(found: Array, shape: tuple[int, ...] | None) -> bool:
     return found.shape == shape and found.dtype.kind in "biuf"
 
 
+def checked_action(space: Space[Any], action: Any) -> Any:
+    """A user's action: an index, or a vector in single precision, which may leave its box; UserError for anything else."""
+    if isinstance(space, spaces.Box):
+        try:
+            vector = np.asarray(action)
+        except Exception:  # whatever a class of the user's raises
+            vector = np.asarray(None)
+        if is_numbers(vector, space.shape) and all(map(math.isfinite, vector.tolist())):
+            return vector.astype(np.float32)
+    elif isinstance(space, spaces.Discrete):
+        index = action if isinstance(action, int | np.integer) else one_number(action)
+        if index is not None and int(space.start) <= index < int(space.start + space.n) and index == int(index):
+            return int(index)
+    raise UserError(f"action {shown(action)}: it must be one of {space}")
+
+
 def acting_space(space: Space[Any]) -> Space[Any]:
     """The actions of policies in an environment with this space: from 0 up, or in the box [-1, 1]."""
     if isinstance(space, spaces.Box):
-        return spaces.Box(*(np.full(space.shape, edge, space.dtype) for edge in (-1, 1)), dtype=space.dtype)
+        return spaces.Box(np.full(space.shape, -1, space.dtype), np.full(space.shape, 1, space.dtype), dtype=space.dtype)
     assert isinstance(space, spaces.Discrete)
     return spaces.Discrete(int(space.n))
 

@@ -18,6 +18,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec as GymSpec
 from gymnasium.envs.registration import registry
 
+import lightning_rl.gym  # noqa: F401  registers our own ids
 from lightning_rl.core.checks import checked_gamename
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, Game, base_name, folder_name, named_game, unknown_gamename

@@ -105,12 +105,12 @@ class SyntheticEnv(FuncEnv):
         self.obs_low, self.obs_high = (low,) * net.obs_size, (high,) * net.obs_size
         self.action_size, self.continuous = real.action_size, real.continuous
         self.reset_noise_size = net.latent_size or real.reset_noise_size
-        self._blocks = net.split(params)
+        self.blocks = net.split(params)
 
     def _head(self, name: str, x: Tensor) -> Tensor:
         """What a head gives for inputs ``[..., I]``."""
         rows = x.reshape(len(self.params), -1, x.shape[-1])
-        return self.net.heads[name](self._blocks[name], rows).reshape(*x.shape[:-1], -1)
+        return self.net.heads[name](self.blocks[name], rows).reshape(*x.shape[:-1], -1)
 
     @torch.no_grad()
     def reset(self, noise: Tensor) -> State:

@@ -60,12 +60,12 @@ class DatasetEnv(FuncEnv):
         self.obs_low, self.obs_high = (-math.inf,) * pairs.obs_size, (math.inf,) * pairs.obs_size
         self.action_size, self.continuous = pairs.action_size, pairs.continuous
         obs, action = pairs.split(params)
-        self._states = torch.cat([obs, action if pairs.continuous else action.unsqueeze(-1)], dim=-1)
+        self.states = torch.cat([obs, action if pairs.continuous else action.unsqueeze(-1)], dim=-1)
 
     def reset(self, noise: Tensor) -> State:
         which = (noise[..., 0] * self.pairs.num_pairs).long()
         member = torch.arange(len(self.params), device=self.params.device).unsqueeze(1)
-        return self._states[member, which.reshape(len(self.params), -1)].reshape(*which.shape, -1)
+        return self.states[member, which.reshape(len(self.params), -1)].reshape(*which.shape, -1)
 
     def observe(self, state: State) -> Tensor:
         return state[..., : self.pairs.obs_size]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from torch import Tensor
+
+Number = TypeVar("Number", Tensor, float)
+"""Of many steps ``[...]``, or of one."""
 
 
 class RewardForm(NamedTuple):
@@ -40,7 +43,7 @@ REWARD_FORMS: dict[str, RewardForm] = {
 """Learned rewards by name. The paper's code has a -1, too: ``native`` with an agent that is curious by itself."""
 
 
-def potential_shaping(phi: Tensor, next_phi: Tensor, gamma: float) -> Tensor:
+def potential_shaping(phi: Number, next_phi: Number, gamma: float) -> Number:
     """``gamma phi(s') - phi(s)`` (Ng, Harada & Russell 1999): its discounted sum is ``gamma^T phi(s_T) - phi(s_0)``.
 
     As in the code of arXiv 2202.02790, phi is not 0 at the end of an episode.
@@ -48,14 +51,13 @@ def potential_shaping(phi: Tensor, next_phi: Tensor, gamma: float) -> Tensor:
     return gamma * next_phi - phi
 
 
-Value = Callable[[Tensor, Tensor | None], Tensor]
-"""(obs ``[..., O]``, info ``[..., I]`` or None) -> value ``[...]``."""
-
-
 def shaped_reward(
-    form: RewardForm, value: Value, reward: Tensor, obs: Tensor, next_obs: Tensor, info: Tensor | None, gamma: float
-) -> Tensor:
-    """The reward of a step ``[...]``. Both phi(s) and phi(s') of a potential see this step's info, as in the paper's code."""
+    form: RewardForm, value: Callable[[Any, Any], Number], reward: Number, obs: Any, next_obs: Any, info: Any, gamma: float
+) -> Number:
+    """The reward of a step ``[...]``. Both phi(s) and phi(s') of a potential see this step's info, as in the paper's code.
+
+    value: ``(obs [..., O], info [..., I] or None) -> value [...]``.
+    """
     if not (form.state or form.info):
         return reward
     after = value(next_obs, info)

@@ -30,7 +30,7 @@ MUTATIONS = [
     *area(
         "core/gamenames.py", "envs/test_any_environment.py",
         ("if game.env == gamename", "if name == gamename"),
-        ("if gamename in _BUILT_IN:", "if gamename in ():"),
+        ("if gamename in BUILT_IN:", "if gamename in ():"),
     ),
     *area(
         "core/checks.py", "test_lightning.py",
