@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from lightning_rl.core.checks import user_path
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import NAME_BYTES, PATH_BYTES, WHOLE, nearest, shorten, shown, unknown
+from lightning_rl.core.limits import WHOLE, nearest, shorten, shown, unknown
 
 
 class Parser(argparse.ArgumentParser):
@@ -94,12 +95,10 @@ non_negative = whole(0, WHOLE)
 
 def checked_path(text: str) -> Path:
     """The path of a file or folder that the system can have."""
-    parts = [part.encode() for part in text.split("/")]
-    if not text or not text.isprintable() or max(map(len, parts)) > NAME_BYTES or sum(map(len, parts)) + len(parts) > PATH_BYTES:
-        raise argparse.ArgumentTypeError(
-            f"'{shorten(text)}' cannot be a path: it takes printable characters, at most {PATH_BYTES} bytes, {NAME_BYTES} a name"
-        )
-    return Path(text)
+    try:
+        return user_path("path", text)
+    except UserError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def figure_path(text: str) -> Path:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import importlib
 import numbers
 import operator
+import os
 from collections.abc import Container, Iterable, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import SEED, SEEDS, WHOLE, did_you_mean, shown
+from lightning_rl.core.limits import NAME_BYTES, PATH_BYTES, SEED, SEEDS, WHOLE, did_you_mean, shorten, shown
 from lightning_rl.core.workers import check_may_start, cores
 
 ACCELERATORS = ("cpu", "gpu", "auto")
 EXECUTORS = ("serial", "ray")
 
+EPISODE_SEED = 2**63 - 1
 _APART = {
     ("--resume", "--reload"): "a resumed run goes on with its own weights",
     ("--resume", "--no_checkpoint"): "without checkpoints there is nothing to go on from",
@@ -24,10 +27,10 @@ _APART = {
 
 def whole_number(name: str, value: Any, low: int, high: int = WHOLE) -> int:
     """A whole number, also 1e3 or one of numpy's, as Python's own, which checkpoints hold; UserError for anything else."""
-    number = value if isinstance(value, bool | numbers.Integral) else one_number(value)
+    number = value if isinstance(value, numbers.Integral) or _is_truth(value) else one_number(value)
     if isinstance(number, float) and number.is_integer():
         number = int(number)
-    found = None if isinstance(number, bool | float | None) else operator.index(number)
+    found = None if number is None or isinstance(number, float) or _is_truth(number) else operator.index(number)
     if found is None or not low <= found <= high:
         raise UserError(f"{name} {shown(value)}: it must be a whole number from {low} to {high:,}")
     return found
@@ -42,17 +45,51 @@ def one_number(value: Any) -> float | None:
         return None
 
 
+def episode_seed(seed: Any) -> int | None:
+    """The seed of an episode as Gymnasium takes it, None where none is given; UserError for what is none."""
+    return None if seed is None else whole_number("seed", seed, 0, EPISODE_SEED)
+
+
+def reset_options(options: Any) -> dict[str, Any] | None:
+    """Options of an episode; UserError for anything but a dict."""
+    if options is not None and not isinstance(options, dict):
+        raise UserError(f"options {shown(options)}: give a dict of them by name, or None")
+    return options
+
+
 def truth(name: str, value: Any) -> bool:
     """True or False; UserError for anything else, e.g. for ``"no"``, which Python takes for true."""
-    if type(value).__name__ not in ("bool", "bool_"):  # also NumPy's, without NumPy
+    if not _is_truth(value):
         raise UserError(f"{name} {shown(value)}: it must be True or False")
     return bool(value)
 
 
+def _is_truth(value: Any) -> bool:
+    return type(value).__name__ in ("bool", "bool_")  # also NumPy's, without NumPy
+
+
+def user_path(what: str, value: Any, example: str = "give a path, e.g. 'exp_dir'") -> Path:
+    """A path that the system can have, ``~`` at its beginning written out; UserError for anything else."""
+    try:
+        text = os.fspath(value)
+    except Exception:  # no path, or one of a class whose own code fails
+        text = None
+    if not isinstance(text, str):
+        raise UserError(f"{what} {shown(value)}: {example}")
+    parts = [part.encode(errors="replace") for part in text.split("/")]
+    if not text or not text.isprintable() or max(map(len, parts)) > NAME_BYTES or sum(map(len, parts)) + len(parts) > PATH_BYTES:
+        limits = f"it takes printable characters, at most {PATH_BYTES} bytes, {NAME_BYTES} a name"
+        raise UserError(f"{what} '{shorten(text)}' cannot be a path: {limits}")
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise UserError(f"{what} '{shorten(text)}': there is no such user, whose home folder it names; give the path") from error
+
+
 def one_of(name: str, value: str, known: Sequence[str]) -> str:
     """A word that is known; UserError for another."""
-    if value not in known:
-        raise UserError(f"{name} {shown(value)} is unknown; {did_you_mean(str(value), known)}")
+    if not isinstance(value, str) or value not in known:
+        raise UserError(f"{name} {shown(value)} is unknown; {did_you_mean(value if isinstance(value, str) else '', known)}")
     return value
 
 

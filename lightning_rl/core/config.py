@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lightning_rl.core.catalogue import Entry, entries, entry
+from lightning_rl.core.checks import checked_name
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, base_name
 from lightning_rl.core.limits import PLAIN_DEPTH, WHOLE, did_you_mean, nearest, shorten, shown
@@ -244,7 +245,8 @@ def _validated(schema: type[C], values: Mapping[str, Any]) -> C:
         return schema(**values)
     except ValidationError as error:
         wrong = [each for each in error.errors() if each["type"] == "int_type"]
-        whole = [each for each in wrong if isinstance(each["input"], float) and each["input"].is_integer()]
+        floats = [each for each in wrong if isinstance(each["input"], float) and abs(each["input"]) <= WHOLE]
+        whole = [each for each in floats if each["input"].is_integer()]
         if not whole:
             raise
         for each in whole:
@@ -273,6 +275,15 @@ def plain(value: Any, where: str, depth: int = PLAIN_DEPTH) -> Any:
     if isinstance(value, Mapping):
         return {key: plain(inner, where, depth - 1) for key, inner in value.items()}
     return [plain(inner, where, depth - 1) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _given(config: Any, preset: Any) -> dict[str, Any]:
+    """The values of keys that a caller gives as a mapping; UserError where they are none, or the preset is no name."""
+    if preset is not None:
+        checked_name("preset", preset, "'tuned'")
+    if not isinstance(config, Mapping):
+        raise UserError(f"config {shown(config)}: give a dict of keys and values, e.g. {{'gamma': 0.99}}")
+    return dict(plain(config, "config"))
 
 
 def changes(values: Mapping[str, Any], layers: Iterable[Layer]) -> dict[str, Any]:
@@ -323,7 +334,7 @@ def load_config(
 
     A value of ``config`` that equals the YAML's may stay: a run's record holds every key. where: of the settings, for messages.
     """
-    config, settings = plain(config, "--config"), plain(settings, where)
+    config, settings = _given(config, preset), plain(settings, where)
     if preset is not None and config:
         refuse_hidden_preset(schema, implementation, gamename, preset, config)
     layers = config_layers(implementation, gamename, preset, config)
@@ -340,6 +351,7 @@ def method_config(
 
     A checkpoint's has: nothing of it is looked up again.
     """
+    config = _given(config, preset)
     if preset is None and not settings and all(field.name in config for field in dataclasses.fields(schema)):
-        return build_config(schema, [("config", plain(config, where))])
+        return build_config(schema, [("config", config)])
     return load_config(schema, implementation, gamename, preset, config, settings, where)

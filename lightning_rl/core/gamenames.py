@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lightning_rl.core.catalogue import MODULES
+from lightning_rl.core.checks import truth, whole_number
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import ENV_SIZE, WHOLE, nearest, shorten, shown
+from lightning_rl.core.limits import ENV_SIZE, nearest, shorten, shown
 
 OWN_IDS = "lightning_rl/"
 """How the ids of ``lightning_rl.gym`` begin."""
@@ -132,9 +133,9 @@ def register_env(
     where = f"register_env('{shorten(gamename)}')"
     if not callable(env) and not (isinstance(env, str) and env):
         raise UserError(f"{where}: env {shown(env)} makes no environment; give a Gymnasium id, or a class or function that does")
-    whole = isinstance(horizon, numbers.Integral) and not isinstance(horizon, bool)
-    if horizon is not None and not (whole and 1 <= horizon <= WHOLE):
-        raise UserError(f"{where}: horizon {shown(horizon)} is no time limit; give a whole number of steps, 1 .. {WHOLE:,}")
+    if horizon is not None:
+        horizon = whole_number(f"{where}: horizon", horizon, 1)
+    one_hot, sparse = truth(f"{where}: one_hot", one_hot), truth(f"{where}: sparse", sparse)
     for name, value in (("max_return", max_return), ("min_return", min_return), ("solved_return", solved_return)):
         without = value is None if name != "max_return" else isinstance(value, numbers.Real) and value == math.inf
         if not without and not _is_finite(value):

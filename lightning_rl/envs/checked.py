@@ -20,7 +20,7 @@ from typing import Any, SupportsFloat
 import gymnasium
 import numpy as np
 
-from lightning_rl.core.checks import one_number
+from lightning_rl.core.checks import episode_seed, one_number, reset_options
 from lightning_rl.core.errors import RolloutError
 from lightning_rl.core.limits import shorten, shown
 from lightning_rl.core.types import Array
@@ -60,10 +60,11 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordCo
         self._shape = self.observation_space.shape
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        self.seed, self.length = seed, 0
+        self.seed, self.length = episode_seed(seed), 0
+        options = reset_options(options)
         WATCH.enter(self)
         try:
-            outcome: Any = self.env.reset(seed=seed, options=options)
+            outcome: Any = self.env.reset(seed=self.seed, options=options)
         except (Exception, SystemExit) as error:
             raise self._raised("reset", error) from error
         finally:

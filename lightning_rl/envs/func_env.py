@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lightning_rl.core.checks import whole_number
+from lightning_rl.core.checks import episode_seed, reset_options
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import SEED, shown
+from lightning_rl.core.limits import shown
 from lightning_rl.core.types import Array, FloatArray
 from lightning_rl.envs.spaces import checked_action, finite_box
 
@@ -118,14 +118,9 @@ def is_func_env(make: object) -> bool:
 NOT_RESET = "this environment has no state yet; call reset() first"
 
 
-def checked_seed(seed: Any) -> int | None:
-    """The seed of an episode as Gymnasium takes it; UserError for what is none."""
-    return None if seed is None else whole_number("seed", seed, 0, SEED)
-
-
 def check_render_mode(render_mode: Any, known: Sequence[str]) -> None:
     """UserError for a way of drawing that an environment does not have."""
-    if render_mode is not None and render_mode not in known:
+    if render_mode is not None and not (isinstance(render_mode, str) and render_mode in known):
         remedy = f"choose one of: {', '.join(known)}" if known else "it gives no pictures, leave it out"
         raise UserError(f"render_mode {shown(render_mode)}: this environment does not draw so; {remedy}")
 
@@ -148,7 +143,7 @@ class FuncGymEnv(gymnasium.Env[Any, Any]):
         return torch.from_numpy(self.np_random.random(size, dtype=np.float32)) if size else torch.empty(0)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[FloatArray, dict[str, Any]]:
-        super().reset(seed=checked_seed(seed))
+        super().reset(seed=episode_seed(seed), options=reset_options(options))
         self.state = self.env.reset(self._noise(self.env.reset_noise_size))
         return self.env.observe(self.state).numpy().copy(), {}
 

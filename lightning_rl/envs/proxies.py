@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lightning_rl.core.checks import user_path
 from lightning_rl.core.contents import Count, Flag, ListOf, MismatchError, Number, OneOf, Optional, Plain, TensorOf, Text, check
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_plain, write_plain
@@ -256,4 +257,6 @@ def shipped() -> list[str]:
 
 def proxy_path(name: str | Path) -> Path:
     """The file of a shipped proxy's name, or the path itself."""
-    return SHIPPED / f"{name}.pt" if str(name) in shipped() else Path(name)
+    if isinstance(name, str) and name in shipped():
+        return SHIPPED / f"{name}.pt"
+    return user_path("proxy", name, "give the path of a proxy.pt, or the name of a proxy of the package, e.g. 'SE-CartPole-v0'")

@@ -11,11 +11,12 @@ import torch
 from gymnasium.envs.registration import EnvSpec as GymSpec
 from torch import Tensor
 
+from lightning_rl.core.checks import checked_gamename, episode_seed, reset_options
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import OWN_IDS, folder_name
 from lightning_rl.core.types import Array, FloatArray
 from lightning_rl.envs.alone import Alone, AloneOneStep, AlonePairs, AloneReward, AloneSynthetic
-from lightning_rl.envs.func_env import NOT_RESET, check_render_mode, checked_seed
+from lightning_rl.envs.func_env import NOT_RESET, check_render_mode
 from lightning_rl.envs.gym import Env, SparseReturn
 from lightning_rl.envs.one_step import OneStepEnv
 from lightning_rl.envs.pictures import BLUE, picture
@@ -56,7 +57,7 @@ class SyntheticGymEnv(gymnasium.Env[Any, Any]):
         self._length = 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[FloatArray, dict[str, Any]]:
-        super().reset(seed=checked_seed(seed))
+        super().reset(seed=episode_seed(seed), options=reset_options(options))
         self._state, self._length = self._alone.reset(self.np_random.random(self._noise_size, dtype=np.float32)), 0
         return self._obs(self._state), {}
 
@@ -115,16 +116,16 @@ class RewardGymEnv(gymnasium.Env[Any, Any]):
         self._seen: FloatArray | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        super().reset(seed=checked_seed(seed))
-        obs, info = self.task.reset(seed=None if seed is None else int(seed), options=options)
+        seed, options = episode_seed(seed), reset_options(options)
+        super().reset(seed=seed)
+        obs, info = self.task.reset(seed=seed, options=options)
         self._seen = self._vector(obs)
         return obs, info
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         if self._seen is None:
             raise UserError(NOT_RESET)
-        checked_action(self.action_space, action)
-        obs, reward, terminated, truncated, info = self.task.step(action)
+        obs, reward, terminated, truncated, info = self.task.step(checked_action(self.action_space, action))
         before, self._seen = self._seen, self._vector(obs)
         values = np.array([float(info[key]) for key in self._keys], dtype=np.float32)
         learned = self._reward(float(reward), before, self._seen, values)
@@ -166,8 +167,8 @@ def load_proxy(path: str | Path, gamename: str | None = None, render_mode: str |
     Raises:
         UserError: the file is missing, damaged, hostile (nothing in it is run), or of another task.
     """
-    name, found = str(path), proxy_path(path)
-    proxy, params, about = read_proxy(found, gamename)
+    proxy, params, about = read_proxy(proxy_path(path), None if gamename is None else checked_gamename(gamename))
+    name = str(path)
     env = proxy_env(proxy, params, render_mode)
     env.about = about
     if isinstance(proxy, DatasetProxy):

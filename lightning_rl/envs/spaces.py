@@ -111,14 +111,14 @@ def is_numbers(found: Array, shape: tuple[int, ...] | None) -> bool:
 
 
 def checked_action(space: Space[Any], action: Any) -> Any:
-    """A user's action: an index, or a vector in single precision, which may leave its box; UserError for anything else."""
+    """A user's action: an index, or a vector of its box's type that may leave the box; UserError for anything else."""
     if isinstance(space, spaces.Box):
         try:
             vector = np.asarray(action)
         except Exception:  # whatever a class of the user's raises
             vector = np.asarray(None)
         if is_numbers(vector, space.shape) and all(map(math.isfinite, vector.tolist())):
-            return vector.astype(np.float32)
+            return vector.astype(space.dtype)
     elif isinstance(space, spaces.Discrete):
         index = action if isinstance(action, int | np.integer) else one_number(action)
         if index is not None and int(space.start) <= index < int(space.start + space.n) and index == int(index):
@@ -169,7 +169,7 @@ def action_box_of(space: Space[Any] | None) -> list[list[float]] | None:
 
 def other_box(before: Any, now: Any, gamename: str) -> str | None:
     """Why a policy that learned in the box ``before`` cannot act in ``now``; None where it can, or no checkpoint says."""
-    if before is None or before == now:
+    if before is None or (isinstance(before, list) and before == now):
         return None
     return (
         f"its actions are within {shown(before)} (lower, upper bounds), those of gamename '{gamename}' are within {shown(now)} "

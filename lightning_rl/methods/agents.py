@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -19,6 +19,9 @@ from lightning_rl.agents.base import Actors, Agent, AgentClass, AgentConfig, Reg
 from lightning_rl.agents.judged_training import JudgedTraining, mean_test_return
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.agents.training import MemberTraining, stop_rule
+from lightning_rl.core.checks import checked_name
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.limits import shorten, shown
 from lightning_rl.envs.adapters import make_envs
 from lightning_rl.envs.spec import EnvSpec
 from lightning_rl.methods.base import return_scalars
@@ -174,7 +177,13 @@ def register_agent(
         UserError: a name that is taken, or that ``configs`` does not have.
     """
 
+    checked_name("register_agent", name, "'my-agent'")
+    if not (isinstance(config, type) and is_dataclass(config)):
+        raise UserError(f"register_agent('{shorten(name)}'): config {shown(config)} is no schema; give a pydantic dataclass")
+
     def register(agent: AgentClass) -> AgentClass:
+        if not (isinstance(agent, type) and hasattr(agent, "misfit")):
+            raise UserError(f"register_agent('{shorten(name)}') decorates a class of lightning_rl's Agent, not {shown(agent)}")
         kind = RegisteredAgent(config, agent, agent.misfit)
         agent_method(name, kind, configs)
         AGENTS[name] = kind

@@ -97,7 +97,8 @@ class Method(LightningModule):
         if (reason := other_box(action_box, box, gamename)) is not None:
             raise UserError(reason)
         where = f"{type(self).__name__}(...)"
-        self.cfg: Any = method_config(self.Config, self.implementation, gamename, preset, config or {}, settings, where)
+        config = {} if config is None else config
+        self.cfg: Any = method_config(self.Config, self.implementation, gamename, preset, config, settings, where)
         self.own_networks = {} if networks is None else checked_networks(networks, self)
         if self.own_networks:
             refuse_sizes(self, where, settings)
@@ -105,7 +106,7 @@ class Method(LightningModule):
             "implementation": self.implementation, "gamename": gamename, "seed": self.seed,
             "config": dataclasses.asdict(self.cfg), **({"networks": class_names(self.own_networks)} if self.own_networks else {}),
             **({} if box is None else {"action_box": box}),
-        })  # fmt: skip
+        }, ignore=["config", "networks", "action_box", *settings])  # fmt: skip
         for counter in COUNTERS:
             self.register_buffer(counter, torch.zeros((), dtype=torch.int64))
         self.scalars: dict[str, float] = {}  # the last value of each that was logged, of several seeds their mean

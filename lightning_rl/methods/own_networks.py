@@ -25,8 +25,7 @@ _ROWS = 2
 
 def checked_networks(networks: Any, method: Method) -> dict[str, nn.Module]:
     """The networks by name; UserError where the method with its config has no use for one, or one is no network."""
-    if not isinstance(networks, Mapping):
-        raise UserError(f"networks: {_kind(networks)}, expected a dict by name; give networks={{'policy': net}}")
+    networks = named_networks(networks)
     known, absent = ", ".join(method.network_names) or "none", method.cfg.absent_networks()
     for name, net in networks.items():
         if name not in method.network_names:
@@ -40,6 +39,13 @@ def checked_networks(networks: Any, method: Method) -> dict[str, nn.Module]:
         if not any(True for _ in net.parameters()):
             raise UserError(f"networks: {name} has no parameters, so nothing of it could be trained; give one with layers")
     return dict(networks)
+
+
+def named_networks(networks: Any) -> Mapping[str, Any]:
+    """What a user gives as networks; UserError where that is no dict by name."""
+    if not isinstance(networks, Mapping) or not all(isinstance(name, str) for name in networks):
+        raise UserError(f"networks: {_kind(networks)}, expected a dict by name; give networks={{'policy': net}}")
+    return networks
 
 
 def _kind(value: object) -> str:

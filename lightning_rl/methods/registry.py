@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lightning_rl.core import catalogue
+from lightning_rl.core.checks import checked_name, user_path
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.limits import shown
 
 if TYPE_CHECKING:
     from lightning_rl.methods.base import Method
@@ -35,11 +37,15 @@ def register_method(*names: str, configs: Path | str | Mapping[str, Any] | None 
     """
     if not names and configs is None:
         raise UserError("register_method() names no implementation; give names, or configs= with a block for each")
-    source = Path(configs) if isinstance(configs, str) else configs
+    for name in names:
+        checked_name("register_method", name, "'my-method'")
+    source = configs if configs is None or isinstance(configs, Mapping) else user_path("register_method: configs", configs)
     added = [] if source is None else catalogue.add(source)
     found = names or tuple(added)
 
     def register(cls: M) -> M:
+        if not (isinstance(cls, type) and hasattr(cls, "train_epoch")):
+            raise UserError(f"register_method decorates a class of lightning_rl's Method, not {shown(cls)}")
         for name in found:
             if name not in added and name not in catalogue.entries():
                 raise UserError(f"register_method: no file of configs has a block '{name}' with a line about it; give configs=")
@@ -76,7 +82,7 @@ def own_implementation(cls: type[Method], name: str | None) -> str:
     """The name, if it is of an implementation of the class; of None the first that it has."""
     if name is None and cls.implementations:
         return cls.implementations[0]
-    if name is None or name not in cls.implementations:
+    if name is None or checked_name("implementation", name, "'RCP-A'") not in cls.implementations:
         known = ", ".join(cls.implementations) or "none, it lacks @register_method"
-        raise UserError(f"{cls.__name__} has no implementation '{name}'; it has: {known}")
+        raise UserError(f"{cls.__name__} has no implementation {shown(name)}; it has: {known}")
     return name

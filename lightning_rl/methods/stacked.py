@@ -35,9 +35,9 @@ class StackedMethod(Method):
 
     def __init__(self, gamename: str, *, num_seeds: int = 1, **options: Any):
         super().__init__(gamename, **options)
-        if num_seeds > 1:
-            self.save_hyperparameters({"num_seeds": num_seeds})
         self.seeds = list(seeds_from(self.seed, num_seeds))
+        if len(self.seeds) > 1:
+            self.save_hyperparameters({"num_seeds": len(self.seeds)}, ignore=list(options))
         self.agent = self.build()
         self.policies = cast(list[Actor], nn.ModuleList(self.make_policy(n) for n in range(len(self.seeds))))
         self.register_buffer("member_counters", torch.zeros(len(self.seeds), len(MEMBER_COUNTERS), dtype=torch.int64))

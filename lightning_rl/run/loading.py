@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from lightning_rl.core.checks import check_weights, one_number, truth, whole_number
+from lightning_rl.core.checks import EPISODE_SEED, check_weights, one_number, truth, user_path, whole_number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import WHOLE, did_you_mean, shorten, shown, within
 from lightning_rl.core.types import ActionMode, Array, FloatArray, Request
@@ -19,7 +19,7 @@ from lightning_rl.envs.checked import REWARDS, reward_number
 from lightning_rl.envs.spaces import OwnAction, flattened, is_vector
 from lightning_rl.methods.base import Method
 from lightning_rl.methods.layouts import require_stored, require_weights
-from lightning_rl.methods.own_networks import require_given
+from lightning_rl.methods.own_networks import named_networks, require_given
 from lightning_rl.methods.registry import implementation
 from lightning_rl.rollouts.player import ActionNoise
 from lightning_rl.run.checkpoints import read_checkpoint
@@ -28,7 +28,6 @@ from lightning_rl.run.state import checkpoint_at
 if TYPE_CHECKING:
     from lightning_rl.run.train import Run
 
-_SEEDS = 2**63
 ACTING_ONLY = "acting_only"
 TRAINING_ONLY = ("learner.", "critic.", "agent.")
 """Prefixes of weights that acting does not need; checkpoints with the key ``acting_only`` have none of them."""
@@ -42,6 +41,8 @@ def load_method(path: Path, networks: Mapping[str, nn.Module] | None = None) -> 
 
     networks: those that a user gave to the training, by name.
     """
+    if networks is not None:
+        networks = named_networks(networks)
     path = checkpoint_at(path)
     checkpoint = read_checkpoint(path)
     hparams = dict(checkpoint["hyper_parameters"])
@@ -140,6 +141,8 @@ class LoadedAgent:
     """
 
     def __init__(self, method: Method):
+        if not isinstance(method, Method):
+            raise UserError(f"LoadedAgent({shown(method)}): give a method; lightning_rl.load takes checkpoints")
         self.method, self.gamename, self.command_names = method, method.gamename, method.command_names
         spec = method.spec
         assert spec.observation_space is not None
@@ -169,7 +172,7 @@ class LoadedAgent:
         check_weights(self.method)
         values = full_command(self.method, {} if command is None else command)
         self._command: FloatArray | None = None if values is None else np.array([values], dtype=np.float32)
-        number = self._episodes if seed is None else whole_number("seed", seed, 0, _SEEDS - 1)
+        number = self._episodes if seed is None else whole_number("seed", seed, 0, EPISODE_SEED)
         mode: ActionMode = self.method.plays
         if greedy is not None:
             mode = "greedy" if truth("greedy", greedy) else "sampled"
@@ -243,9 +246,8 @@ def load(path: str | Path | Run, networks: Mapping[str, nn.Module] | None = None
     Raises:
         UserError: an unknown name, no checkpoint of this version, or one that is damaged.
     """
-    path = getattr(path, "path", path)
-    if not isinstance(path, str | Path):
-        raise UserError(f"load({shown(path)}): give the path of a checkpoint or of a run directory, or the name of an agent")
-    method = load_method(Path(path), networks)
+    found = getattr(path, "path", path)  # of a run
+    example = "give the path of a checkpoint or of a run directory, or the name of an agent"
+    method = load_method(user_path("load:", found, example), networks)
     method.prepare_evaluation()
     return LoadedAgent(method)

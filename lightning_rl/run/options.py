@@ -17,8 +17,11 @@ from lightning_rl.core.checks import (
     check_workers,
     checked_gamename,
     checked_name,
+    one_number,
     one_of,
     seeds_from,
+    truth,
+    user_path,
     whole_number,
 )
 from lightning_rl.core.config import load_config
@@ -93,27 +96,25 @@ def checked(options: RunOptions) -> RunOptions:
     o = options
     checked_gamename(o.gamename)
     checked_name("exp_name", o.exp_name, "'default'")
-    if o.preset is not None:
-        checked_name("preset", o.preset, "'tuned'")
-    if not isinstance(o.config, Mapping):
-        raise UserError(f"config {shown(o.config)}: give a dict of keys and values, e.g. {{'gamma': 0.99}}")
-    for flag, path in (("--logdir", o.logdir), ("--reload", o.reload or "")):
-        if not isinstance(path, str | Path):
-            raise UserError(f"{flag} {shown(path)}: give a path, e.g. 'exp_dir'")
+    resume, checkpoint = truth("resume", o.resume), truth("checkpoint", o.checkpoint)
+    logdir, reload = user_path("--logdir", o.logdir), None if o.reload is None else user_path("--reload", o.reload)
     first, *others = seeds_from(o.seed, o.num_seeds)
-    given = {"--resume": o.resume, "--reload": o.reload is not None, "--no_checkpoint": not o.checkpoint,
+    given = {"--resume": resume, "--reload": o.reload is not None, "--no_checkpoint": not checkpoint,
              "--stop_return": o.stop_return is not None, "--stop_evaluations": o.stop_evaluations != 1}  # fmt: skip
     check_apart({flag for flag, there in given.items() if there})
     check_folder_names(o.exp_name, o.gamename)
-    if o.stop_return is not None and not (isinstance(o.stop_return, int | float) and math.isfinite(o.stop_return)):
+    stop_return = None if o.stop_return is None else one_number(o.stop_return)
+    if o.stop_return is not None and (stop_return is None or not math.isfinite(stop_return)):
         raise UserError(f"--stop_return {shown(o.stop_return)}: it must be a finite number, e.g. 250")
+    if o.ray_address is not None:
+        checked_name("--ray_address", o.ray_address, "'10.0.0.5:6379'")
     if (interval := whole_number("--recording_epoch_interval", o.recording_epoch_interval, -1)) == 0:
         raise UserError("--recording_epoch_interval 0: it must be 1 or more, or -1 for never")
     return dataclasses.replace(
         o, seed=first, num_seeds=1 + len(others), num_workers=check_workers(o.num_workers), recording_epoch_interval=interval,
         accelerator=one_of("--accelerator", o.accelerator, ACCELERATORS), executor=one_of("--executor", o.executor, EXECUTORS),
-        stop_evaluations=whole_number("--stop_evaluations", o.stop_evaluations, 1), logdir=Path(o.logdir),
-        reload=None if o.reload is None else checkpoint_at(Path(o.reload)),
+        stop_evaluations=whole_number("--stop_evaluations", o.stop_evaluations, 1), logdir=logdir,
+        reload=None if reload is None else checkpoint_at(reload), resume=resume, checkpoint=checkpoint, stop_return=stop_return,
     )  # fmt: skip
 
 

@@ -151,7 +151,7 @@ def train(
     """
     fields = {field.name for field in dataclasses.fields(RunOptions)} - {"settings"}
     given = {name: value for name, value in options.items() if name in fields}
-    settings = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items() if name not in fields}
+    settings = {name: value for name, value in options.items() if name not in fields}
     found = entry(implementation)
     for name in settings:
         near = nearest(name, [*fields, *keys(found)])
@@ -159,12 +159,15 @@ def train(
             raise UserError(f"lrl.train: unknown option '{shorten(name)}'; did you mean '{near}'?")
     for each in (*_each(callbacks), *_each(logger)):
         refuse_other_lightning(each)
+    callbacks = [callbacks] if isinstance(callbacks, Callback) else callbacks
+    if not (isinstance(callbacks, list | tuple) and all(isinstance(each, Callback) for each in callbacks)):
+        raise UserError(f"callbacks {shown(callbacks)}: give Lightning callbacks, e.g. [LearningRateMonitor()]")
     several = isinstance(logger, list | tuple) and all(isinstance(each, Logger) for each in logger)
     if not (several or isinstance(logger, bool | Logger)):
         raise UserError(f"logger {shown(logger)}: give Lightning loggers, e.g. CSVLogger('logs'), or False for none")
     name = found.name  # paths, configs and checkpoints carry the long one
     asked = checked(RunOptions(name, gamename, settings=settings, **given))
-    return run_training(asked, [callbacks] if isinstance(callbacks, Callback) else callbacks, logger, networks, "lrl.train")
+    return run_training(asked, callbacks, logger, networks, "lrl.train")
 
 
 def _each(given: Any) -> Sequence[Any]:

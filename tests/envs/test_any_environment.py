@@ -323,7 +323,7 @@ def test_an_environment_in_batched_torch_is_played_as_one(register):
 def test_registrations_that_are_refused(register):
     with pytest.raises(UserError, match="gamename 'cartpole' is that of an environment of this package"):
         register("cartpole", Echo)
-    with pytest.raises(UserError, match="horizon 0 is no time limit"):
+    with pytest.raises(UserError, match="horizon 0: it must be a whole number from 1"):
         register("echo", Echo, horizon=0)
     for name, words in (
         ("procmaze-7", "means a size of this package's procmaze"), ("CartPole-v1", "has the form of Gymnasium's ids"),
@@ -342,7 +342,8 @@ def test_registrations_that_are_refused(register):
 
 @pytest.mark.parametrize(
     ("fact", "words"),
-    [({"horizon": 2.5}, "horizon 2.5 is no time limit"), ({"horizon": "9"}, "horizon '9' is"), ({"horizon": True}, "True is no"),
+    [({"horizon": 2.5}, "horizon 2.5: it must be a whole"), ({"horizon": "9"}, "horizon '9': it must"),
+     ({"horizon": True}, "horizon True: it must"),
      ({"max_return": "a"}, "max_return 'a' is no finite number"), ({"max_return": np.nan}, "max_return nan is no finite"),
      ({"max_return": -np.inf}, "max_return -inf is"), ({"max_return": 10**400}, "max_return 1000.* is no"),
      ({"max_return": None}, "max_return None is"),
