@@ -41,10 +41,11 @@ right.set(xlabel="pole angle")
 left.legend();
 
 # %% [markdown]
-# A double DQN trains only on the proxy, and then plays the real task. A proxy is a Gymnasium environment and has an id.
+# A double DQN trains only on the proxy, and then plays the real task. A proxy is a Gymnasium environment and has an id, which
+# `gymnasium.make` knows after `import lightning_rl.gym`.
 
 # %%
-PROXY = "lightning_rl.envs.proxy_env:lightning_rl/SE-CartPole-v0"
+PROXY = "lightning_rl/SE-CartPole-v0"
 run = lrl.train("DDQN", PROXY, seed=0, max_env_steps=1_500, num_workers=0)
 agent, env = lrl.load(run.path), lrl.make_env("cartpole-v0")
 

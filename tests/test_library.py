@@ -25,6 +25,7 @@ from lightning_rl.core import catalogue
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES
 from lightning_rl.core.seeding import derive_seed
+from lightning_rl.envs.spec import env_spec
 from lightning_rl.functional.distributions import distribution_for
 from lightning_rl.lab.scalars import read_scalar
 from lightning_rl.methods import registry
@@ -257,7 +258,7 @@ def test_a_loaded_agent_plays_the_episodes_of_an_evaluation(tmp_path, name, game
             reward, rewards, over = None, [], False
             while not over:
                 action = agent.act(obs, reward)
-                assert isinstance(action, int) or np.abs(action).max() <= 1
+                assert env.action_space.contains(action)
                 obs, reward, terminated, truncated, _ = env.step(action)
                 rewards.append(reward)
                 over = terminated or truncated
@@ -278,10 +279,36 @@ def an_agent():
         (lambda: an_agent().act(np.full(8, np.nan)), "every number must be finite; see what the environment gives"),
         (lambda: an_agent().act(np.full(8, -np.inf)), "every number must be finite; see what the environment gives"),
         (lambda: an_agent().act(np.zeros(8), float("nan")), "reward nan: it must be a finite number"),
+        (lambda: an_agent().act(np.full(8, "1")), "obs is no array of numbers"),
+        (lambda: an_agent().act(np.zeros(8, complex)), "obs is no array of numbers"),
+        (lambda: an_agent().act(np.zeros(8, "datetime64[s]")), "obs is no array of numbers"),
+        (lambda: an_agent().act(np.zeros((2, 4))), "obs has the shape (2, 4); an observation of 'lunarlander' has (8,)"),
+        (lambda: an_agent().act(np.zeros(8), "x"), "reward 'x': it must be a finite number of at most 1e+15"),
+        (lambda: an_agent().act(np.zeros(8), np.ones(2)), "reward array([1., 1.]): it must be a finite number"),
+        (lambda: an_agent().act(np.zeros(8), 10**400), "it must be a finite number"),
+        (lambda: an_agent().reset(greedy="yes"), "greedy 'yes': it must be True or False"),
+        (lambda: an_agent().reset(command=[]), "command []: give numbers by name"),
+        (lambda: lightning_rl.LoadedAgent(3), "LoadedAgent(3): give a method; lightning_rl.load takes checkpoints"),
+        (lambda: lightning_rl.load("x" * 5000), "cannot be a path: it takes printable characters, at most 4096 bytes"),
+        (lambda: lightning_rl.load("DDQN-cartpole", networks=3), "networks: 3, expected a dict by name"),
+        (lambda: lightning_rl.load_proxy(None), "proxy None: give the path of a proxy.pt, or the name of a proxy"),
+        (lambda: lightning_rl.load_proxy("SE-CartPole-v0", 3), "gamename 3: give its name"),
+        (lambda: lightning_rl.make_env(None), "gamename None: give its name"),
+        (lambda: lightning_rl.make_env("cartpole", "yes"), "render 'yes': it must be True or False"),
+        (lambda: lightning_rl.train("UDRL", "cartpole", callbacks=print), "give Lightning callbacks, e.g."),
+        (lambda: lightning_rl.train("UDRL", "cartpole", resume="no"), "resume 'no': it must be True or False"),
+        (lambda: lightning_rl.train("UDRL", "cartpole", stop_return=10**400), "it must be a finite number, e.g. 250"),
+        (lambda: lightning_rl.UDRL("cartpole", config="x"), "config 'x': give a dict of keys and values"),
+        (lambda: lightning_rl.UDRL("cartpole", preset=3), "preset 3: give its name"),
+        (lambda: lightning_rl.PolicyGradient("cartpole", implementation=3), "implementation 3: give its name"),
+        (lambda: lightning_rl.register_env("mine", "CartPole-v1", sparse="no"), "sparse 'no': it must be True or False"),
+        (lambda: lightning_rl.register_method("RCP-A")(3), "register_method decorates a class of lightning_rl's Method, not 3"),
+        (lambda: lightning_rl.register_method("a", configs=3), "register_method: configs 3: give a path"),
+        (lambda: lightning_rl.register_agent("a", 3, {}), "config 3 is no schema; give a pydantic dataclass"),
         (lambda: lightning_rl.train("VPG", "cartpole", lr=1), "lrl.train: unknown key 'lr'"),
         (lambda: an_agent().reset(command=1.5), "command 1.5: give numbers by name, e.g. {'return': 150}"),
         (lambda: an_agent().reset(command={"advantage": "x"}), "command {'advantage': 'x'}: give numbers by name"),
-        (lambda: lightning_rl.load(3), "load(3): give the path of a checkpoint or of a run directory, or the name of an agent"),
+        (lambda: lightning_rl.load(3), "load 3: give the path of a checkpoint or of a run directory, or the name of an agent"),
         (lambda: lightning_rl.RCPA(3), "gamename 3: give its name, e.g. 'CartPole-v1', or register_env one of yours"),
         (lambda: lightning_rl.train("RCP-A", 3), "gamename 3: give its name, e.g. 'CartPole-v1'"),
         (lambda: lightning_rl.train("UDRL", "cartpole", exp_name=3), "exp_name 3: give its name, e.g. 'default'"),
@@ -320,6 +347,53 @@ def test_short_names_and_paths_as_text_are_understood_as_on_the_command_line(tmp
 def test_a_tuple_is_a_list(tmp_path):
     run = lightning_rl.train("VPG", "cartpole", logdir=tmp_path, **{**tiny("REINFORCE"), "hidden": (8,), "max_epochs": 1})
     assert run.method.hparams["config"]["hidden"] == [8]
+
+
+def test_an_agent_of_another_action_box_is_refused_wherever_it_is_used(tmp_path, monkeypatch):
+    lightning_rl.register_env("pump", Pump, horizon=5)
+    options = {**tiny("REINFORCE", max_epochs=1), "logdir": tmp_path}
+    run = lightning_rl.train("REINFORCE", "pump", **options)
+    assert lightning_rl.load(run.path).method.hparams["action_box"] == [[-1.0], [2.0]]
+    lightning_rl.register_env("pump", Pump, horizon=5, kwargs={"high": 1.0})
+    told = r"its actions are within \[\[-1.0\], \[2.0\]\].*, those of gamename 'pump' are within \[\[-1.0\], \[1.0\]\]"
+    for use in (
+        lambda: lightning_rl.load(run.path),
+        lambda: lightning_rl.train("REINFORCE", "pump", **{**options, "max_epochs": 2}, resume=True),
+        lambda: lightning_rl.train("REINFORCE", "pump", **options, exp_name="other", reload=run.path),
+    ):
+        with pytest.raises(UserError, match=told):
+            use()
+    checkpoint = torch.load(run.path / "last.ckpt", weights_only=True)
+    del checkpoint["hyper_parameters"]["action_box"]  # of an earlier version
+    torch.save(checkpoint, run.path / "last.ckpt")
+    assert "Box(-1.0, 1.0, (1,), float32)" in repr(lightning_rl.load(run.path))
+
+
+def test_ids_are_trained_on_as_names_are(tmp_path):
+    """Those of a proxy, and of an environment that has a name, with the values of that name."""
+    assert env_spec("lightning_rl/ProcMaze-v0").max_return == env_spec("procmaze").max_return == -1
+    method = lightning_rl.ModelBased("lightning_rl/ProcMaze-v0", implementation="ER")
+    assert method.hparams["config"] == lightning_rl.ModelBased("procmaze", implementation="ER").hparams["config"]
+    run = lightning_rl.train("RCP-A", "lightning_rl/SE-CartPole-v0", logdir=tmp_path, **tiny("RCP-A", max_epochs=1))
+    assert lightning_rl.load(run.path).act(np.zeros(4)) in (0, 1)
+
+
+def test_what_is_harmless_is_taken(tmp_path, monkeypatch):
+    """Whole numbers as floats, arrays as lists, arrays of one as numbers, the home folder by its short name."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    settings = {**tiny("REINFORCE"), "hidden": np.array([8, 4]), "max_epochs": 1e0, "max_env_steps": 1e2}
+    run = lightning_rl.train("REINFORCE", "cartpole", logdir="~/exp", **settings)
+    assert run.path.is_relative_to(tmp_path / "exp")
+    config = run.method.hparams["config"]
+    assert (config["hidden"], config["max_epochs"], config["max_env_steps"]) == ([8, 4], 1, 100)
+    assert all(type(config[key]) is int for key in ("max_epochs", "max_env_steps"))
+    assert lightning_rl.PolicyGradient("cartpole", hidden=np.array([8, 4])).cfg.hidden == [8, 4]
+    agent = lightning_rl.load(f"~/exp/{run.path.relative_to(tmp_path / 'exp')}")
+    actions = []
+    for obs in (np.arange(4.0)[::-1], np.arange(4.0)[::-1].copy(), torch.arange(4.0).flip(0), [3, 2, 1, 0]):
+        agent.reset(seed=1, greedy=np.True_)
+        actions.append([agent.act(obs), *(agent.act(obs, reward) for reward in (np.array([1.0]), torch.ones(1), np.float32(1)))])
+    assert actions == [actions[0]] * 4
 
 
 def test_numbers_of_numpy_are_numbers(tmp_path):
@@ -365,6 +439,22 @@ class Corridor(gymnasium.Env):
     def step(self, action):
         self.cell = min(4, max(0, self.cell + (1 if action else -1)))
         return self.cell, -1.0, self.cell == 4, False, {}
+
+
+class Pump(gymnasium.Env):
+    """A user's environment with continuous actions."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+
+    def __init__(self, high=2.0):
+        self.action_space = gymnasium.spaces.Box(-1, high, (1,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(1, np.float32), float(action[0]), False, False, {}
 
 
 class OwnData(CollectedRollouts):

@@ -3,6 +3,7 @@
 import json
 import shlex
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -14,6 +15,8 @@ from lightning_rl.cli import main, run_options
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import same_game
 from lightning_rl.envs import proxies
+from lightning_rl.envs.gym import rollout_env
+from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.evaluate import play
 from lightning_rl.lab.protocols.models import content_hash, find_models
 from lightning_rl.lab.reports.agents import commands, score
@@ -126,6 +129,44 @@ def test_an_agent_plays_as_its_method_is_meant_to(tmp_path, monkeypatch):
     report = json.loads((tmp_path / "exp_dir/agents/simple-model-panflute/evaluation.json").read_text())
     assert report["greedy"]["return"]["mean"] > 15 > report["sampled"]["return"]["mean"]
     assert played(None) > 15 > played(False)
+
+
+CONTINUOUS = [name for name, agent in AGENTS.items() if env_spec(agent.gamename).continuous]
+
+
+def returns_in(env, agent):
+    """Returns of some short episodes in any Gymnasium loop."""
+    returns = []
+    for seed in range(4):
+        obs, _ = env.reset(seed=seed)
+        agent.reset(seed=seed)
+        total = 0.0
+        for _ in range(60):
+            action = agent.act(obs)
+            assert env.action_space.contains(action)
+            obs, reward, *_ = env.step(action)
+            total += float(reward)
+        returns.append(total)
+    return returns
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_an_agent_flies_in_any_gymnasium_loop_as_in_ours(name):
+    agent = lightning_rl.load(name)
+    ours = lightning_rl.make_env(agent.gamename)
+    raw = gymnasium.make(agent.method.spec.env)
+    inner = rollout_env(agent.method.spec)
+    assert returns_in(ours, agent) == returns_in(raw, agent)
+    agent.reset(seed=0)
+    obs, _ = ours.reset(seed=0)
+    again, _ = inner.reset(seed=0)
+    for _ in range(20):  # and as episodes of evaluations
+        noise = torch.from_numpy(agent._noise.at(agent._step, np.zeros(1, dtype=np.int64)))
+        with torch.inference_mode():
+            acted = agent.method.policy.act(torch.from_numpy(np.asarray(again, np.float32))[None], None, noise)[0].numpy()
+        obs, *_ = ours.step(agent.act(obs))
+        again, *_ = inner.step(acted)
+        np.testing.assert_array_equal(obs, again)
 
 
 def played(greedy):

@@ -125,6 +125,12 @@ def check_render_mode(render_mode: Any, known: Sequence[str]) -> None:
         raise UserError(f"render_mode {shown(render_mode)}: this environment does not draw so; {remedy}")
 
 
+class OwnHorizon:
+    """An environment that keeps its own time limit of ``horizon`` steps."""
+
+    horizon: int
+
+
 class FuncGymEnv(gymnasium.Env[Any, Any]):
     """A ``FuncEnv`` as Gymnasium has environments; time limits come from ``max_episode_steps`` at registration, as for all."""
 

@@ -16,7 +16,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import OWN_IDS, folder_name
 from lightning_rl.core.types import Array, FloatArray
 from lightning_rl.envs.alone import Alone, AloneOneStep, AlonePairs, AloneReward, AloneSynthetic
-from lightning_rl.envs.func_env import NOT_RESET, check_render_mode
+from lightning_rl.envs.func_env import NOT_RESET, OwnHorizon, check_render_mode
 from lightning_rl.envs.gym import Env, SparseReturn
 from lightning_rl.envs.one_step import OneStepEnv
 from lightning_rl.envs.pictures import BLUE, picture
@@ -30,7 +30,7 @@ from lightning_rl.functional.scaling import units
 _ROWS = 8  # of a picture
 
 
-class SyntheticGymEnv(gymnasium.Env[Any, Any]):
+class SyntheticGymEnv(gymnasium.Env[Any, Any], OwnHorizon):
     """A synthetic environment, or a dataset pair by pair, with the actions of its task.
 
     A picture has a bar for each number of the observation, as high as that lies in the task's bounds.
@@ -42,7 +42,7 @@ class SyntheticGymEnv(gymnasium.Env[Any, Any]):
 
     def __init__(self, proxy: SyntheticProxy | DatasetProxy, params: Tensor, render_mode: str | None = None):
         check_render_mode(render_mode, self.metadata["render_modes"])
-        self.proxy, self.render_mode = proxy, render_mode
+        self.proxy, self.horizon, self.render_mode = proxy, proxy.horizon, render_mode
         env, spec = proxy.env(params.unsqueeze(0)), proxy.spec
         self.observation_space = finite_box(env.obs_low, env.obs_high)
         assert spec.action_space is not None
@@ -66,7 +66,7 @@ class SyntheticGymEnv(gymnasium.Env[Any, Any]):
             raise UserError(NOT_RESET)
         step = self._alone.step(self._state, self._acted(checked_action(self.action_space, action)))
         self._state, self._length = step.state, self._length + 1
-        cut = self._length >= self.proxy.horizon
+        cut = self._length >= self.horizon
         ended, info = bool(self.proxy.cap_ends), {} if step.continuation is None else {"continuation": step.continuation}
         return self._obs(step.state), step.reward, step.terminated or (cut and ended), cut and not ended, info
 
@@ -96,7 +96,7 @@ def _alone(env: OneStepEnv | SyntheticEnv | DatasetEnv) -> Alone:
     return AloneSynthetic(env) if isinstance(env, SyntheticEnv) else AlonePairs(env)
 
 
-class RewardGymEnv(gymnasium.Env[Any, Any]):
+class RewardGymEnv(gymnasium.Env[Any, Any], OwnHorizon):
     """The real task with the reward of a network; ``info["real_reward"]`` is the task's own."""
 
     about: dict[str, Any]
@@ -107,7 +107,7 @@ class RewardGymEnv(gymnasium.Env[Any, Any]):
         check_render_mode(render_mode, plain.metadata["render_modes"] if takes_render_mode(spec.env) else ())
         task: Env = gymnasium.wrappers.TimeLimit(plain_env(spec, **options) if options else plain, spec.horizon)
         self.task = SparseReturn(task) if spec.sparse else task
-        self.metadata, self.render_mode = plain.metadata, render_mode
+        self.metadata, self.horizon, self.render_mode = plain.metadata, spec.horizon, render_mode
         space: Any = self.task.observation_space
         self.observation_space, self.action_space = space, self.task.action_space
         if is_vector(space) and space.dtype == np.float32:

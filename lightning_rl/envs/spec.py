@@ -24,7 +24,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, Game, base_name, folder_name, named_game, unknown_gamename
 from lightning_rl.core.limits import shorten
 from lightning_rl.envs.checked import located
-from lightning_rl.envs.func_env import FuncGymEnv, is_func_env
+from lightning_rl.envs.func_env import FuncGymEnv, OwnHorizon, is_func_env
 from lightning_rl.envs.spaces import check_actions, check_observations
 
 DEFAULT_HORIZON = 1000
@@ -198,12 +198,12 @@ def _require_spaces(gamename: str, env: gymnasium.Env[Any, Any]) -> None:
 
 
 def _time_limit(env: gymnasium.Env[Any, Any]) -> int | None:
-    """The limit of a ``TimeLimit`` wrapper that the user's own function or class has put around it."""
+    """The limit of a ``TimeLimit`` wrapper that the user's own function or class has put around it, or that a proxy has."""
     while isinstance(env, gymnasium.Wrapper):
         if isinstance(env, gymnasium.wrappers.TimeLimit):
             return int(env._max_episode_steps)
         env = env.env
-    return None
+    return env.horizon if isinstance(env, OwnHorizon) else None
 
 
 def plain_env(spec: EnvSpec, **options: Any) -> gymnasium.Env[Any, Any]:

@@ -106,7 +106,7 @@ class Method(LightningModule):
             "implementation": self.implementation, "gamename": gamename, "seed": self.seed,
             "config": dataclasses.asdict(self.cfg), **({"networks": class_names(self.own_networks)} if self.own_networks else {}),
             **({} if box is None else {"action_box": box}),
-        }, ignore=["config", "networks", "action_box", *settings])  # fmt: skip
+        }, ignore=list(settings))  # fmt: skip
         for counter in COUNTERS:
             self.register_buffer(counter, torch.zeros((), dtype=torch.int64))
         self.scalars: dict[str, float] = {}  # the last value of each that was logged, of several seeds their mean

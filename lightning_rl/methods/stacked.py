@@ -8,7 +8,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from lightning_rl.core.checks import seeds_from
+from lightning_rl.core.checks import seeds_from, whole_number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.types import Episode
 from lightning_rl.methods.base import Method, return_scalars
@@ -34,10 +34,11 @@ class StackedMethod(Method):
     member_counters: Tensor
 
     def __init__(self, gamename: str, *, num_seeds: int = 1, **options: Any):
+        num_seeds = whole_number("--num_seeds", num_seeds, 1)
         super().__init__(gamename, **options)
         self.seeds = list(seeds_from(self.seed, num_seeds))
-        if len(self.seeds) > 1:
-            self.save_hyperparameters({"num_seeds": len(self.seeds)}, ignore=list(options))
+        if num_seeds > 1:
+            self.save_hyperparameters({"num_seeds": num_seeds}, ignore=list(options))
         self.agent = self.build()
         self.policies = cast(list[Actor], nn.ModuleList(self.make_policy(n) for n in range(len(self.seeds))))
         self.register_buffer("member_counters", torch.zeros(len(self.seeds), len(MEMBER_COUNTERS), dtype=torch.int64))

@@ -248,6 +248,6 @@ def load(path: str | Path | Run, networks: Mapping[str, nn.Module] | None = None
     """
     found = getattr(path, "path", path)  # of a run
     example = "give the path of a checkpoint or of a run directory, or the name of an agent"
-    method = load_method(user_path("load:", found, example), networks)
+    method = load_method(user_path("load", found, example), networks)
     method.prepare_evaluation()
     return LoadedAgent(method)

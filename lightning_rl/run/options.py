@@ -96,11 +96,12 @@ def checked(options: RunOptions) -> RunOptions:
     o = options
     checked_gamename(o.gamename)
     checked_name("exp_name", o.exp_name, "'default'")
+    evaluations = whole_number("--stop_evaluations", o.stop_evaluations, 1)
     resume, checkpoint = truth("resume", o.resume), truth("checkpoint", o.checkpoint)
     logdir, reload = user_path("--logdir", o.logdir), None if o.reload is None else user_path("--reload", o.reload)
     first, *others = seeds_from(o.seed, o.num_seeds)
     given = {"--resume": resume, "--reload": o.reload is not None, "--no_checkpoint": not checkpoint,
-             "--stop_return": o.stop_return is not None, "--stop_evaluations": o.stop_evaluations != 1}  # fmt: skip
+             "--stop_return": o.stop_return is not None, "--stop_evaluations": evaluations != 1}  # fmt: skip
     check_apart({flag for flag, there in given.items() if there})
     check_folder_names(o.exp_name, o.gamename)
     stop_return = None if o.stop_return is None else one_number(o.stop_return)
@@ -113,7 +114,7 @@ def checked(options: RunOptions) -> RunOptions:
     return dataclasses.replace(
         o, seed=first, num_seeds=1 + len(others), num_workers=check_workers(o.num_workers), recording_epoch_interval=interval,
         accelerator=one_of("--accelerator", o.accelerator, ACCELERATORS), executor=one_of("--executor", o.executor, EXECUTORS),
-        stop_evaluations=whole_number("--stop_evaluations", o.stop_evaluations, 1), logdir=logdir,
+        stop_evaluations=evaluations, logdir=logdir,
         reload=None if reload is None else checkpoint_at(reload), resume=resume, checkpoint=checkpoint, stop_return=stop_return,
     )  # fmt: skip
 

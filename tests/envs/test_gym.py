@@ -1,6 +1,11 @@
+import copy
+import pickle
+import warnings
+
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 from moviepy import VideoFileClip
 from moviepy.video.io.ffmpeg_writer import FFMPEG_VideoWriter
 
@@ -102,6 +107,80 @@ def test_rescaled_actions_are_of_the_space(monkeypatch, low, high, dtype):
     env.reset(seed=1)
     reached = [float(env.step(np.array([action], np.float32))[0][0]) for action in (-1, 0, 1, 5)]
     assert reached == pytest.approx([low, (low + high) / 2, high, high], rel=2e-3)
+
+
+class Dial(gymnasium.Env):
+    """Its actions count from 1, its observations are a Dict."""
+
+    observation_space = gymnasium.spaces.Dict(at=gymnasium.spaces.Discrete(3, start=1), x=gymnasium.spaces.Box(-1, 1, (2,)))
+    action_space = gymnasium.spaces.Discrete(3, start=1)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return {"at": 1, "x": np.zeros(2, np.float32)}, {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        return {"at": int(action), "x": np.full(2, action / 3, np.float32)}, float(action), False, False, {}
+
+
+def test_users_meet_the_environments_own_actions(monkeypatch):
+    monkeypatch.setitem(GAMES, "dial", Game(Dial, horizon=4))
+    env = make_env("dial")
+    assert env.action_space == Dial.action_space
+    env.reset(seed=0)
+    assert [env.step(action)[1] for action in (1, 2, 3)] == [1, 2, 3]
+    assert make_env("pendulum").action_space == gymnasium.make("Pendulum-v1").action_space
+    assert rollout_env(env_spec("dial")).action_space == gymnasium.spaces.Discrete(3)
+
+
+@pytest.mark.parametrize("gamename", ["dial", "pendulum", "lunarlander-sparse"])
+def test_what_make_env_gives_is_copied_whole(monkeypatch, gamename):
+    """By its spec, by pickle and by deepcopy, where the task itself can be."""
+    monkeypatch.setitem(GAMES, "dial", Game(Dial, horizon=4))
+    env = make_env(gamename)
+    ways = [lambda: env.spec.make(), lambda: gymnasium.make(env.spec)]
+    if gamename != "lunarlander-sparse":  # Box2D's worlds are not
+        ways += [lambda: pickle.loads(pickle.dumps(env)), lambda: copy.deepcopy(env)]
+    for way in ways:
+        other = way()
+        assert str(other) == str(env)
+        outcomes = []
+        for each in (env, other):
+            each.reset(seed=2)
+            each.action_space.seed(2)
+            outcomes.append(each.step(each.action_space.sample())[:2])
+        np.testing.assert_array_equal(*(obs for obs, _ in outcomes))
+        assert outcomes[0][1] == outcomes[1][1]
+
+
+@pytest.mark.filterwarnings("ignore:.*different from the unwrapped version", "ignore:.*builtin type")
+@pytest.mark.parametrize("gamename", ["lunarlander-continuous", "mountaincar-continuous", "cliff", "dial"])
+def test_other_libraries_take_what_make_env_gives(monkeypatch, gamename):
+    monkeypatch.setitem(GAMES, "dial", Game(Dial, horizon=4))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", category=UserWarning)
+        warnings.filterwarnings("ignore", message=".*different from the unwrapped version")
+        check_env(make_env(gamename), skip_render_check=True)
+        if gamename != "dial":  # Stable-Baselines3 knows no actions that count from 1
+            pytest.importorskip("stable_baselines3.common.env_checker").check_env(make_env(gamename), skip_render_check=True)
+
+
+def test_the_ppo_of_stable_baselines_learns_in_it():
+    sb3 = pytest.importorskip("stable_baselines3")
+    sb3.PPO("MlpPolicy", make_env("pendulum"), n_steps=32, batch_size=16, seed=0).learn(64)
+
+
+def test_boxes_of_double_precision_are_no_reason_to_warn(monkeypatch, recwarn):
+    wide = np.finfo(np.float64).max
+    kwargs = (("low", -3.0), ("high", 2.0), ("dtype", np.float64))
+    monkeypatch.setitem(GAMES, "pump", Game(Pump, horizon=10, kwargs=kwargs))
+    space = gymnasium.spaces.Dict(a=gymnasium.spaces.Box(-wide, wide, (1,), np.float64))
+    monkeypatch.setattr(Pump, "observation_space", space)
+    monkeypatch.setattr(Pump, "reset", lambda self, seed=None, options=None: ({"a": np.zeros(1)}, {}))
+    for env in (make_env("pump"), rollout_env(env_spec("pump"))):
+        env.reset(seed=0)
+    assert not recwarn.list
 
 
 @pytest.mark.parametrize("gamename", ["cliff", "procmaze-3", "buttongrid-3", "panflute-3", "bandit10"])

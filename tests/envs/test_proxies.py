@@ -254,7 +254,7 @@ def test_a_pipe_is_no_proxy_file(tmp_path):
 @pytest.mark.parametrize("name", ["SE-CartPole-v0", "RN-CartPole-v0"])
 def test_a_proxy_of_an_old_task_is_no_reason_to_warn(name, recwarn):
     load_proxy(name).reset(seed=0)
-    gymnasium.make(f"lightning_rl.envs.proxy_env:lightning_rl/{name}").reset(seed=0)
+    gymnasium.make(f"lightning_rl/{name}").reset(seed=0)
     assert not recwarn.list
 
 

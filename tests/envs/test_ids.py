@@ -1,0 +1,142 @@
+"""Gymnasium's ids of our environments and proxies: made by name, accepted by the checkers, copied, drawn, and fast."""
+
+import copy
+import pickle
+import time
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from gymnasium.utils.env_checker import check_env
+
+import lightning_rl.gym  # noqa: F401
+from lightning_rl.core.errors import UserError
+from lightning_rl.envs.func_env import FuncEnv
+from lightning_rl.envs.proxies import RewardProxy, proxy_path, read_proxy
+from lightning_rl.envs.proxy_env import load_proxy, proxy_env
+
+IDS = sorted(name for name in gymnasium.registry if name.startswith("lightning_rl/"))
+FIRST = [name for name in IDS if not any(f"-{number}-v" in name for number in range(2, 6))]  # of five proxies of a task
+SYNTHETIC = [name for name in FIRST if "/SE-" in name or "/SD-" in name]
+TASKS_OWN_BOX = "symmetric and normalized"  # what both checkers recommend and Pendulum, with a box of [-2, 2], does not have
+
+
+def test_every_environment_and_proxy_has_one():
+    assert {f"lightning_rl/{name}-v0" for name in ("ProcMaze", "cliff", "bandit10", "SE-CartPole")} <= set(IDS)
+    assert len(IDS) == 72
+
+
+def played(env, steps=5):
+    """Observations and rewards of an episode's first steps."""
+    env.action_space.seed(3)
+    obs, rewards = [env.reset(seed=3)[0]], []
+    for _ in range(steps):
+        seen, reward, terminated, truncated, _ = env.step(env.action_space.sample())
+        obs.append(seen)
+        rewards.append(reward)
+        if terminated or truncated:
+            break
+    return np.stack(obs), rewards
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_checkers_have_nothing_to_say(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=f".*{TASKS_OWN_BOX}")
+        warnings.filterwarnings("ignore", message="builtin type .* has no __module__")  # of Box2D
+        check_env(gymnasium.make(name).unwrapped)
+        sb3 = pytest.importorskip("stable_baselines3.common.env_checker")
+        sb3.check_env(gymnasium.make(name).unwrapped)
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_copies_of_any_kind_play_the_same(name):
+    env = gymnasium.make(name)
+    copies = [env.spec.make(), gymnasium.make(env.spec), gymnasium.make(f"lightning_rl.gym:{name}")]
+    copies += [pickle.loads(pickle.dumps(env)), copy.deepcopy(env)]
+    obs, rewards = played(env)
+    for other in copies:
+        again, paid = played(other)
+        np.testing.assert_array_equal(again, obs)
+        assert paid == rewards
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_it_is_drawn_or_refuses_in_one_line(name):
+    if "bandit" in name:
+        with pytest.raises(UserError, match="render_mode 'rgb_array': this environment does not draw so; it gives no pictures"):
+            gymnasium.make(name, render_mode="rgb_array")
+        return
+    env = gymnasium.make(name, render_mode="rgb_array")
+    env.reset(seed=0)
+    first = env.render()
+    assert (first.dtype, first.ndim, first.shape[2]) == (np.uint8, 3, 3)
+    if "/SE-" in name:
+        env.reset(seed=1)
+        assert not np.array_equal(first, env.render())
+
+
+def test_pictures_that_there_are_none_of_are_refused():
+    for name in ("SE-CartPole-v0", "SD-CartPole-v1", "RN-Cliff-v0"):
+        with pytest.raises(UserError, match="render_mode 'human': this environment does not draw so; choose one of: rgb_array"):
+            load_proxy(name, render_mode="human")
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_alone_in_numpy_it_is_the_batch_of_one(name):
+    proxy, params, _ = read_proxy(proxy_path(name.removeprefix("lightning_rl/")))
+    assert not isinstance(proxy, RewardProxy)
+    env, batch, rng = proxy_env(proxy, params), proxy.env(params.unsqueeze(0)), np.random.default_rng(4)
+    assert isinstance(batch, FuncEnv)
+    obs, _ = env.reset(seed=4)
+    state = batch.reset(torch.from_numpy(rng.random(batch.reset_noise_size, dtype=np.float32)))
+    np.testing.assert_allclose(obs, batch.observe(state), rtol=1e-5, atol=1e-5)
+    env.action_space.seed(4)
+    for _ in range(4):
+        action = env.action_space.sample()
+        step = batch.step(state, torch.as_tensor(env._acted(action)), torch.empty(0))
+        obs, reward, *_ = env.step(action)
+        state = step.state
+        np.testing.assert_allclose(obs, step.obs, rtol=1e-4, atol=1e-4)
+        assert reward == pytest.approx(step.reward.item(), rel=1e-4, abs=1e-5)
+
+
+def fastest(env, steps=200, tries=10):
+    """Seconds of a step and a reset in the fastest of some tries."""
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    action, seconds = env.action_space.sample(), []
+    for _ in range(tries):
+        began = time.perf_counter()
+        for _ in range(steps):
+            env.step(action)
+        stepped = time.perf_counter()
+        for _ in range(steps):
+            env.reset()
+        seconds.append((stepped - began, time.perf_counter() - stepped))
+    return [min(each) for each in zip(*seconds, strict=True)]
+
+
+@pytest.mark.parametrize("name", ["SE-CartPole-v0", "SE-Suite-Pendulum-v1", "SD-CartPole-v1", "RN-CartPole-v0"])
+def test_a_step_of_a_proxy_takes_no_longer_than_a_few_of_the_task(name):
+    step, _ = fastest(gymnasium.make("CartPole-v1", max_episode_steps=10**9))
+    ours, reset = fastest(gymnasium.make(f"lightning_rl/{name}"))
+    assert ours < 10 * step  # in torch it was 20 times as long
+    assert reset < 30 * step
+
+
+@pytest.mark.parametrize("name", ["lightning_rl/SE-CartPole-v0", "lightning_rl/cliff-v0", "lightning_rl/RN-CartPole-v0"])
+def test_what_is_no_action_or_seed_is_one_line(name):
+    env = gymnasium.make(name).unwrapped
+    with pytest.raises(UserError, match=r"call reset\(\) first"):
+        env.step(0)
+    env.reset(seed=0)
+    for action in ("x", 7, None, np.zeros(3), 0.5):
+        with pytest.raises(UserError, match=r"action .*: it must be one of Discrete"):
+            env.step(action)
+    for asked, words in (({"seed": "x"}, "seed 'x': it must be a whole number"), ({"options": 3}, "options 3: give a dict")):
+        with pytest.raises(UserError, match=words):
+            env.reset(**asked)
