@@ -24,9 +24,9 @@ axes.plot(curve.env_steps, curve.value)
 axes.set(xlabel="environment steps", ylabel="training return", title="UDRL on CartPole, one seed");
 
 # %% [markdown]
-# A loaded agent acts in any Gymnasium loop: it takes the observations of `gymnasium.make("CartPole-v1")` as well as of `make_env`, and
-# gives actions of the environment's own action space. It updates its command itself: after each step the reward is subtracted from
-# the commanded return.
+# A loaded agent acts in any Gymnasium loop, in `gymnasium.make("CartPole-v1")` as well as in `make_env`: its actions are those of
+# the environment's own action space. It updates its command itself: after each step the reward is subtracted from the commanded
+# return.
 
 # %%
 agent, env = lrl.load(run.path), lrl.make_env("cartpole")
