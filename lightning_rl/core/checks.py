@@ -19,6 +19,7 @@ ACCELERATORS = ("cpu", "gpu", "auto")
 EXECUTORS = ("serial", "ray")
 
 EPISODE_SEED = 2**63 - 1
+NOT_RESET = "this environment has no state yet; call reset() first"
 _APART = {
     ("--resume", "--reload"): "a resumed run goes on with its own weights",
     ("--resume", "--no_checkpoint"): "without checkpoints there is nothing to go on from",
@@ -55,6 +56,13 @@ def reset_options(options: Any) -> dict[str, Any] | None:
     if options is not None and not isinstance(options, dict):
         raise UserError(f"options {shown(options)}: give a dict of them by name, or None")
     return options
+
+
+def check_render_mode(render_mode: Any, known: Sequence[str]) -> None:
+    """UserError for a way of drawing that an environment does not have."""
+    if render_mode is not None and not (isinstance(render_mode, str) and render_mode in known):
+        remedy = f"choose one of: {', '.join(known)}" if known else "it gives no pictures, leave it out"
+        raise UserError(f"render_mode {shown(render_mode)}: this environment does not draw so; {remedy}")
 
 
 def truth(name: str, value: Any) -> bool:

@@ -6,10 +6,11 @@ With a single state, torch spends nearly all its time on calls.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from lightning_rl.core.types import FloatArray
 from lightning_rl.envs.func_env import standard_normal
@@ -19,7 +20,43 @@ from lightning_rl.envs.synthetic import SyntheticEnv
 from lightning_rl.envs.synthetic_dataset import DatasetEnv
 from lightning_rl.functional.reward_shaping import shaped_reward
 from lightning_rl.functional.scaling import units
-from lightning_rl.nets.members import AloneMLP
+from lightning_rl.nets.members import LEAK, MemberMLP
+
+
+class AloneMLP:
+    """Networks of one input ``[I]`` in NumPy, as one that gives their outputs side by side: for a single row, torch's calls take
+    longer than what they compute.
+
+    members: each network with its parameters ``[1, D]``; of one depth and activation.
+    """
+
+    def __init__(self, *members: tuple[MemberMLP, Tensor]):
+        self.activation = members[0][0].activation
+        self.layers: list[tuple[FloatArray, FloatArray, FloatArray]] = []
+        for together in zip(*(net.layers(params.detach().clone()) for net, params in members), strict=True):
+            weights = [layer.weight[0] for layer in together]
+            weight = torch.block_diag(*weights) if self.layers else torch.cat(weights, dim=1)
+            slopes = [torch.zeros_like(layer.bias) if layer.slope is None else layer.slope + 0 * layer.bias for layer in together]
+            bias, slope = (torch.cat(rows, dim=-1)[0, 0] for rows in ([layer.bias for layer in together], slopes))
+            self.layers.append((weight.numpy(), bias.numpy(), slope.numpy()))
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        """The outputs ``[O]``."""
+        for weight, bias, slope in self.layers[:-1]:
+            x = self._activated(np.dot(x, weight) + bias, slope)
+        weight, bias, _ = self.layers[-1]
+        return cast(FloatArray, np.dot(x, weight) + bias)
+
+    def _activated(self, z: FloatArray, slope: FloatArray) -> FloatArray:
+        if self.activation == "relu":
+            return np.maximum(z, 0)
+        if self.activation == "leakyrelu":
+            return np.maximum(z, LEAK * z)
+        if self.activation == "tanh":
+            return np.tanh(z)
+        if self.activation == "elu":
+            return np.maximum(z, np.expm1(np.minimum(z, 0)))
+        return np.where(z > 0, z, slope * z)
 
 
 class AloneStep(NamedTuple):

@@ -8,7 +8,6 @@ limits are the roll-out loop's job. Actions are int64 ``[...]``, or float ``[...
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -16,9 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lightning_rl.core.checks import episode_seed, reset_options
+from lightning_rl.core.checks import NOT_RESET, check_render_mode, episode_seed, reset_options
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import shown
 from lightning_rl.core.types import Array, FloatArray
 from lightning_rl.envs.spaces import checked_action, finite_box
 
@@ -113,22 +111,6 @@ def standard_normal(noise: Tensor) -> Tensor:
 def is_func_env(make: object) -> bool:
     """Whether it is a class of these, not one of Gymnasium's or a function."""
     return isinstance(make, type) and issubclass(make, FuncEnv)
-
-
-NOT_RESET = "this environment has no state yet; call reset() first"
-
-
-def check_render_mode(render_mode: Any, known: Sequence[str]) -> None:
-    """UserError for a way of drawing that an environment does not have."""
-    if render_mode is not None and not (isinstance(render_mode, str) and render_mode in known):
-        remedy = f"choose one of: {', '.join(known)}" if known else "it gives no pictures, leave it out"
-        raise UserError(f"render_mode {shown(render_mode)}: this environment does not draw so; {remedy}")
-
-
-class OwnHorizon:
-    """An environment that keeps its own time limit of ``horizon`` steps."""
-
-    horizon: int
 
 
 class FuncGymEnv(gymnasium.Env[Any, Any]):

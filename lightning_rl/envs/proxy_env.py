@@ -11,18 +11,17 @@ import torch
 from gymnasium.envs.registration import EnvSpec as GymSpec
 from torch import Tensor
 
-from lightning_rl.core.checks import checked_gamename, episode_seed, reset_options
+from lightning_rl.core.checks import NOT_RESET, check_render_mode, checked_gamename, episode_seed, reset_options
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import OWN_IDS, folder_name
 from lightning_rl.core.types import Array, FloatArray
 from lightning_rl.envs.alone import Alone, AloneOneStep, AlonePairs, AloneReward, AloneSynthetic
-from lightning_rl.envs.func_env import NOT_RESET, OwnHorizon, check_render_mode
 from lightning_rl.envs.gym import Env, SparseReturn
 from lightning_rl.envs.one_step import OneStepEnv
 from lightning_rl.envs.pictures import BLUE, picture
 from lightning_rl.envs.proxies import DatasetProxy, Proxy, RewardProxy, SyntheticProxy, proxy_path, read_proxy, shipped
 from lightning_rl.envs.spaces import checked_action, finite_box, flat_space, flattened, is_vector
-from lightning_rl.envs.spec import plain_env, takes_render_mode
+from lightning_rl.envs.spec import OwnHorizon, plain_env, takes_render_mode
 from lightning_rl.envs.synthetic import SyntheticEnv
 from lightning_rl.envs.synthetic_dataset import DatasetEnv
 from lightning_rl.functional.scaling import units

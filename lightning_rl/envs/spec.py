@@ -24,11 +24,17 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, Game, base_name, folder_name, named_game, unknown_gamename
 from lightning_rl.core.limits import shorten
 from lightning_rl.envs.checked import located
-from lightning_rl.envs.func_env import FuncGymEnv, OwnHorizon, is_func_env
+from lightning_rl.envs.func_env import FuncGymEnv, is_func_env
 from lightning_rl.envs.spaces import check_actions, check_observations
 
 DEFAULT_HORIZON = 1000
 """Time limit where none is known; that of Gymnasium's robots."""
+
+
+class OwnHorizon:
+    """An environment that keeps its own time limit of ``horizon`` steps."""
+
+    horizon: int
 
 
 @dataclass(frozen=True)

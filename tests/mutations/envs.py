@@ -16,13 +16,14 @@ MUTATIONS = [
         ("self._sum = 0.0\n        return", "return"),
         ("while count < self.repeat and not over:", "while count < self.repeat:"),
         ("total + float(reward), terminated or truncated", "float(reward), terminated or truncated"),
-        ("gymnasium.wrappers.ClipAction(_rescaled(env))", "gymnasium.wrappers.ClipAction(env)"),
         ("CheckedEnv(env, spec.gamename, spec.horizon)", "CheckedEnv(env, spec.gamename, spec.horizon + 1)"),
     ),
     *area(
-        "envs/gym.py", "envs/test_gym.py::test_rescaled_actions_are_of_the_space",
-        ("np.clip(action, box.low, box.high).astype(box.dtype)", "action.astype(box.dtype)"),
-        ("np.clip(action, box.low, box.high).astype(box.dtype)", "np.clip(action, box.low, box.high)"),
+        "envs/spaces.py", "envs/test_gym.py::test_rescaled_actions_are_of_the_space "
+        "envs/test_gym.py::test_continuous_actions_are_rescaled_and_clipped",
+        ("np.clip(action, self._unit.low, self._unit.high)", "action"),
+        ("np.clip(own, self.space.low, self.space.high).astype(self.space.dtype)", "own.astype(self.space.dtype)"),
+        ("np.clip(own, self.space.low, self.space.high).astype(self.space.dtype)", "np.clip(own, self.space.low, self.space.high)"),
     ),
     *area(
         "envs/checked_func.py", "envs/test_checked_func.py",
@@ -31,7 +32,7 @@ MUTATIONS = [
     ),
     *area("envs/checked.py", "envs/test_misbehaving.py", ("found.item() not in (0, 1)", "False"), ("abs(number) <= _REWARD", "True")),
     *area(
-        "envs/gym.py", "envs/test_any_environment.py", ("lambda action: action + start", "lambda action: action"),
+        "envs/spaces.py", "envs/test_any_environment.py", ("return action + int(self.space.start)", "return action"),
     ),
     *area(
         "envs/spaces.py", "envs/test_any_environment.py",
@@ -92,7 +93,7 @@ MUTATIONS = [
         ("act = action.clamp(-1, 1)", "act = action"),
         ("(2 * pay - act)", "(pay - act)"),
         ("(pay - pay.mean(-1, keepdim=True))", "pay"),
-        ('self._blocks["reward_scale"] * reward.reshape', "reward.reshape"),
+        ('self.blocks["reward_scale"] * reward.reshape', "reward.reshape"),
         ("4 / 3 * pay.square() + 4 / 45", "4 / 3 * pay.square() + 4 / 54"),
         ("pay.var(-1, correction=0)", "pay.var(-1)"),
         ("self.params.clone(), self.real", "self.params, self.real"),
