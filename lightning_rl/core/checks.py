@@ -28,13 +28,22 @@ _APART = {
 
 def whole_number(name: str, value: Any, low: int, high: int = WHOLE) -> int:
     """A whole number, also 1e3 or one of numpy's, as Python's own, which checkpoints hold; UserError for anything else."""
-    number = value if isinstance(value, numbers.Integral) or _is_truth(value) else one_number(value)
-    if isinstance(number, float) and number.is_integer():
-        number = int(number)
-    found = None if number is None or isinstance(number, float) or _is_truth(number) else operator.index(number)
+    found = _as_whole(value)
     if found is None or not low <= found <= high:
         raise UserError(f"{name} {shown(value)}: it must be a whole number from {low} to {high:,}")
     return found
+
+
+def _as_whole(value: Any) -> int | None:
+    if _is_truth(value):
+        return None
+    if isinstance(value, numbers.Integral):
+        try:
+            return operator.index(value)
+        except TypeError:  # a span of time, which NumPy counts among whole numbers
+            return None
+    number = one_number(value)
+    return int(number) if number is not None and number.is_integer() else None
 
 
 def one_number(value: Any) -> float | None:

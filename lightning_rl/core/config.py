@@ -270,8 +270,10 @@ def plain(value: Any, where: str, depth: int = PLAIN_DEPTH) -> Any:
     """A value from Python as files have it: lists for tuples and for arrays, Python's numbers for NumPy's."""
     if depth == 0:
         raise UserError(f"{where}: a value is nested deeper than {PLAIN_DEPTH} levels; give plain numbers, texts and lists")
-    if hasattr(value, "tolist"):
-        value = value.tolist()
+    try:
+        value = value.tolist() if hasattr(value, "tolist") else value
+    except Exception as error:  # a tensor without data, or whatever a class of the user's raises
+        raise UserError(f"{where}: {shown(value)} has no plain value; give numbers, texts and lists") from error
     if isinstance(value, Mapping):
         return {key: plain(inner, where, depth - 1) for key, inner in value.items()}
     return [plain(inner, where, depth - 1) for inner in value] if isinstance(value, list | tuple) else value

@@ -165,7 +165,7 @@ def _is_finite(value: Any) -> bool:
     """Whether it is a finite number, also one of numpy's; True and False are none."""
     try:
         return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
-    except OverflowError:  # a whole number beyond double precision
+    except (OverflowError, TypeError):  # a whole number beyond double precision; a span of time of NumPy's
         return False
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from gymnasium import Space, spaces
 from gymnasium.wrappers.utils import rescale_box
 
-from lightning_rl.core.checks import one_number
+from lightning_rl.core.checks import whole_number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import WIDTH, shown
 from lightning_rl.core.types import Array
@@ -120,9 +121,10 @@ def checked_action(space: Space[Any], action: Any) -> Any:
         if is_numbers(vector, space.shape) and all(map(math.isfinite, vector.tolist())):
             return vector.astype(space.dtype)
     elif isinstance(space, spaces.Discrete):
-        index = action if isinstance(action, int | np.integer) else one_number(action)
-        if index is not None and int(space.start) <= index < int(space.start + space.n) and index == int(index):
-            return int(index)
+        start = int(space.start)
+        index = int(action) if isinstance(action, bool | np.bool_) else action
+        with contextlib.suppress(UserError):
+            return whole_number("action", index, start, start + int(space.n) - 1)
     raise UserError(f"action {shown(action)}: it must be one of {space}")
 
 

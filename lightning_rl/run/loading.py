@@ -246,7 +246,10 @@ def load(path: str | Path | Run, networks: Mapping[str, nn.Module] | None = None
     Raises:
         UserError: an unknown name, no checkpoint of this version, or one that is damaged.
     """
-    found = getattr(path, "path", path)  # of a run
+    try:
+        found = getattr(path, "path", path)  # of a run
+    except Exception:  # of a class of the user's
+        found = None
     example = "give the path of a checkpoint or of a run directory, or the name of an agent"
     method = load_method(user_path("load", found, example), networks)
     method.prepare_evaluation()

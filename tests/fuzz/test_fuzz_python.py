@@ -4,6 +4,7 @@ The calls are made from the signatures: an ordinary argument for each parameter,
 Only the training and the playing of whole evaluations are stubbed.
 """
 
+import dataclasses
 import inspect
 import math
 import shutil
@@ -24,6 +25,7 @@ from pytorch_lightning.loggers import CSVLogger
 import lightning_rl
 from lightning_rl.core import gamenames
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.schema import MethodConfig
 from lightning_rl.methods.base import Method
 from lightning_rl.run import footprint
 
@@ -109,8 +111,8 @@ def calls(root, run):
         ("make_env", lightning_rl.make_env, {"game": "cartpole", "render": False}),
         ("evaluate", lightning_rl.evaluate, {"agent": run.path, "episodes": 2, "command": None, "num_workers": 0}),
         ("register_env", lightning_rl.register_env, register),
-        ("register_method", lightning_rl.register_method, ordinary(lightning_rl.register_method, "mine")),
-        ("register_agent", lightning_rl.register_agent, ordinary(lightning_rl.register_agent, "mine")),
+        ("register_method", lightning_rl.register_method, {"configs": {"MINE": {"about": "mine"}}}),
+        ("register_agent", lightning_rl.register_agent, {"name": "MINE", "config": MethodConfig, "configs": {"MINE": {}}}),
         ("LoadedAgent", lightning_rl.LoadedAgent, {"method": run.method}),
         ("agent.reset", agent.reset, {"command": None, "seed": 0, "greedy": None}),
         ("agent.act", agent.act, {"obs": obs, "reward": 1.0}),
@@ -121,7 +123,7 @@ def calls(root, run):
         ("rollouts", run.method.rollouts, {"num_workers": 0}),
     ]
     for name in METHODS:
-        made.append((name, getattr(lightning_rl, name), {"gamename": TRAINED.get(name, "cartpole"), "seed": 0, "gamma": 0.9}))
+        made.append((name, getattr(lightning_rl, name), {"gamename": TRAINED.get(name, "cartpole"), "seed": 0}))
     return made
 
 
@@ -142,7 +144,8 @@ def test_every_public_name_is_called(stage):
 def test_calls_take_whatever_is_given(stage, data):
     root, run = stage
     name, function, arguments = data.draw(st.sampled_from(calls(root, run)), label="call")
-    changed = data.draw(st.lists(st.sampled_from(sorted(arguments)), min_size=1, max_size=3, unique=True))
+    known = [*arguments, *(field.name for field in dataclasses.fields(function.Config))] if name in METHODS else list(arguments)
+    changed = data.draw(st.lists(st.sampled_from(known), min_size=1, max_size=3, unique=True))
     arguments = {**arguments, **{parameter: data.draw(anything, label=parameter) for parameter in changed}}
     games, before, said = dict(gamenames.GAMES), contents(root / "exp"), ""
     try:
