@@ -3,15 +3,15 @@
 Importing this package changes nothing in the process and loads nothing heavy: its names are imported when they are first used.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
-from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0.dev0"
 
+TYPE_CHECKING = False  # that of ``typing`` would be imported from wherever this package is
 if TYPE_CHECKING:
+    from typing import Any
+
     from lightning_rl.core.gamenames import register_env
     from lightning_rl.envs.gym import make_env
     from lightning_rl.envs.proxy_env import load_proxy
@@ -56,7 +56,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name not in _MODULES:
         # name and obj: so that Python names the nearest right one
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'", name=name, obj=sys.modules[__name__])

@@ -7,6 +7,7 @@ one. Nothing heavy is imported before the arguments are checked and a first line
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import os
 import re
@@ -23,6 +24,8 @@ from lightning_rl.core.config import check_key, keys, merged_values, parse_setti
 from lightning_rl.core.errors import UserError, user_message
 from lightning_rl.core.gamenames import GAMES, folder_name, named_game, unknown_gamename
 from lightning_rl.core.limits import nearest, shown, within
+from lightning_rl.core.lines import guard_terminal, say
+from lightning_rl.core.modules import from_file, look_in
 from lightning_rl.core.stopping import Stopped, after, exit_code, stoppable
 from lightning_rl.core.workers import default_workers
 from lightning_rl.flags import EVAL, FIGURE, IMAGINE, REPRODUCE, SUMMARIES, TRAIN, TUNE, parse
@@ -64,7 +67,7 @@ def _main(words: Sequence[str], program: str) -> int:
 
 def _begin(line: str) -> None:
     """Prints at once what runs and where, then imports the packages that take seconds."""
-    print(line, flush=True)
+    say(line)
     import_lightning()
 
 
@@ -94,7 +97,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     episodes, force, swept = arguments.eval_episodes, arguments.force, parse_sweep(command) is not None
     if arguments.calibrate:
         low, high = calibrate_checkpoint(path, num_workers)
-        print(f"returns of {within(low, high)} can be asked for; that is kept in '{path}'")
+        say(f"returns of {within(low, high)} can be asked for; that is kept in '{path}'")
     if swept:
         print_sweep(sweep(path, episodes or flags.SWEEP_EPISODES, num_workers, command, force))
     else:
@@ -146,7 +149,13 @@ def _search(arguments: argparse.Namespace) -> int:
 def _reproduce(arguments: argparse.Namespace) -> int:
     from lightning_rl.lab.reproduce.command import reproduce
 
-    return reproduce(arguments, main)
+    return reproduce(arguments, _main_of_file)
+
+
+def _main_of_file(words: Sequence[str], program: str) -> int:
+    """``main`` for the words of a claim, which nobody typed."""
+    with from_file():
+        return main(words, program)
 
 
 _MODES: dict[str, Callable[[argparse.Namespace], int]] = {
@@ -226,18 +235,19 @@ def main(argv: Sequence[str] | None = None, program: str = "trainer.py") -> int:
 
     program: what the user typed, ``trainer.py`` or the name of the command.
     """
+    guard_terminal()
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         with stoppable():
             return _main(words, program)
     except KeyboardInterrupt as stop:
         resumes = f": --resume {stop.resumes if isinstance(stop, Stopped) else 'goes on'}" if _resumable(words) else ""
-        print(f"left at once; what is written is whole{resumes}", file=sys.stderr)
+        say(f"left at once; what is written is whole{resumes}", error=True)
         return exit_code(stop)
     except Exception as error:
         if (message := user_message(error, _resumable(words))) is None:
             raise
-        print(f"error: {message}", file=sys.stderr)
+        say(f"error: {message}", error=True)
         return 2
 
 
@@ -249,7 +259,8 @@ def leave(code: int) -> NoReturn:
 
 
 def entry_point() -> NoReturn:
-    """The ``lightning-rl`` command."""
-    sys.path.append("")  # the present folder, where a user's --gamename my_module:MyEnv-v0 is
+    """``lightning-rl``, ``python -m lightning_rl`` or ``trainer.py``; of the present folder only typed modules are run."""
+    with contextlib.suppress(OSError):  # it may have been deleted
+        look_in(str(Path.cwd()))
     name = Path(sys.argv[0]).name
     leave(main(program="python -m lightning_rl" if name == "__main__.py" else name))

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from lightning_rl import __version__
-from lightning_rl.core.arguments import Parser, checked_path, count, non_negative, number, whole
-from lightning_rl.core.catalogue import MODULES, aliases, entries
+from lightning_rl.core.arguments import Parser, checked_path, count, gamename, non_negative, number, whole
+from lightning_rl.core.catalogue import aliases, entries
 from lightning_rl.core.checks import ACCELERATORS, EXECUTORS, check_apart
 from lightning_rl.core.config import as_setting
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES
 from lightning_rl.core.limits import EPISODES, SEED, SEEDS, WHOLE
+from lightning_rl.core.modules import MODULES
 from lightning_rl.core.workers import cores
 
 TRAIN, TUNE, EVAL, IMAGINE, FIGURE = "training", "--use_tune", "--eval_agent", "--imagine", "--figure"
@@ -123,7 +124,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         _flag("--implementation", RUN, "method (default UDRL): {entries}; aliases: {aliases}", default="UDRL", metavar="NAME"),
         _flag(
             "--gamename", RUN, "environment (default lunarlander): {games}; or any Gymnasium id, or my_package:MyEnv-v0",
-            default="lunarlander", metavar="NAME",
+            type=gamename, default="lunarlander", metavar="NAME",
         ),
         _flag("--exp_name", RUN, "folder of the experiment (default: default)", default="default", metavar="NAME"),
         _flag("--seed", RUN, "seed of the run (default 25)", type=whole(0, SEED), default=25, metavar="N"),

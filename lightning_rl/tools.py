@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from lightning_rl.core.arguments import Group, Tool, argument, checked_path, whole
+from lightning_rl.core.arguments import Group, Tool, argument, checked_path, gamename, whole
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import SEED, unknown
 from lightning_rl.flags import SUMMARIES
@@ -34,7 +34,7 @@ TOOLS: dict[str, Tool | Group] = {
                 "--implementation", "our method whose settings are used: DDQN (for its DQN), PPO, TD3",
                 required=True, metavar="NAME",
             ),
-            argument("--gamename", "environment", required=True, metavar="NAME"),
+            argument("--gamename", "environment", type=gamename, required=True, metavar="NAME"),
             argument("--preset", "as for lightning-rl train", metavar="NAME"),
             argument("--exp_name", "folder of the experiment (default: default)", default="default", metavar="NAME"),
             argument("--seed", "seed of the run (default 25)", type=whole(0, SEED), default=25, metavar="N"),

@@ -31,10 +31,11 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True)
 def _own_process() -> None:
-    """What a command of an earlier test did to this process is undone: only commands count tiny numbers as zero.
+    """What a command of an earlier test did to this process is undone: typed modules, and tiny numbers counted as zero.
 
     What a test draws without a seed of its own depends on no other test either.
     """
+    os.environ.pop("LIGHTNING_RL_TYPED", None)
     torch.manual_seed(0)
     torch.set_num_threads(1)
     torch.set_flush_denormal(False)

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from lightning_rl.core.checks import user_path
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import WHOLE, nearest, shorten, shown, unknown
+from lightning_rl.core.modules import allow
 
 
 class Parser(argparse.ArgumentParser):
@@ -87,6 +88,12 @@ def positive(text: str) -> float:
     if not (value := number(text)) > 0:
         raise argparse.ArgumentTypeError(f"{text} must be a number above 0")
     return value
+
+
+def gamename(text: str) -> str:
+    """The type of a gamename, whose module may be imported because it is typed."""
+    allow(text)
+    return text
 
 
 count = whole(1, WHOLE)

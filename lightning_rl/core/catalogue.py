@@ -18,13 +18,11 @@ from typing import Any
 from lightning_rl.core.checks import checked_name
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import nearest, shorten, shown
+from lightning_rl.core.modules import MODULES, advice, of_modules
 from lightning_rl.core.yaml_files import parse_yaml, read_yaml
 
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 """In a checkout the package's ``configs`` is a link to the top-level folder."""
-
-MODULES = "LIGHTNING_RL_MODULES"
-"""The environment variable with a user's modules, by commas, that register methods: so every command and process knows these."""
 
 FAMILIES = ("upside_down", "policy_gradient", "agents", "proxy_search", "supervised_model", "model_based")
 SHARED = "shared"
@@ -129,13 +127,13 @@ def _known() -> dict[str, Entry]:
 
 @functools.cache
 def _import_modules(names: str) -> None:
-    for name in filter(None, (name.strip() for name in names.split(","))):
+    for name in of_modules():
         try:
             importlib.import_module(name)
         except (Exception, SystemExit) as error:
             reason = shorten(f"{type(error).__name__}: {error}", 300)
-            remedy = "mend it, add its folder to PYTHONPATH, or unset the variable"
-            raise UserError(f"{MODULES}={shorten(names)}: importing {shorten(name)}: {reason}; {remedy}") from error
+            remedy = advice(error) or "; mend it, add its folder to PYTHONPATH, or unset the variable"
+            raise UserError(f"{MODULES}={shorten(names)}: importing {shorten(name)}: {reason}{remedy}") from error
 
 
 def aliases() -> dict[str, str]:

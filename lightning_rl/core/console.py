@@ -8,9 +8,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn
+from rich.text import Text
+
+from lightning_rl.core.limits import escaped
+from lightning_rl.core.lines import say
 
 _PIPED_WIDTH = 200  # for files and pipes, which would otherwise be cut to 80 columns
 _LINE_EVERY_S = 30.0
@@ -19,10 +24,16 @@ _BAR = 12
 _AROUND = _BAR + len(" 100.0%  99:59:59 left ")
 
 
+class _Console(Console):
+    """Text, also that of cells and titles, is shown as it is: control characters spelt out, and what looks like markup kept."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(escaped(text), **{**options, "markup": False, "emoji": False})
+
+
 def put(*parts: RenderableType) -> None:
     """Prints tables and lines to standard output; lines are never broken."""
-    # Names that users give may look like markup.
-    console = Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH, markup=False)
+    console = _Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH)
     for part in parts:
         console.print(part, soft_wrap=isinstance(part, str))
 
@@ -35,7 +46,7 @@ class ProgressBar:
     """
 
     def __init__(self, name: str, share: float = 0.0, epoch: float | None = None):
-        self.name, self._first, self.epoch = name, share, epoch
+        self.name, self._first, self.epoch = escaped(name), share, epoch
         self.share, self._facts, self._part, self._pid = share, list[str](), 0.0, os.getpid()
         self._started, self._next = time.monotonic(), 0.0
         self._end: float | None = None  # when all will be done, as far as that is known
@@ -55,11 +66,11 @@ class ProgressBar:
 
     def show(self, share: float, facts: Sequence[str]) -> None:
         """Moves the bar. facts: what there is to say, the most important first; of these as many are shown as fit."""
-        self.share, self._facts, self._part = share, list(facts), 0.0
+        self.share, self._facts, self._part = share, [escaped(fact) for fact in facts], 0.0
         now, new = time.monotonic(), share - self._first
         if new > 0:
             self._end = now + (now - self._started) * (1 - share) / new
-        self._draw(share, facts, now)
+        self._draw(share, self._facts, now)
 
     def show_part(self, part: float) -> None:
         """Moves the bar within an epoch, never back; a process that was forked from this one draws nothing.
@@ -78,7 +89,7 @@ class ProgressBar:
             self._bar.update(self._task, completed=share, description=text, percent=f"{share:>6.1%}", left=left)
         elif now - self._printed >= _LINE_EVERY_S:
             self._printed = now
-            print(" · ".join([self.name, f"{share:.1%}", left, *facts]), file=sys.stderr, flush=True)
+            say(" · ".join([self.name, f"{share:.1%}", left, *facts]), error=True)
 
     def close(self) -> None:
         """Stops the bar where it is."""

@@ -1,7 +1,8 @@
 """Gamenames: what ``--gamename`` may say, and what Gymnasium does not know of the environments that have a name here.
 
 Nothing heavy is imported, so that names can be listed and compared at once. A gamename is one of ``GAMES``, one of these with a
-size (``procmaze-6``), or any Gymnasium id: ``MountainCar-v0``, or ``my_package:MyEnv-v0``, whose module is imported first.
+size (``procmaze-6``), or any Gymnasium id: ``MountainCar-v0``, or ``my_package:MyEnv-v0``, whose module is imported first if
+somebody typed it, see ``core.modules``.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lightning_rl.core.catalogue import MODULES
 from lightning_rl.core.checks import truth, whole_number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import ENV_SIZE, nearest, shorten, shown
+from lightning_rl.core.modules import MODULES, allow
 
 OWN_IDS = "lightning_rl/"
 """How the ids of ``lightning_rl.gym`` begin."""
@@ -144,6 +145,7 @@ def register_env(
         raise UserError(f"{where}: min_return {min_return} is above max_return {max_return}; lower it")
     if kwargs is not None and not (isinstance(kwargs, Mapping) and all(isinstance(key, str) for key in kwargs)):
         raise UserError(f"{where}: kwargs {shown(kwargs)} are no arguments by name; give a dict of them")
+    allow(env)
     given = tuple((kwargs or {}).items())
     GAMES[gamename] = Game(env, horizon, max_return, min_return, solved_return, one_hot, sparse, given)
 

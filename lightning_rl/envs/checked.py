@@ -23,6 +23,7 @@ import numpy as np
 from lightning_rl.core.checks import episode_seed, one_number, reset_options
 from lightning_rl.core.errors import RolloutError
 from lightning_rl.core.limits import shorten, shown
+from lightning_rl.core.lines import say
 from lightning_rl.core.types import Array
 from lightning_rl.envs.spaces import flat_space, flattened, is_numbers, is_vector
 
@@ -249,7 +250,7 @@ class _Watch:
                 last, since, due = now, time.monotonic(), self.patience
             elif time.monotonic() - since >= due:
                 seconds, due = time.monotonic() - since, 2 * due
-                print(env.stuck(sys._current_frames().get(self._caller), seconds), file=sys.stderr, flush=True)
+                say(env.stuck(sys._current_frames().get(self._caller), seconds), error=True)
 
 
 WATCH = _Watch(_PATIENCE_S)

@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
 from lightning_rl.core.checks import truth
+from lightning_rl.core.modules import allow
 from lightning_rl.core.types import Array
 from lightning_rl.envs.checked import CheckedEnv
 from lightning_rl.envs.spaces import OwnAction, acting_space
@@ -77,6 +78,7 @@ def make_env(game: str | EnvSpec, render: bool = False) -> Env:
     Raises:
         UserError: The gamename is unknown, or the environment cannot be made.
     """
+    allow(game)
     spec = game if isinstance(game, EnvSpec) else env_spec(game)
     return _paid(_task(spec, truth("render", render)), spec)
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from lightning_rl.core.checks import NOT_RESET, check_render_mode, checked_gamename, episode_seed, reset_options
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import OWN_IDS, folder_name
+from lightning_rl.core.modules import allow
 from lightning_rl.core.types import Array, FloatArray
 from lightning_rl.envs.alone import Alone, AloneOneStep, AlonePairs, AloneReward, AloneSynthetic
 from lightning_rl.envs.gym import Env, SparseReturn
@@ -166,6 +167,7 @@ def load_proxy(path: str | Path, gamename: str | None = None, render_mode: str |
     Raises:
         UserError: the file is missing, damaged, hostile (nothing in it is run), or of another task.
     """
+    allow(gamename)
     proxy, params, about = read_proxy(proxy_path(path), None if gamename is None else checked_gamename(gamename))
     name = str(path)
     env = proxy_env(proxy, params, render_mode)

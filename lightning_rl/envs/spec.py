@@ -23,6 +23,8 @@ from lightning_rl.core.checks import checked_gamename
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, Game, base_name, folder_name, named_game, unknown_gamename
 from lightning_rl.core.limits import shorten
+from lightning_rl.core.lines import say
+from lightning_rl.core.modules import MODULES, advice, allow, may_import
 from lightning_rl.envs.checked import located
 from lightning_rl.envs.func_env import FuncGymEnv, is_func_env
 from lightning_rl.envs.spaces import check_actions, check_observations
@@ -70,6 +72,12 @@ class EnvSpec:
     observation_space: gymnasium.Space[Any] | None = field(default=None, compare=False, repr=False)
     action_space: gymnasium.Space[Any] | None = field(default=None, compare=False, repr=False)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Whoever sends a pickle may run code anyway: its module may be imported."""
+        self.__dict__.update(state)
+        allow(self.gamename)
+        allow(self.env)
+
     @property
     def family(self) -> str:
         """The name under which configs and batched environments know it: without sizes, and one for all names of it."""
@@ -84,7 +92,7 @@ def env_spec(gamename: str) -> EnvSpec:
 
     Args:
         gamename: A name of this package (``lunarlander``, ``procmaze-6``) or of ``register_env``, or a Gymnasium id
-            (``MountainCar-v0``; ``my_package:MyEnv-v0`` imports ``my_package`` first).
+            (``MountainCar-v0``; ``my_package:MyEnv-v0`` imports ``my_package`` first, if ``core.modules.may_import`` it).
 
     Returns:
         The facts; of a raw id that is the environment of a name of this package, e.g. ``CartPole-v1``, those of the name.
@@ -127,19 +135,22 @@ def _lookup(gamename: str) -> tuple[Game, GymSpec]:
 def _import(name: str) -> None:
     """Imports the module of a ``module:Id-v0``; UserError where it cannot be imported, or cannot have environments.
 
-    Gamenames come from checkpoints, too, so that modules that act when they are imported must not be.
+    Gamenames come from checkpoints, too: a module that nobody typed is not imported.
     """
     module, where = name.rpartition(":")[0], f"gamename '{shorten(name)}'"
     if not module:
         return
     if module.partition(".")[0] in sys.stdlib_module_names or module.endswith(".__main__"):
         raise UserError(f"{where}: {module} is no module that registers environments; name yours")
+    if not may_import(module):
+        remedy = f"if you trust it: export {MODULES}={shorten(module)}"
+        raise UserError(f"{where}: only a file names the module '{shorten(module)}', so it is not imported; {remedy}")
     try:
         importlib.import_module(module)
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
             raise UserError(f"{where}: there is no module '{error.name}'; install it, or add its folder to PYTHONPATH") from error
-        raise UserError(f"{where}: importing {module}: {located(error)}") from error
+        raise UserError(f"{where}: importing {module}: {located(error)}{advice(error)}") from error
 
 
 def _entry(gamename: str, env: str | Callable[..., Any]) -> GymSpec:
@@ -244,7 +255,7 @@ def _quiet_mujoco(entry: GymSpec) -> Iterator[None]:
 
     def warn(text: str) -> None:
         if "deprecated" not in text:
-            print(f"MuJoCo: {text}", file=sys.stderr)
+            say(f"MuJoCo: {text}", error=True)
 
     mujoco.set_mju_user_warning(warn)
     try:

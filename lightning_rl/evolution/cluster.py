@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
+import secrets
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.modules import looked_in, notes, take
 from lightning_rl.core.workers import compute_for_small_networks, cores
 from lightning_rl.evolution.executors import Evaluate, Executor, SerialExecutor, shards, unshard
 from lightning_rl.evolution.strategies import Item, Proposal
@@ -22,7 +26,7 @@ _KEEP_IDLE_MS = "60000"  # a worker takes seconds to import torch; Ray ends one 
 def join_cluster(address: str | None) -> bool:
     """Joins the Ray cluster at ``address`` (``auto``: the one on this machine), or else at RAY_ADDRESS, and sends this package
     there; without an address, a cluster is started here, on the cores that this process may use. Does nothing in a process that
-    is in a cluster already. Returns whether it has joined or started one, which the caller then has to shut down.
+    is in a cluster already. Returns whether it has joined or started one, which the caller then has to ``leave_cluster``.
 
     UserError where no cluster answers.
     """
@@ -36,14 +40,18 @@ def join_cluster(address: str | None) -> bool:
     _check_address(address)
     if ray.is_initialized():
         return False
-    place: dict[str, Any] = {"num_cpus": cores()}
-    if address is not None:
-        package = str(Path(__file__).resolve().parent.parent)
-        place = {"address": address, "runtime_env": {"py_modules": [package]}}
+    place: dict[str, Any] = {"address": "local", "num_cpus": cores()} if address is None else {"address": address}
+    if address is not None or not _installed():
+        place["runtime_env"] = {"py_modules": [str(Path(__file__).resolve().parent.parent)]}
+    if looked_in() is not None and not place["address"].startswith("ray://"):
+        place["job_config"] = _plain_job()
+    if address is None:
+        _make_token()
     on_term = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **place)
     except Exception as error:  # Ray raises it bare where a node does not start in time
+        _forget_token()
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         if address is not None:
             raise _no_answer(address, reason) from error
@@ -51,6 +59,63 @@ def join_cluster(address: str | None) -> bool:
     if callable(on_term) and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, on_term)  # Ray has set its own
     return True
+
+
+def leave_cluster() -> None:
+    """Leaves the cluster that was joined, and ends it if it was started here."""
+    import ray
+
+    ray.shutdown()
+    _forget_token()
+
+
+_own_token: dict[str, str] = {}  # of the cluster that was started here, as it is in the environment
+
+
+def _make_token() -> None:
+    """The cluster that is about to be started answers only those who know this token: the processes that inherit it.
+
+    Ray listens on every network of the machine, and runs whatever a client sends. Where the user has said how Ray is to
+    authenticate, that counts.
+    """
+    if any(name.startswith("RAY_AUTH_") for name in os.environ):
+        return
+    _own_token.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
+    os.environ.update(_own_token)
+    _read_token()
+
+
+def _forget_token() -> None:
+    if _own_token:
+        for name in _own_token:
+            os.environ.pop(name, None)
+        _own_token.clear()
+        _read_token()
+
+
+def _read_token() -> None:
+    """Has Ray, which reads the environment when it is imported, read it again."""
+    raylet: Any = importlib.import_module("ray._raylet")
+    raylet.Config.initialize("")
+    raylet.AuthenticationTokenLoader.instance().reset_cache()
+
+
+def _installed() -> bool:
+    """Whether a new process finds this package."""
+    finders = [finder for finder in sys.meta_path if hasattr(finder, "find_spec")]
+    return any(finder.find_spec("lightning_rl", None) is not None for finder in finders)
+
+
+def _plain_job() -> Any:
+    """A job whose workers look for modules where Python does, and not, as Ray has it, in the folders of script and user, too."""
+    from ray.job_config import JobConfig
+
+    class PlainJob(JobConfig):
+        def _serialize(self) -> Any:
+            self._py_driver_sys_path.clear()
+            return super()._serialize()
+
+    return PlainJob()
 
 
 def _check_address(address: str | None) -> None:
@@ -97,7 +162,7 @@ class RayExecutor(Executor):
         ray = self._ray
         function, shared = ray.put(evaluate), ray.put(proposal)
         try:
-            parts = [self._task.remote(function, shared, part) for part in shards(items, 2 * self._cpus())]
+            parts = [self._task.remote(notes(), function, shared, part) for part in shards(items, 2 * self._cpus())]
             return unshard(ray.get(parts))
         except ray.exceptions.RayTaskError as error:
             raise error.cause from error
@@ -109,10 +174,11 @@ class RayExecutor(Executor):
 
     def close(self) -> None:
         if self._started_here:
-            self._ray.shutdown()
+            leave_cluster()
 
 
-def _evaluate(evaluate: Evaluate, proposal: Proposal, items: Sequence[Item]) -> list[Any]:
+def _evaluate(allowed: dict[str, str], evaluate: Evaluate, proposal: Proposal, items: Sequence[Item]) -> list[Any]:
+    take(allowed)
     compute_for_small_networks()
     return evaluate(proposal, items)
 

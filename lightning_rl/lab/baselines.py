@@ -28,6 +28,7 @@ from lightning_rl.core.config import parse_settings
 from lightning_rl.core.console import ProgressBar
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import shorten, unknown
+from lightning_rl.core.lines import say
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.core.yaml_files import read_yaml
@@ -239,14 +240,14 @@ def run(given: argparse.Namespace) -> None:
         raise UserError(f"gamename '{given.gamename}' does not fit {name}: {reason}")
     options = dataclasses.replace(options, implementation=f"{BASELINE}{name}")
     if given.resume and _finished(options, config):
-        print(f"finished: {options.run_dir}")
+        say(f"finished: {options.run_dir}")
         return
     if not given.resume:
         refuse_second(options.run_dir)
     with owned(options.run_dir) as begin:
         _train(MODELS[name], config, spec, options, begin)
     write_state(options.run_dir, "finished")
-    print(f"run directory: {options.run_dir}")
+    say(f"run directory: {options.run_dir}")
 
 
 def _finished(options: RunOptions, config: MethodConfig) -> bool:

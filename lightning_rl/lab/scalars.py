@@ -6,7 +6,6 @@ import functools
 import math
 import re
 import struct
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import EVENT_BYTES, WHOLE, did_you_mean
+from lightning_rl.core.lines import say
 
 Floats = npt.NDArray[np.float64]
 Skip = Callable[[Path, str], None]
@@ -43,7 +43,7 @@ class UnknownScalarError(UserError):
 def print_skipped(path: Path, reason: str) -> None:
     """The line about something that is left out, which it names once."""
     reason = reason.removeprefix(f"'{path}' ").removeprefix(f"'{path}': ")
-    print(f"skipped '{path}': {reason}", file=sys.stderr)
+    say(f"skipped '{path}': {reason}", error=True)
 
 
 def attempt(path: Path, read: Callable[..., T], *given: Any, skip: Skip = print_skipped) -> list[T]:

@@ -18,6 +18,7 @@ import yaml
 
 from lightning_rl.core.arguments import Parser, checked_path
 from lightning_rl.core.files import write_plain, write_text
+from lightning_rl.core.lines import say
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.evaluate import calibrate_checkpoint, evaluate
 from lightning_rl.run.loading import acting_checkpoint, load
@@ -74,7 +75,7 @@ def main() -> None:
     for each in content.values():
         each["commands"] = {name: list(limits) for name, limits in each["commands"].items()}
     write_text(INDEX, yaml.safe_dump(content, sort_keys=False, width=120))
-    print(f"{given.name}: {row}")
+    say(f"{given.name}: {row}")
 
 
 if __name__ == "__main__":

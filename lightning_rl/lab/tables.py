@@ -14,7 +14,7 @@ from rich.table import Table
 
 from lightning_rl.core.console import put
 from lightning_rl.core.files import read_text
-from lightning_rl.core.limits import LARGEST_NUMBER, TABLE_BYTES
+from lightning_rl.core.limits import LARGEST_NUMBER, TABLE_BYTES, escaped
 from lightning_rl.core.outputs import File, Out, owned_table
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def interval(value: float, low: float, high: float, form: str = ".1f") -> str:
 
 def markdown(rows: Sequence[Sequence[str]]) -> str:
     """Header and rows as a Markdown table."""
-    return "\n".join("| " + " | ".join(row) + " |" for row in (rows[0], ["---"] * len(rows[0]), *rows[1:]))
+    every = (rows[0], ["---"] * len(rows[0]), *rows[1:])
+    return "\n".join("| " + " | ".join(map(escaped, row)) + " |" for row in every)
 
 
 def is_number(text: str) -> bool:
@@ -77,7 +78,7 @@ def put_rows(
         table.add_column(heading, justify="right" if right else "left")
     for row, style in itertools.zip_longest(rows[1:], styles):
         table.add_row(*row, style=style)
-    put(table, *([end] if end else []))
+    put(table, *(end.split("\n") if end else []))
 
 
 def csv_text(table: pd.DataFrame) -> bytes:

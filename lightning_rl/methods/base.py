@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from lightning_rl.core.adam import clip_gradients
 from lightning_rl.core.checks import check_trainer, check_unfrozen, listed, seeds_from, whole_number
 from lightning_rl.core.config import method_config
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.modules import allow, from_file
 from lightning_rl.core.schema import MethodConfig, ramp
 from lightning_rl.core.seeding import seeded_torch
 from lightning_rl.core.types import ActionMode, Episode
@@ -89,6 +90,7 @@ class Method(LightningModule):
     ):  # fmt: skip
         super().__init__()
         self.automatic_optimization = False
+        allow(gamename)
         self.implementation = own_implementation(type(self), implementation)
         self.gamename, self.seed, self.spec = gamename, seeds_from(seed)[0], env_spec(gamename)
         if (reason := self.misfit(self.spec)) is not None:
@@ -249,6 +251,12 @@ class Method(LightningModule):
             raise UserError(f"{what}. Start anew under another --exp_name with a lower --set {rate}=...{kept}")
 
     # What Lightning calls
+
+    @classmethod
+    def load_from_checkpoint(cls, *args: Any, **kwargs: Any) -> Self:
+        allow(kwargs.get("gamename"))
+        with from_file():
+            return super().load_from_checkpoint(*args, **kwargs)
 
     def setup(self, stage: str) -> None:
         check_trainer(self.trainer, self)

@@ -8,7 +8,6 @@ import math
 import os
 import re
 import signal
-import sys
 import threading
 import time
 import warnings
@@ -24,6 +23,7 @@ from lightning_rl.core.console import ProgressBar
 from lightning_rl.core.contents import Count, Number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import is_recorded, record_of, remove
+from lightning_rl.core.lines import say
 from lightning_rl.core.seeding import kept_generators
 from lightning_rl.core.stopping import EPOCH_S, LEAVE_S, REPEATED_S, SIGNALS, Stopped, after
 from lightning_rl.core.types import ActionMode, Episode, Request
@@ -74,10 +74,8 @@ class StopOnSignal(Callback):
             return
         self.signal, self._since = number, now
         self._timers = [after(EPOCH_S, os.kill, os.getpid(), number), after(LEAVE_S, self._end)]
-        print(
-            f"\n{signal.Signals(number).name}: finishing this epoch and writing last.ckpt, for {EPOCH_S:.0f} seconds at most; "
-            "once more to leave at once", file=sys.stderr, flush=True,
-        )  # fmt: skip
+        what = f"finishing this epoch and writing last.ckpt, for {EPOCH_S:.0f} seconds at most; once more to leave at once"
+        say("", f"{signal.Signals(number).name}: {what}", error=True)
 
     def _end(self) -> None:
         for folder in self.folders:

@@ -14,6 +14,7 @@ from torch import nn
 from lightning_rl.core.checks import EPISODE_SEED, check_weights, one_number, truth, user_path, whole_number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import WHOLE, did_you_mean, shorten, shown, within
+from lightning_rl.core.modules import from_file
 from lightning_rl.core.types import ActionMode, Array, FloatArray, Request
 from lightning_rl.envs.checked import REWARDS, reward_number
 from lightning_rl.envs.spaces import OwnAction, flattened, is_vector
@@ -55,7 +56,8 @@ def load_method(path: Path, networks: Mapping[str, nn.Module] | None = None) -> 
     own = {cls.network_names.get(name) for name in networks or ()}  # keys of ours that are not built
     require_stored({key: value for key, value in hparams["config"].items() if key not in own}, path)
     try:
-        method = cls(**hparams)
+        with from_file():
+            method = cls(**hparams)
     except (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, UserError, ValueError) as error:
         reason = str(error) if isinstance(error, UserError) else shorten(f"{type(error).__name__}: {error}", 200)
         raise UserError(f"checkpoint '{path}' does not fit this version's {hparams['implementation']}: {reason}") from error

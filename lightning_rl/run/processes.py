@@ -14,6 +14,7 @@ from multiprocessing.process import BaseProcess
 from types import FrameType
 
 from lightning_rl.core.errors import UserError, user_message
+from lightning_rl.core.lines import say
 from lightning_rl.core.stopping import LEAVE_S, SIGNALS, after, exit_code, stoppable
 from lightning_rl.core.workers import finish_epoch, leave_with_parent
 from lightning_rl.run.options import RunOptions, accelerator_of, run_config
@@ -84,6 +85,6 @@ def _train_one(options: RunOptions) -> None:
     except Exception as error:
         if (message := user_message(error, resumable=True)) is None:
             raise
-        print(f"error: {message}", file=sys.stderr)
+        say(f"error: {message}", error=True)
         code = 2
     sys.exit(code)

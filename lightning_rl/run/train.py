@@ -24,6 +24,8 @@ from lightning_rl.core.config import keys
 from lightning_rl.core.errors import RolloutError, UserError
 from lightning_rl.core.files import adopt, require_place
 from lightning_rl.core.limits import nearest, shorten, shown
+from lightning_rl.core.lines import say
+from lightning_rl.core.modules import allow
 from lightning_rl.core.schema import MethodConfig
 from lightning_rl.core.seeding import kept_generators
 from lightning_rl.core.stopping import Stopped
@@ -182,6 +184,7 @@ def run_training(
 
     where: its settings come from, for messages.
     """
+    allow(options.gamename)
     with first_rank(), kept_generators():
         return _run(options, callbacks, logger, networks, where)
 
@@ -233,7 +236,7 @@ def train_and_report(options: RunOptions) -> int:
     """``run_training`` as a command: sets up the process, prints what came out; the exit code (0, or 128 + signal)."""
     prepare_process()
     run = run_training(options)
-    print(_summary(run))
+    say(*_summary(run).split("\n"))
     return 128 + run.signal if run.signal else 0
 
 

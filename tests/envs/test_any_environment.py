@@ -17,6 +17,7 @@ from lightning_rl.cli import main
 from lightning_rl.core.config import merged_values
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, Game, base_name, folder_name, register_env, same_game
+from lightning_rl.core.modules import allow
 from lightning_rl.envs.adapters import FUNC_ENVS, func_env, make_envs
 from lightning_rl.envs.classic import CartPole
 from lightning_rl.envs.gym import can_film, make_env, rollout_env
@@ -60,6 +61,12 @@ def module(tmp_path, monkeypatch):
         monkeypatch.delitem(sys.modules, name, raising=False)
 
     return write
+
+
+def typed_spec(gamename):
+    """The facts of an environment whose name somebody typed."""
+    allow(gamename)
+    return env_spec(gamename)
 
 
 # --- names and facts ----------------------------------------------------------------------------------------------------
@@ -124,7 +131,7 @@ def test_the_nearest_name_of_a_module_is_told_with_the_module(module):
     try:
         for asked, near in (("Mine-v1", "walks_c:Mine-v2"), ("Stroll", "walks_c:stroll"), ("cartpol", "cartpole")):
             with pytest.raises(UserError, match=f"unknown gamename 'walks_c:{asked}'; did you mean '{near}'?"):
-                env_spec(f"walks_c:{asked}")
+                typed_spec(f"walks_c:{asked}")
     finally:
         del GAMES["stroll"], gymnasium.registry["Mine-v0"], gymnasium.registry["Mine-v2"]
 
@@ -198,7 +205,7 @@ class Walk(gymnasium.Env):
 
 def test_a_module_of_the_user_is_imported_and_trained_on(module, tmp_path):
     module("walks_a", MODULE + "gymnasium.register('Walk-v0', Walk, max_episode_steps=9, reward_threshold=2.0)")
-    spec = env_spec("walks_a:Walk-v0")
+    spec = typed_spec("walks_a:Walk-v0")
     assert (spec.obs_size, spec.action_size, spec.horizon, spec.solved_return, spec.one_hot) == (6, 2, 9, 2.0, True)
     for env, right in ((make_env("walks_a:Walk-v0"), 2), (rollout_env(spec), 1)):  # the actions begin at 1
         assert env.reset(seed=0)[0].tolist() == [1, 0, 0, 0, 0, 0]  # the space begins at 2
@@ -213,7 +220,7 @@ def test_a_module_of_the_user_is_imported_and_trained_on(module, tmp_path):
 def test_a_module_may_register_names(module):
     module("walks_b", f"{MODULE}\nfrom lightning_rl.core.gamenames import register_env\nregister_env('walk', Walk, horizon=4)")
     try:
-        assert (env_spec("walks_b:walk").horizon, env_spec("walk").horizon) == (4, 4)
+        assert (typed_spec("walks_b:walk").horizon, env_spec("walk").horizon) == (4, 4)
     finally:
         del GAMES["walk"]
 
@@ -243,16 +250,16 @@ def test_a_run_from_python_is_evaluated_on_the_command_line_by_its_module(module
 def test_a_module_that_cannot_be_imported_is_one_line(module, text, message):
     module("broken", text)
     with pytest.raises(UserError, match=message):
-        env_spec("broken:Env-v0")
+        typed_spec("broken:Env-v0")
 
 
 def test_modules_that_are_not_there_or_pythons_own():
     with pytest.raises(UserError, match="there is no module 'nowhere'; install it, or add its folder to PYTHONPATH"):
-        env_spec("nowhere:Env-v0")
+        typed_spec("nowhere:Env-v0")
     with pytest.raises(UserError, match="antigravity is no module that registers environments"):
-        env_spec("antigravity:Env-v0")
+        typed_spec("antigravity:Env-v0")
     with pytest.raises(UserError, match=r"pip\.__main__ is no module that registers environments"):
-        env_spec("pip.__main__:Env-v0")
+        typed_spec("pip.__main__:Env-v0")
     assert not {"antigravity", "pip.__main__"} & sys.modules.keys()
 
 

@@ -3,12 +3,16 @@
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
+import grpc
 import pytest
 import ray
 import torch
+from helpers import ROOT
 
 from lightning_rl.agents.registry import AGENTS
 from lightning_rl.core.config import build_config, merged_values
@@ -103,6 +107,51 @@ def test_a_mistake_of_the_user_on_a_cluster_is_the_same_one_line(ray_cluster):
 
     with pytest.raises(UserError, match=r"^batch_size 0: it must be 1 or more$"):
         RayExecutor().map(mistaken, *asked())
+
+
+def test_a_cluster_of_ours_answers_nobody_without_its_token(ray_cluster):
+    """On each of the ports that it listens on. No method takes what is sent, but all that know the token get an answer."""
+
+    def port_of_worker():
+        import psutil  # Ray's own
+
+        return next(each.laddr.port for each in psutil.Process().net_connections() if each.status == psutil.CONN_LISTEN)
+
+    (node,) = ray.nodes()
+    host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
+    asked = {
+        int(port): "JobInfoGcsService/GetAllJobInfo", node["NodeManagerPort"]: "NodeManagerService/GetNodeStats",
+        node["ObjectManagerPort"]: "ObjectManagerService/Pull",
+        ray.get(ray.remote(port_of_worker).remote()): "CoreWorkerService/GetCoreWorkerStats",
+    }  # fmt: skip
+    known = ("authorization", f"Bearer {os.environ['RAY_AUTH_TOKEN']}")
+    for port, method in asked.items():
+        call = grpc.insecure_channel(f"{host}:{port}").unary_unary(f"/ray.rpc.{method}")
+        for foreign in ((), [("authorization", f"Bearer {'0' * 64}")]):
+            with pytest.raises(grpc.RpcError, match="UNAUTHENTICATED"):
+                call(b"", metadata=foreign, timeout=10)
+        call(b"", metadata=[known], timeout=10)
+
+
+LOCAL = """
+import os, sys
+from lightning_rl.evolution.cluster import join_cluster, leave_cluster
+tokens = []
+for _ in range(2):
+    assert join_cluster(None)
+    tokens.append(os.environ["RAY_AUTH_TOKEN"])
+    leave_cluster()
+    assert not {name for name in os.environ if name.startswith("RAY_AUTH_")}
+assert tokens[0] != tokens[1]
+assert min(map(len, tokens)) == 64
+"""
+
+
+@pytest.mark.slow
+def test_each_cluster_has_a_token_of_its_own_and_nothing_stays_in_the_home(tmp_path):
+    env = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")} | {"HOME": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", LOCAL], env=env, check=True, cwd=ROOT)
+    assert not (tmp_path / ".ray").exists()
 
 
 @pytest.mark.slow

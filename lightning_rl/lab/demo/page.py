@@ -13,6 +13,7 @@ import jinja2
 from torch import Tensor, nn
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.lines import say
 from lightning_rl.core.outputs import File, Out, owned_picture
 from lightning_rl.methods.base import Method
 from lightning_rl.nets.command import CommandPolicy, GatedLayersNet, ScaledCommand
@@ -29,18 +30,18 @@ def show(arguments: argparse.Namespace) -> None:
     text = page(arguments.agent)
     if arguments.out is not None:
         Out(arguments.out, force=arguments.force).write(File(arguments.out, text.encode(), owned_picture))
-        print(f"written: '{arguments.out}'; any browser shows it")
+        say(f"written: '{arguments.out}'; any browser shows it")
         return
     try:
         server = ThreadingHTTPServer(("127.0.0.1", arguments.port), _handler(text.encode()))
     except OSError as error:
         raise UserError(f"--port {arguments.port}: {error.strerror}; choose another, or save the page with --out FILE") from error
-    print(f"http://localhost:{server.server_port} shows {arguments.agent}; Ctrl-C ends it", flush=True)
+    say(f"http://localhost:{server.server_port} shows {arguments.agent}; Ctrl-C ends it")
     with server:
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            print()
+            say("")
 
 
 def _handler(content: bytes) -> type[BaseHTTPRequestHandler]:

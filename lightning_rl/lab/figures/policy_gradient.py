@@ -16,6 +16,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.lines import say
 from lightning_rl.lab.figures import csv_files, style
 from lightning_rl.lab.figures.runs import Run, read_sources
 from lightning_rl.lab.scalars import Floats, read_scalar
@@ -128,7 +129,7 @@ def draw(given: argparse.Namespace) -> None:
     table = read_runs(given.sources)
     published = pd.concat([table.iloc[:0], *map(read_csv, given.reference)])
     for _, run in table.groupby("run", sort=False):
-        print(summary(run))
+        say(summary(run))
     table = thinned(table, given.every).sort_values("method", key=lambda names: names.map(_rank), kind="stable")
     published = published[published["method"].map(name_of).isin(table["method"].map(name_of))]  # what stands beside nothing
     figure, panels = style.panels(4, (7.2, 4.8), legend=3)

@@ -8,7 +8,18 @@ from __future__ import annotations
 
 import argparse
 
-from lightning_rl.core.arguments import Argument, Tool, argument, checked_path, count, figure_path, force, number, positive
+from lightning_rl.core.arguments import (
+    Argument,
+    Tool,
+    argument,
+    checked_path,
+    count,
+    figure_path,
+    force,
+    gamename,
+    number,
+    positive,
+)
 from lightning_rl.core.outputs import Out
 
 AXES = {
@@ -186,7 +197,7 @@ FIGURES: dict[str, Tool] = {
         "datasets:draw", "the state-action pairs of synthetic datasets",
         _PICTURE,
         argument("sources", "proxy file, name of a shipped proxy, run directory, or folder of such", nargs="+", metavar="PROXY"),
-        argument("--gamename", "use only proxies of this task (default: the task of the first)", metavar="NAME"),
+        argument("--gamename", "use only proxies of this task (default: the task of the first)", type=gamename, metavar="NAME"),
         argument("--title", "title above the figure", default=""),
     ),
     "reward-curves": _figure(

@@ -17,6 +17,7 @@ from matplotlib.colors import Normalize
 from matplotlib.patches import Rectangle
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.lines import say
 from lightning_rl.envs.grids import MOVES
 from lightning_rl.envs.spec import solved_return
 from lightning_rl.functional.intervals import mean_interval
@@ -124,7 +125,7 @@ def draw_curves(given: argparse.Namespace) -> None:
     game = str(table["gamename"].iloc[0])
     limit = solved_return(game) if given.threshold is None else given.threshold
     if given.markdown:
-        print(markdown(summary_rows(table, limit)))
+        say(*markdown(summary_rows(table, limit)).split("\n"))
         return
     rewards = ordered(table["trained_on"], FIRST)
     agents_first = list(table["agent"].unique())  # the protocols of an agent side by side

@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ import pandas as pd
 from lightning_rl.core.contents import Count, MismatchError, OneOf, Plain, Text, check
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import LARGEST_NUMBER, NAME_BYTES, SEED, did_you_mean
+from lightning_rl.core.lines import say
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.figures import csv_files
 from lightning_rl.lab.figures.registry import AXES
@@ -270,4 +270,4 @@ def require_one_run_per_seed(table: pd.DataFrame, groups: Sequence[str]) -> None
     for names, group in runs.groupby(list(groups), sort=False) if "config" in runs else ():
         if group["config"].nunique() > 1:
             where = ", ".join(str(name) for name in names if name)
-            print(f"note: the runs of {where} differ in their configs; --group KEY tells them apart", file=sys.stderr)
+            say(f"note: the runs of {where} differ in their configs; --group KEY tells them apart", error=True)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from lightning_rl.core.lines import say
 from lightning_rl.functional.intervals import above, mean_interval, share_interval
 from lightning_rl.functional.statistics import IQM_RUNS, interquartile_mean
 from lightning_rl.lab.figures import style
@@ -122,7 +123,7 @@ def _show(
 ) -> None:
     """Prints ``rows``, and writes ``table`` as OUT-name.csv, or prints them as Markdown alone."""
     if given.markdown:
-        print(markdown(rows))
+        say(*markdown(rows).split("\n"))
     else:
         path = save_table(given.out, table, name)
         put_rows(rows, title, caption, end=f"wrote {path}")

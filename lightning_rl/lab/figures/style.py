@@ -25,6 +25,7 @@ from matplotlib.ticker import EngFormatter, FuncFormatter, NullFormatter
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
+from lightning_rl.core.lines import say
 from lightning_rl.core.outputs import File, Out, owned_numbers, owned_picture, picture_metadata
 from lightning_rl.lab.tables import csv_text
 
@@ -181,7 +182,7 @@ def save(figure: Figure, out: Out, table: pd.DataFrame) -> None:
         File(svg, rendered(figure, "svg", metadata["svg"]), owned_picture),
     )
     plt.close(figure)
-    print(f"wrote {png}, {svg} and {csv}")
+    say(f"wrote {png}, {svg} and {csv}")
 
 
 def png(figure: Figure) -> bytes:

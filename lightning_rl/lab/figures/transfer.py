@@ -15,6 +15,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.lines import say
 from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.csv_files import read_csv, require
@@ -136,7 +137,7 @@ def draw(given: argparse.Namespace) -> None:
     """OUT.png, OUT.svg and OUT.csv, or the table of ``--markdown``."""
     table = read_transfer(given.sources)
     if given.markdown:
-        print(markdown(summary_rows(table)))
+        say(*markdown(summary_rows(table)).split("\n"))
         return
     agents, game = table["agent"].nunique(), table["gamename"].iloc[0]
     figure, panels = style.panels(agents + 1, legend=2)

@@ -21,6 +21,7 @@ import pandas as pd
 from lightning_rl.core.config import build_config, dotted_keys, merged_values, parse_settings, refuse_unread
 from lightning_rl.core.console import counting
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.lines import say
 from lightning_rl.core.seeding import generator
 from lightning_rl.lab.protocols.results import open_results
 from lightning_rl.lab.tuning.space import spaces
@@ -105,4 +106,4 @@ def print_runs(rows: Sequence[Mapping[str, str]]) -> None:
     for group, runs in found.groupby(list(KEY[:-1]), sort=False):
         when, solved = sorted(runs["before"] + runs["solved"]), runs["solved"].sum()
         text = f"{solved} of {len(runs)} runs solved, median {median(when):g} generations ({when[0]} to {when[-1]})"
-        print(f"{' | '.join(filter(None, group))}: {text}, {runs['seconds'].mean():.1f} s of CPU time a run")
+        say(f"{' | '.join(filter(None, group))}: {text}, {runs['seconds'].mean():.1f} s of CPU time a run")

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.lines import say
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.grids import GRID_WORLDS, MOVES, GridWorld
 from lightning_rl.envs.proxies import RewardProxy
@@ -68,4 +69,4 @@ def run(given: argparse.Namespace) -> None:
     rows = write_proxies(
         given, COLUMNS, models, kind, (), lambda model: grid_rows(model, world, kind, given.count, given.seed)
     )
-    print(f"{len({(row['trained_on'], row['proxy']) for row in rows})} proxies in {given.out}")
+    say(f"{len({(row['trained_on'], row['proxy']) for row in rows})} proxies in {given.out}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from lightning_rl.core.arguments import Argument, Tool, argument, count, force, non_negative, positive
+from lightning_rl.core.arguments import Argument, Tool, argument, count, force, gamename, non_negative, positive
 from lightning_rl.run.runtime import prepare_process
 
 TRANSFER_AGENTS = ("DDQN", "DuelingDDQN", "TD3-discrete")
@@ -27,7 +27,7 @@ def _csv_and_proxies(written: str) -> tuple[Argument, ...]:
     return (
         *_csv(written),
         argument("sources", "proxy file, name of a shipped proxy, run directory, or folder of such", nargs="*", metavar="PROXY"),
-        argument("--gamename", "use only proxies of this task (default: the task of the first)", metavar="NAME"),
+        argument("--gamename", "use only proxies of this task (default: the task of the first)", type=gamename, metavar="NAME"),
         _count("--best", "of each kind, use only the N with the highest scores in their own search (default: all)"),
     )
 
@@ -125,7 +125,7 @@ PROTOCOLS: dict[str, Tool] = {
         "generations", "run many short searches for proxies (for the figures proxy-success and step-sizes)",
         *_csv("one row per generation of each run"),
         argument("--implementation", "method of the searches (default SE)", choices=("SE", "RN", "SD"), default="SE"),
-        argument("--gamename", "task (default emptyroom22)", default="emptyroom22", metavar="NAME"),
+        argument("--gamename", "task (default emptyroom22)", type=gamename, default="emptyroom22", metavar="NAME"),
         _count("--runs", "number of searches, with seeds SEED .. SEED+N-1 (default 20)", 20),
         argument("--preset", "name of a block under presets: in the method's config", metavar="NAME"),
         _settings("the method's config"),

@@ -14,6 +14,7 @@ import pandas as pd
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import Appended, appending
 from lightning_rl.core.limits import shown
+from lightning_rl.core.lines import say
 from lightning_rl.core.outputs import refuse_run_file
 from lightning_rl.functional.statistics import summarise
 from lightning_rl.lab.protocols.models import REAL
@@ -92,7 +93,7 @@ def print_summary(rows: Sequence[Mapping[str, str]], values: Sequence[str]) -> N
             parts.append("{name} {mean:,.1f} +- {sd:,.1f} (median {median:,.1f})".format(name=name, **summarise(group[name])))
         proxies = 0 if trained_on.startswith(REAL) else group["proxy_hash"].nunique()
         where = f" on {proxies} {'proxies' if proxies > 1 else 'proxy'}" if proxies else ""
-        print(f"{agent} | {protocol} | {trained_on}: {', '.join(parts)}; {len(group)} agents{where}")
+        say(f"{agent} | {protocol} | {trained_on}: {', '.join(parts)}; {len(group)} agents{where}")
 
 
 @contextlib.contextmanager

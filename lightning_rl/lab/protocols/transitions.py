@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.lines import say
 from lightning_rl.core.seeding import derive_seed
 from lightning_rl.envs.proxies import SyntheticProxy
 from lightning_rl.envs.spec import EnvSpec, env_spec
@@ -87,7 +88,7 @@ def sample_transitions(
     if left_out == count:
         raise UserError(f"all {count} agents on '{model.name}' diverged; lower --set learning_rate=..., or name another proxy")
     if left_out:
-        print(f"{left_out} of {count} agents on '{model.name}' diverged and play no real task")
+        say(f"{left_out} of {count} agents on '{model.name}' diverged and play no real task")
     tested = joined(real)
     return [joined(recorded.kept), tested, answers(model, tested, kind.config.action_repeat)]
 
@@ -118,4 +119,4 @@ def run(given: argparse.Namespace) -> None:
 
     words = (*rule_text(given.tests, given.steps), f"bins of {given.bin:g}")
     rows = write_proxies(given, COLUMNS, models, kind, words, rows_of)
-    print(f"{len(rows)} histograms in {given.out}")
+    say(f"{len(rows)} histograms in {given.out}")

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.lines import say
 from lightning_rl.functional.intervals import Interval, difference_interval, improvement_interval, mean_of_intervals
 from lightning_rl.lab.figures.groups import LABELS, Group, in_common, labelled_runs, make_groups
 from lightning_rl.lab.figures.scores import run_scores
@@ -61,7 +62,7 @@ def shared_part(game: str, sides: Sequence[pd.DataFrame], given: argparse.Namesp
     shared = in_common(groups)
     if (end := shared[0].x[-1]) < groups[0].x[-1]:
         where = f"{game}: " if game else ""
-        print(f"{where}compared up to {end:,.6g} {shared[0].unit}, where the shortest run ends")
+        say(f"{where}compared up to {end:,.6g} {shared[0].unit}, where the shortest run ends")
     return shared
 
 
@@ -74,7 +75,7 @@ def compare(given: argparse.Namespace) -> list[Comparison]:
     if not shared:
         raise UserError(f"A is on {', '.join(a)}, B on {', '.join(b)}: both have none; compare runs of one environment")
     for game in sorted(a.keys() ^ b.keys()):
-        print(f"skipped {game}: only {'A' if game in a else 'B'} has runs on it")
+        say(f"skipped {game}: only {'A' if game in a else 'B'} has runs on it")
     found = []
     for game in shared:
         sides = (a[game], b[game])

@@ -20,6 +20,7 @@ import yaml
 from lightning_rl.core.catalogue import Block, Entry, entry
 from lightning_rl.core.config import merged_values
 from lightning_rl.core.files import read_text
+from lightning_rl.core.lines import say
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.envs.spec import env_spec
 from lightning_rl.lab.tables import markdown
@@ -132,4 +133,4 @@ def config_table(name: str, gamename: str | None = None, preset: str | None = No
 
 def show(given: argparse.Namespace) -> None:
     """Prints the table that the arguments ask for."""
-    print(config_table(given.implementation, given.gamename, given.preset))
+    say(*config_table(given.implementation, given.gamename, given.preset).split("\n"))

@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lightning_rl.core.files import read_text, write_text
+from lightning_rl.core.lines import say
+from lightning_rl.core.modules import from_file
 from lightning_rl.lab.reports.numbers import with_numbers
 
 _BLOCK = re.compile(r"^(<!-- made by: lightning-rl (?P<words>.*?) -->\n)(?:.+\n)*", re.MULTILINE)
@@ -24,7 +26,7 @@ def refreshed(text: str, run: Callable[[Sequence[str]], None]) -> str:
 
     def replace(match: re.Match[str]) -> str:
         printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
+        with contextlib.redirect_stdout(printed), from_file():
             run(shlex.split(match["words"]))
         return match[1] + printed.getvalue().strip() + "\n"
 
@@ -38,4 +40,4 @@ def refresh(files: Sequence[Path], run: Callable[[Sequence[str]], None]) -> None
         after = refreshed(before, run)
         if after != before:
             write_text(path, after)
-        print(f"{'refreshed' if after != before else 'up to date'}: {path}")
+        say(f"{'refreshed' if after != before else 'up to date'}: {path}")

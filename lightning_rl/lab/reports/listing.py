@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import track
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.lines import say
 from lightning_rl.core.outputs import File, Out, owned_table
 from lightning_rl.lab.figures.runs import SPEED, Run, find_runs
 from lightning_rl.lab.reports.registry import RUN_COLUMNS
@@ -72,7 +73,7 @@ def show(given: argparse.Namespace) -> None:
     styles = ["red" if state == "failed" else None for state in rows["state"]]
     put_rows([names, *cells(rows, names)], f"{len(rows)} runs", caption, styles)
     for _, row in rows[rows["reason"] != ""].iterrows():
-        print(f"{row['state']}: {row['run']}: {row['reason']}")
+        say(f"{row['state']}: {row['run']}: {row['reason']}")
 
 
 FORMATS = {"env_steps": "{:,.0f}", "hours": "{:.2f}"}

@@ -23,6 +23,7 @@ from lightning_rl import __version__
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_bytes, read_text
 from lightning_rl.core.limits import PICTURE_BYTES
+from lightning_rl.core.lines import say
 from lightning_rl.core.outputs import PROGRAM, File, Out, owned_picture
 from lightning_rl.lab.figures import style
 from lightning_rl.lab.figures.curves import Look, curves_figure
@@ -194,4 +195,4 @@ def show(given: argparse.Namespace) -> None:
     out.check(out.path, owned_picture)  # before the work
     text = report(given.folders, given.tag or PAGE_TAGS, given.group, given.videos, given.title)
     out.write(File(out.path, text.encode(), owned_picture))
-    print(f"wrote {given.out} ({given.out.stat().st_size / 1e6:.1f} MB)")
+    say(f"wrote {given.out} ({given.out.stat().st_size / 1e6:.1f} MB)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lightning_rl.core.arguments import Tool, argument, checked_path, figure_path, force, whole
+from lightning_rl.core.arguments import Tool, argument, checked_path, figure_path, force, gamename, whole
 from lightning_rl.lab.figures.registry import BINNED, SCORE
 
 RUN_COLUMNS = (
@@ -84,7 +84,7 @@ REPORTS = {
         "list the keys of a method's config with meaning, value and source, as a Markdown table", f"{_REPORTS}.config_table:show",
         (
             argument("implementation", "method, e.g. UDRL", metavar="NAME"),
-            argument("--gamename", "show the values for this environment", metavar="NAME"),
+            argument("--gamename", "show the values for this environment", type=gamename, metavar="NAME"),
             argument("--preset", "show the values with this preset", metavar="NAME"),
         ),
     ),

@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import shlex
 import shutil
-import sys
 import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import write_bytes, write_text
+from lightning_rl.core.lines import say
 from lightning_rl.core.workers import finish_epoch, leave_with_parent
 from lightning_rl.lab.reproduce import store
 from lightning_rl.lab.reproduce.checkout import MANIFEST, PAGE, ROOT, commit_of, require_clean
@@ -68,7 +68,7 @@ def possible(jobs: Sequence[Job], arguments: Namespace) -> list[Job]:
         names = ", ".join(name for name in lacks if lacks[name] == what)
         if arguments.ids:
             raise UserError(f"{names}: this machine lacks {what}; leave it out")
-        print(f"left out, as this machine lacks {what}: {names}")
+        say(f"left out, as this machine lacks {what}: {names}")
     return [job for job in jobs if job.name not in lacks]
 
 
@@ -88,7 +88,7 @@ def announce(jobs: Sequence[Job], manifest: Manifest) -> None:
     claims = {job.name: job.claim for job in jobs}
     running = {(job.name, job.seed) for job in jobs}
     hours = sum(job.claim.cpu_hours / len(seed_list(job.claim.seeds)) for job in jobs)
-    print(f"{len(jobs)} runs of {len(claims)} claims are missing: about {hours:.2g} CPU-hours")
+    say(f"{len(jobs)} runs of {len(claims)} claims are missing: about {hours:.2g} CPU-hours")
     again: dict[str, set[int]] = {}
     for job in jobs:
         owner = manifest.shared_trainings.get(job.name)
@@ -100,7 +100,7 @@ def announce(jobs: Sequence[Job], manifest: Manifest) -> None:
         training = manifest.claims[owner]
         hours = training.cpu_hours / len(seed_list(training.seeds)) * len(seeds)
         which = f"seeds {', '.join(map(str, sorted(seeds)))}, about {hours:.2g} CPU-hours"
-        print(f"and the trainings of {owner} again, whose run directories are not here: {which}")
+        say(f"and the trainings of {owner} again, whose run directories are not here: {which}")
 
 
 def smoke(arguments: Namespace, manifest: Manifest, chosen: dict[str, Claim], main: Main) -> None:
@@ -111,13 +111,13 @@ def smoke(arguments: Namespace, manifest: Manifest, chosen: dict[str, Claim], ma
     _run_all(possible(jobs, arguments), arguments, place)
     write_text(place / PAGE, ledger(manifest, place, "smoke"))
     shutil.rmtree(place / "exp_dir")
-    print(f"tiny budgets, no evidence: {place / PAGE}")
+    say(f"tiny budgets, no evidence: {place / PAGE}")
 
 
 def build(manifest: Manifest, root: Path) -> None:
     """Writes the ledger."""
     write_text(root / PAGE, ledger(manifest, root, commit_of(root)))
-    print(f"wrote {root / PAGE}")
+    say(f"wrote {root / PAGE}")
 
 
 def draw(manifest: Manifest, root: Path, main: Main) -> None:
@@ -155,7 +155,7 @@ def _run_all(jobs: Sequence[Job], arguments: Namespace, root: Path) -> None:
             else:
                 store.add(root, outcome)
             value = outcome.failure or f"{outcome.job.about}: {outcome.about['value']:.6g}"
-            print(f"{count} of {len(jobs)}: {value}", file=sys.stderr if outcome.failure else sys.stdout, flush=True)
+            say(f"{count} of {len(jobs)}: {value}", error=bool(outcome.failure))
     if failed:
         raise UserError(f"{len(failed)} of {len(jobs)} runs failed; the same command tries them again. The first: {failed[0]}")
 
@@ -208,7 +208,7 @@ def _on_ray(address: str | None) -> Iterator[Run]:
     """A CPU for each job. Runs are resumed where their folder is: on a file system that all machines share."""
     import ray
 
-    from lightning_rl.evolution.cluster import join_cluster
+    from lightning_rl.evolution.cluster import join_cluster, leave_cluster
 
     started_here = join_cluster(address)
     task = ray.remote(num_cpus=1, max_retries=-1)(run_job)
@@ -223,4 +223,4 @@ def _on_ray(address: str | None) -> Iterator[Run]:
         yield run
     finally:
         if started_here:
-            ray.shutdown()
+            leave_cluster()

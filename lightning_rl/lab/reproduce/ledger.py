@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from lightning_rl.core.lines import say
 from lightning_rl.lab.reproduce.checkout import MANIFEST, ROOT
 from lightning_rl.lab.reproduce.claims import Claim, Earlier, EarlierSeeds, Manifest
 from lightning_rl.lab.reproduce.entries import (
@@ -129,7 +130,7 @@ def show(given: argparse.Namespace) -> None:
         published = claim.published.text if claim.published and claim.published.value is None else _published(claim)
         otherwise = _otherwise(claim)
         rows.append((what, published, otherwise, here, goal_text(claim.goal), verdict_text(entry, word), f"`{name}`"))
-    print(markdown(rows))
+    say(*markdown(rows).split("\n"))
 
 
 def _row(entry: Entry, word: str) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ import itertools
 import json
 import platform
 import shlex
-import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import make_folder
 from lightning_rl.core.gamenames import folder_name
 from lightning_rl.core.limits import shorten
+from lightning_rl.core.lines import say
 from lightning_rl.core.stopping import Stopped
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.reproduce.checkout import require_commit
@@ -212,7 +212,7 @@ def _run_step(job: Job, step: Step) -> None:
     with FileLock(step.place / f".{step.first}.lock"):
         if step.done is not None and step.done.exists():
             return
-        print(f"lightning-rl {shlex.join(step.words)}", flush=True)
+        say(f"lightning-rl {shlex.join(step.words)}")
         with _explained(job.folder):
             code = job.main(step.words, "lightning-rl")
         if step.done is not None and not code:
@@ -259,7 +259,7 @@ def first_epochs(job: Job) -> list[dict[str, Any]]:
     """The curve of the first epochs of a seed, run anew: ``max_epochs`` ends a run early and changes nothing before."""
     (first, *_) = steps_of(job, {**job.claim.budget, "max_epochs": job.claim.verify_epochs})
     assert first.run is not None  # a claim with curves begins with a training
-    print(f"lightning-rl {shlex.join(first.words)}", file=sys.stderr)
+    say(f"lightning-rl {shlex.join(first.words)}", error=True)
     if code := job.main(first.words, "lightning-rl"):
         raise UserError(f"{job.about}: its first epochs ended with exit code {code}; what is above says why")
     return read_curve(job.claim.curves, first.run)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.lines import say
 from lightning_rl.functional.intervals import prediction_interval
 from lightning_rl.lab.reproduce import store
 from lightning_rl.lab.reproduce.claims import Manifest
@@ -53,9 +54,9 @@ def verify(name: str, manifest: Manifest, root: Path, main: Main) -> None:
         if not (equal or (not same_place and (within or _as_another_seed(now, seeds)))):
             difference = f"{column} at step {int(stored[k]['env_steps']):,} is {now:.9g} now and {before:.9g}"
             raise UserError(f"{job.about}: {difference} in '{claim.curves_file}'; they should be equal {how}")
-    print(f"{job.about}: {len(points)} points up to step {int(again[points[-1]]['env_steps']):,} equal the stored curve {how}")
+    say(f"{job.about}: {len(points)} points up to step {int(again[points[-1]]['env_steps']):,} equal the stored curve {how}")
     others = "" if same_place else f", {near} are within {manifest.tolerance:.0%}; the others are as another seed may be"
-    print(f"{digits} of {len(points) * len(columns)} values have the same digits{others}")
+    say(f"{digits} of {len(points) * len(columns)} values have the same digits{others}")
 
 
 def _first_points(rows: Sequence[store.Row], seeds: Sequence[str]) -> Mapping[str, list[store.Row]]:

@@ -16,6 +16,7 @@ import yaml
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_text, write_text
 from lightning_rl.core.limits import shown
+from lightning_rl.core.lines import say
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.tables import put_rows
 from lightning_rl.lab.tuning.trial import FAILED, REPORTS, SETTINGS, Plan, read_reports
@@ -134,7 +135,7 @@ def write_results(plan: Plan, trials: Sequence[Trial]) -> None:
     use = f"--implementation {options.implementation} --gamename {options.gamename} --config {plan.folder / BEST}"
     use += "" if options.logdir == Path("exp_dir").absolute() else f" --logdir {options.logdir}"
     unseen = max(100, options.seed + plan.tune.seeds)
-    print(f"best settings: {plan.folder / BEST}\nuse them, on a seed not searched: python trainer.py {use} --seed {unseen}")
+    say(f"best settings: {plan.folder / BEST}", f"use them, on a seed not searched: python trainer.py {use} --seed {unseen}")
 
 
 def _row(trial: Trial, plan: Plan) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -15,9 +14,11 @@ from typing import Any
 from lightning_rl.core.checks import optional_module
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import keep_record, read_text, refuse_foreign, remove
+from lightning_rl.core.lines import say
+from lightning_rl.core.modules import notes, take
 from lightning_rl.core.outputs import Out
 from lightning_rl.core.stopping import LEAVE_S, SIGNALS, after
-from lightning_rl.evolution.cluster import join_cluster
+from lightning_rl.evolution.cluster import join_cluster, leave_cluster
 from lightning_rl.lab.scalars import UnknownScalarError
 from lightning_rl.lab.tuning.placement import check_room, trial_bundles
 from lightning_rl.lab.tuning.results import (
@@ -68,9 +69,9 @@ def tune(plan: Plan, resume: bool) -> int:
             interrupted = _fit(plan, state, resume)
     finally:
         if joined:
-            ray.shutdown()
+            leave_cluster()
     if interrupted:
-        print(f"interrupted; continue with --resume, what was tried is in '{plan.folder}'", file=sys.stderr)
+        say(f"interrupted; continue with --resume, what was tried is in '{plan.folder}'", error=True)
         return 128 + interrupted
     if (failed := plan.folder / FAILED).exists():
         raise UserError(read_text(failed, "record").strip())
@@ -95,7 +96,10 @@ def _fit(plan: Plan, state: Path, resume: bool) -> int:
     """The signal that has interrupted it, or 0."""
     from ray import tune as ray_tune
 
+    allowed = notes()
+
     def trainable(drawn: dict[str, Any]) -> None:
+        take(allowed)
         name = str(ray_tune.get_context().get_trial_id())
         settings = plan.settings(drawn)
         try:
@@ -251,7 +255,7 @@ def _progress(plan: Plan) -> Any:
             self.printed = time.monotonic()
             new = done - self.done_at_start
             line = progress_line(plan, read_trials(plan.folder), done, (self.printed - self.started) / new if new else None)
-            print(line, file=sys.stderr, flush=True)
+            say(line, error=True)
 
     return Progress()
 
