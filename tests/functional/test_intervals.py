@@ -80,11 +80,15 @@ def test_improvement_by_hand():
     assert 0.3 < low < 0.4  # three wins of three leave much open
     turned = improvement_interval([1.0, 2.0, 3.0], [4.0, 5.0, 6.0])
     assert turned == pytest.approx((0, 0, 1 - low))
+    # three and two runs: the end is so many standard errors from 1, the quantile of three degrees of freedom
+    _, low, _ = improvement_interval([4.0, 5.0, 6.0], [1.0, 2.0])
+    variance = low * (1 - low) * (1 + 1.5 * ((1 - low) / (2 - low) + low / (1 + low))) / 6
+    assert 1 - low == pytest.approx(3.18245 * variance**0.5, abs=2e-4)
 
 
 def test_a_mean_of_intervals_adds_distances_as_squares():
-    found = mean_of_intervals([tuple(map(np.asarray, ends)) for ends in ((1.0, -2.0, 4.0), (3.0, -1.0, 7.0))])
-    assert found == (2, 2 - 5 / 2, 2 + 5 / 2)
+    found = mean_of_intervals([tuple(map(np.asarray, ends)) for ends in ((1.0, -2.0, 13.0), (3.0, -1.0, 8.0))])
+    assert found == (2, 2 - 5 / 2, 2 + 13 / 2)
 
 
 def test_profile_by_hand():

@@ -86,6 +86,7 @@ def test_where_random_actions_obtain_more_every_return_of_the_policy_can_be_aske
 
 def test_between_two_entries_of_the_table_lies_a_line_but_not_between_two_guidances():
     calibration = Calibration()
+    assert calibration.limits is None
     asked, guidance = np.arange(33.0), np.array([0.5] * 10 + [0.0] * 23)
     calibration.set(asked, np.where(guidance == 0.5, asked, 100 - asked), guidance)
     assert calibration.limits == (0.0, 32.0)
@@ -93,6 +94,8 @@ def test_between_two_entries_of_the_table_lies_a_line_but_not_between_two_guidan
     assert calibration.command(20.5) == (79.5, 0.0)
     assert calibration.command(9.4) == (9.0, 0.5)
     assert calibration.command(9.6) == (90.0, 0.0)
+    calibration.clear()
+    assert calibration.limits is None
 
 
 class Ones(gymnasium.Env):

@@ -9,7 +9,7 @@ from helpers import tiny_settings
 
 import lightning_rl
 from lightning_rl.agents.cloning import CloneConfig, Clones
-from lightning_rl.agents.variation import vary_agents
+from lightning_rl.agents.variation import Variation, vary_agents
 from lightning_rl.cli import main
 from lightning_rl.envs.proxies import DatasetProxy, read_proxy, save_proxy
 from lightning_rl.envs.synthetic_dataset import DatasetEnv, Pairs
@@ -60,6 +60,16 @@ def test_members_are_cloned_as_plain_networks_would_be(sizes):
     best = clones.greedy(obs)
     expected = torch.stack([net(obs[n]) for n, net in enumerate(nets)])
     torch.testing.assert_close(best, expected[..., :1].tanh() if sizes.continuous else expected.argmax(-1), rtol=1e-4, atol=1e-5)
+
+
+def test_clones_that_vary_have_a_learning_rate_and_a_width_each():
+    """Adam's first step is the learning rate; a hidden layer of n units has 7 n + 2 weights."""
+    variation = Variation(learning_rates=(0.01, 0.1), batch_sizes=(1, 1), widths=(2, 8), depths=(1, 1))
+    clones = Clones(config(), CARTPOLE, [3, 4], variation)
+    before = clones.params.detach().clone()
+    assert (before != 0).sum(1).tolist() == [16, 58]
+    clones.update(torch.ones(2, 1, 4), torch.zeros(2, 1, dtype=torch.int64))
+    assert (clones.params - before).abs().amax(1).tolist() == pytest.approx([0.01, 0.1], rel=1e-3)
 
 
 def test_pairs_of_a_block_by_hand():

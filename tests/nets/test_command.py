@@ -122,6 +122,18 @@ def test_gates_per_layer_start_open_and_react_to_the_command():
     assert shut.saturation(torch.full((10, 1), 200.0)) > 0.9  # an unscaled command, as in the earlier implementation
 
 
+def test_half_open_gates_leave_a_plain_network_with_a_small_output():
+    obs, command = torch.randn(5, 8), standard_commands(5)
+    torch.manual_seed(0)
+    net = GatedLayersNet(8, 1, 4, [16])
+    torch.manual_seed(0)
+    whole = GatedLayersNet(8, 1, 4, [16], output_scale=1.0)
+    torch.testing.assert_close(net(obs, command), 0.1 * whole(obs, command))
+    for parameter in net.gates.parameters():
+        torch.nn.init.zeros_(parameter)
+    torch.testing.assert_close(net(obs, command), net.output(net.layers[0](obs).relu()))
+
+
 def test_the_first_policy_is_nearly_uniform():
     output = GatedLayersNet(8, 1, 4, [128, 128])(torch.randn(1000, 8), standard_commands(1000))
     assert output.softmax(-1).amax() < 0.4
