@@ -8,12 +8,15 @@ from types import SimpleNamespace
 import pytest
 import torch
 from helpers import last, run_cli, run_dir
+from member_helpers import compare, flat
 from test_files import Killed
 
 from lightning_rl.core import files
 from lightning_rl.core.errors import UserError
+from lightning_rl.methods.stacked import MEMBER_COUNTERS
 from lightning_rl.run.callbacks import BestCheckpoint, scores
 from lightning_rl.run.checkpoints import committed, next_to, settle, write_together
+from lightning_rl.run.member_checkpoints import MemberCheckpointIO, join_checkpoints, member_checkpoint
 from lightning_rl.run.state import write_state
 
 
@@ -257,3 +260,44 @@ def test_stacked_seeds_resume_after_a_kill_between_their_files(tmp_path, monkeyp
         assert expected["state_dict"].keys() == got["state_dict"].keys()
         assert all(torch.equal(expected["state_dict"][name], got["state_dict"][name]) for name in expected["state_dict"])
     assert not any(waits(run_dir(parts, seed=seed, implementation="DDQN")) for seed in (25, 26))
+
+
+def stack_of_three():
+    """A stack whose second member has ended: it has results alone."""
+    counters, block = torch.tensor([[9, 4, 0, 2], [7, 8, 0, 3], [9, 4, 0, 1]]), torch.arange(6.0).reshape(3, 2)
+    weights = {"member_counters": counters, "agent.params": block + 10, "target": torch.ones(1)}
+    weights |= {f"policies.{n}.weight": block[n] for n in range(3)}
+    weights |= dict(zip(MEMBER_COUNTERS, counters.amax(0), strict=True))
+    rows = {name: {"x": torch.tensor([5.0, 6.0])} for name in ("loop", "envs", "memory")}
+    return {
+        "epoch": 4, "hyper_parameters": {"seed": 7, "num_seeds": 3}, "state_dict": weights,
+        "optimizer_states": [{"clock": 1}, {"state": {0: {"exp_avg": block.clone()}}, "param_groups": []}],
+        "data": {"step": 40, "members": torch.tensor([0, 2]), **rows, "results": {"returns": block + 20}},
+    }  # fmt: skip
+
+
+def test_a_stack_comes_apart_into_its_seeds_and_together_again():
+    whole = stack_of_three()
+    parts = [member_checkpoint(whole, member, "data") for member in range(3)]
+    assert [part["hyper_parameters"] for part in parts] == [{"seed": 7}, {"seed": 8}, {"seed": 9}]
+    assert [int(part["state_dict"]["num_updates"]) for part in parts] == [4, 8, 4]
+    assert [part["state_dict"]["policies.0.weight"].tolist() for part in parts] == [[0, 1], [2, 3], [4, 5]]
+    assert [part["data"]["members"].tolist() for part in parts] == [[0], [], [0]]
+    assert [part["data"]["loop"]["x"].tolist() for part in parts] == [[5], [], [6]]
+    weight = parts[0]["state_dict"]["policies.0.weight"]
+    assert weight.untyped_storage().nbytes() == 8  # no view of all members' weights, which would be written with it
+    joined = join_checkpoints(parts, "data")
+    assert joined["hyper_parameters"] == whole["hyper_parameters"]
+    compare(flat({**joined, "hyper_parameters": {}}), flat({**whole, "hyper_parameters": {}}), exactly=True)
+    nobody = join_checkpoints([parts[1], parts[1]], "data")["data"]
+    assert (nobody["members"].tolist(), nobody["loop"]["x"].tolist()) == ([], [])
+    assert nobody["results"]["returns"].tolist() == [[22, 23], [22, 23]]
+
+
+def test_a_checkpoint_of_several_seeds_is_removed_of_each(tmp_path):
+    paths = [tmp_path / seed / "epoch=1.ckpt" for seed in ("a", "b")]
+    for path in paths:
+        path.parent.mkdir()
+        path.touch()
+    MemberCheckpointIO([path.parent for path in paths], "data").remove_checkpoint(paths[0])
+    assert not any(path.exists() for path in paths)

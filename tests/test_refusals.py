@@ -1,5 +1,6 @@
 """What is refused before anything is made or changed: limits of sizes, a second run, budgets below what is done, numbers."""
 
+import functools
 import os
 import shutil
 import signal
@@ -89,6 +90,20 @@ def test_a_run_with_nothing_left_to_do_stays_finished(copied, capsys):
     assert run_cli(copied, "--resume", "--max_epochs", "3") == 0
     assert "finished at" in capsys.readouterr().out
     assert yaml.safe_load((run_dir(copied) / "state.yaml").read_text()) == {"state": "finished"}
+
+
+def test_a_budget_is_refused_only_where_it_is_new_and_less_than_is_done(copied):
+    done = int(torch.load(run_dir(copied) / "last.ckpt", weights_only=True)["state_dict"]["env_steps"])
+    assert run_cli(copied, "--resume", "--max_epochs", "3", max_env_steps=done) == 0
+    for _ in range(2):  # the epoch that reaches it goes on to its end, beyond it
+        assert run_cli(copied, "--resume", "--max_epochs", "4", max_env_steps=done + 1) == 0
+
+
+def test_a_budget_of_episodes_counts_episodes(tmp_path, capsys):
+    run = functools.partial(run_cli, tmp_path, "--max_epochs", "2", "--resume", implementation="REINFORCE")
+    assert run() == run(max_episodes=9) == 0  # of which 8 are done, in more steps
+    assert run(max_episodes=7) == 2
+    assert "has episodes 8, more than max_episodes=7; ask for 8 or more" in capsys.readouterr().err
 
 
 SIZES = {

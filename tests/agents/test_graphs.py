@@ -96,6 +96,19 @@ def test_what_has_moved_is_recorded_anew(replays):
     check_same(agent, other)
 
 
+def test_gradients_and_buffers_that_have_moved_are_noticed(replays):
+    agent = trained("simple", 30)
+    nothing = graphs.Graphed(lambda number: torch.zeros(()), [], agent)
+    recordings = []
+    for part, name in ((agent, ""), (agent.online.params, "grad"), (agent, "losses")):
+        if name:
+            setattr(part, name, getattr(part, name).clone())
+        nothing(0)
+        nothing(0)
+        recordings.append(len(replays))
+    assert recordings == [1, 2, 3]
+
+
 def test_inputs_are_read_where_they_are(replays):
     total = graphs.Graphed(lambda number, x: x.sum(), [], trained("simple", 1))
     inputs = [torch.full((3,), float(value)) for value in range(4)]

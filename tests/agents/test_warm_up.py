@@ -45,6 +45,15 @@ def test_a_loss_has_settled_once_it_falls_by_less_than_a_tenth(monkeypatch):
     assert warm_up.over
 
 
+def test_the_loss_of_each_new_step_has_noise_of_its_own(monkeypatch):
+    source, seen = make("categorical", [0, 1], updates_per_step=2).source, []
+    monkeypatch.setattr(source.model, "gradient", lambda layers, new, codes, *_: seen.append(codes.clone()) or torch.zeros(2, 2))
+    for number in range(6):
+        source.warm_up.watch(source, RealSteps(*[torch.zeros(2, 1)] * 5), number)
+    assert len(seen) == 3
+    assert len(torch.stack(seen).unique(dim=0)) == 3
+
+
 @pytest.mark.parametrize(("kind", "env"), [("simple", ProcMaze(2)), ("categorical", PanFlute(3)), ("gaussian", PanFlute(3))])
 def test_each_member_learns_from_what_it_would_learn_from_alone(kind, env):
     """A gradient of a stack in which one replays and one imagines, beside those where all do the same."""
@@ -70,6 +79,8 @@ def test_before_it_settles_values_learn_from_the_memory():
     assert batch.weight is None
     size, memory = agent.env.obs_size, agent.source.memory.data["bytes"][:25]
     known = {(tuple(row[size : 2 * size].tolist()), int(row[2 * size])) for row in memory}
+    later = agent.source.batch(RecordedPass(agent.net, agent.online.layers), 1, agent.source.sample(1))
+    assert not torch.equal(batch.next_features, later.next_features)  # each update draws anew
     drawn = zip(batch.next_features[0].byte().tolist(), batch.action[0].tolist(), strict=True)
     assert {(tuple(obs), action) for obs, action in drawn} <= known
 

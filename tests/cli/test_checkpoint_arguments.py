@@ -74,6 +74,8 @@ def test_resume_of_another_method_or_other_settings(trained, capsys, tmp_path):
     torch.save(checkpoint, other / "last.ckpt")
     assert "is of SE on cartpole" in refused(capsys, run_cli(tmp_path, "--resume"))
     assert "does not fit this version's SE" in refused(capsys, main(["--eval_agent", str(other / "last.ckpt")]))
+    shutil.copytree(trained.parent, run_dir(tmp_path, "acrobot"))
+    assert "is of UDRL on cartpole" in refused(capsys, run_cli(tmp_path, "--resume", gamename="acrobot"))
     assert trained.read_bytes() == before
 
 

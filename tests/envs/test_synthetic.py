@@ -83,6 +83,7 @@ def test_a_one_step_world_pays_for_actions_and_nothing_follows():
     env = one_step()
     assert list(env.net.heads) == ["pay", "start"]
     assert env.net.size == (4 * 8 + 8 + 8 * 2 + 2) + (2 * 8 + 8 + 8 * 4 + 4) + 2 * 4 + 1
+    assert OneStepNet(4, 2, (8,), "tanh").size == (4 * 8 + 8 + 8 * 2 + 2) + 1  # where no start states are learned
     env.params[:, -1] = torch.tensor([1.0, 0.5, 3])
     state, action = torch.randn(3, 4), torch.tensor([0, 1, 1])
     step = env.step(state, action, torch.empty(3, 0))
@@ -115,10 +116,10 @@ def test_a_single_action_pays_nothing_in_any_units():
 
 
 def test_a_continuous_action_pays_by_its_distance_to_the_best():
-    net = OneStepNet(3, 1, (8,), "tanh")
+    net = OneStepNet(3, 2, (8,), "tanh")
     env = one_step("pendulum", net)
     env.params.mul_(3)  # so that some that are meant are at the edge of the box; rewards, too, are three times as large
-    state, action = torch.randn(3, 5, 3), 3 * torch.rand(3, 5, 1) - 1.5
+    state, action = torch.randn(3, 5, 3), 3 * torch.rand(3, 5, 2) - 1.5
     step, best = env.step(state, action, torch.empty(3, 0)), env.best(state)
     for n in range(3):
         meant = plain(net, env.params, n)["pay"](state[n] / torch.tensor([1.0, 1, 8])).clamp(-1, 1)
@@ -126,7 +127,7 @@ def test_a_continuous_action_pays_by_its_distance_to_the_best():
         torch.testing.assert_close(env.meant(state)[n], meant)
         torch.testing.assert_close(best[n], pay)
         less = -(action[n].clamp(-1, 1) - pay).square() + pay.square()  # than what action 0 pays
-        torch.testing.assert_close(step.reward[n], 3 * less[:, 0])
+        torch.testing.assert_close(step.reward[n], 3 * less.sum(-1))
 
 
 def test_start_states_of_a_one_step_world_are_in_units_of_the_bounds():
@@ -180,11 +181,20 @@ def test_start_states_are_given_a_mean_and_a_spread_and_rewards_a_size():
     assert not env.net.evolved()[-2 * 4 - 1 :].any()
 
 
+def test_start_states_that_are_all_alike_get_the_mean_they_are_asked_for():
+    env = one_step("mountaincar-continuous", OneStepNet(2, 1, (8,), "tanh", latent_size=2))  # the middle of whose bounds is -0.3
+    env.net.split(env.params)["start"].zero_()
+    mean, noise = torch.tensor([-0.5, 0.01]), torch.rand(3, 10, env.reset_noise_size)
+    noise[..., 2] = 1  # all the way to the learned ones
+    moved = OneStepEnv(env.net, env.in_units(mean, torch.ones(2), noise), env.real)
+    torch.testing.assert_close(moved.reset(noise), mean.expand(3, 10, 2))
+
+
 def test_rewards_of_random_continuous_actions_have_the_same_size():
-    env = one_step("pendulum", OneStepNet(3, 1, (8,), "tanh"))
+    env = one_step("pendulum", OneStepNet(3, 2, (8,), "tanh"))
     noise = torch.rand(3, 20_000, 2, generator=torch.Generator().manual_seed(0))
     moved = OneStepEnv(env.net, env.in_units(torch.zeros(3), torch.ones(3), noise), env.real)
-    action = 2 * torch.rand(3, 20_000, 1, generator=torch.Generator().manual_seed(1)) - 1
+    action = 2 * torch.rand(3, 20_000, 2, generator=torch.Generator().manual_seed(1)) - 1
     rewards = moved.step(moved.reset(noise), action, noise).reward
     torch.testing.assert_close(rewards.std(1), torch.full((3,), REWARD_STD), atol=0.001, rtol=0)
     assert (moved.params == env.params)[:, :-1].all()

@@ -1,6 +1,7 @@
 """What is asked and what is obtained: the measure, calibration, and commands that mean returns."""
 
 import json
+from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
@@ -16,7 +17,7 @@ from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES
 from lightning_rl.core.limits import within
 from lightning_rl.lab.evaluate import calibrate_checkpoint
-from lightning_rl.lab.obedience import CALIBRATION_EPISODES, Trials, calibrate, obedience, table
+from lightning_rl.lab.obedience import CALIBRATION_EPISODES, GUIDANCES, Trials, calibrate, obedience, table
 from lightning_rl.nets.command import Calibration
 from lightning_rl.run.loading import full_command
 from lightning_rl.run.state import owned
@@ -28,10 +29,10 @@ def test_the_measure_worked_by_hand():
     assert perfect.pop("floor") == pytest.approx(0.7979, abs=1e-4)  # sd sqrt(2) of two episodes: sqrt(2 / pi) of it, over sqrt(2)
     assert (perfect.pop("worst_asked"), perfect.pop("worst_obtained")) == (0.0, 0.0)
     assert perfect == {"error": 0.0, "slope": 1.0, "rank_correlation": pytest.approx(0.8944, abs=1e-4), "highest": 10.0}
-    half = obedience([0.0, 100.0, 200.0], [[50.0], [100.0], [140.0]])
-    assert (half.pop("worst_asked"), half.pop("worst_obtained"), half.pop("floor")) == (200.0, 140.0, 0.0)
+    half = obedience([100.0, 200.0, 300.0], [[150.0], [200.0], [240.0]])
+    assert (half.pop("worst_asked"), half.pop("worst_obtained"), half.pop("floor")) == (300.0, 240.0, 0.0)
     assert half.pop("error_share") == pytest.approx(11 / 60)
-    assert half == {"error": pytest.approx(110 / 3), "slope": 0.45, "rank_correlation": pytest.approx(1.0), "highest": 140.0}
+    assert half == {"error": pytest.approx(110 / 3), "slope": 0.45, "rank_correlation": pytest.approx(1.0), "highest": 240.0}
     assert obedience([0.0, 100.0], [[200.0], [0.0]])["slope"] == -2.0
     deaf = obedience([0.0, 100.0], [[50.0, 50.0], [50.0, 50.0]])
     assert (deaf.pop("worst_asked"), deaf.pop("worst_obtained"), deaf.pop("floor")) == (0.0, 50.0, 0.0)
@@ -47,6 +48,13 @@ def test_the_fit_is_monotone_and_finds_the_mean_return_of_each_command():
     assert (np.diff(level) > 0).all()
     asked = np.linspace(-80, 80, 9)
     np.testing.assert_allclose(100 * np.tanh(np.interp(asked, level, first)), asked, atol=25)
+
+
+@pytest.mark.parametrize(("episodes", "together"), [(60, 48), (1000, 100)])
+def test_a_mean_is_of_48_episodes_or_of_a_tenth_of_all(episodes, together):
+    first, level = Trials(list(range(episodes)), [2.0 * c for c in range(episodes)]).fit()
+    assert len(first) == episodes - together + 1
+    assert (first[0], level[0]) == pytest.approx(((together - 1) / 2, together - 1))
 
 
 def test_each_return_is_asked_for_with_the_least_guidance_that_reaches_it():
@@ -149,6 +157,31 @@ def test_a_calibrated_policy_obtains_what_it_is_asked_for(answering):
     for asked in (high + 1, low - 1, float("nan")):
         with pytest.raises(UserError, match=r"^command return="):
             full_command(answering, {"return": asked})
+
+
+@pytest.mark.parametrize(("name", "lowest"), [("return", -10.0), ("advantage", -2.0)])
+def test_what_a_calibration_plays(name, lowest, monkeypatch):
+    """A quarter of the range further down than training saw; a return as low as uniform actions get. Each episode is another."""
+    monkeypatch.setattr("lightning_rl.lab.obedience._ROUNDS", 2)
+    played = []
+
+    def collect(requests, parameters, version):
+        played.append(requests)
+        return [SimpleNamespace(request=r, ret=r.command[0] if r.command else -10.0) for r in requests]
+
+    method = SimpleNamespace(
+        command_limits=lambda: (0.0, 8.0), first_command=lambda: (5.0, 20.0), command_names=(name, "horizon"), seed=3,
+        policy=nn.Linear(1, 1), collector=lambda workers: SimpleNamespace(collect=collect, close=lambda: None),
+    )  # fmt: skip
+    calibrate(method)
+    uniform, coarse, *fine = played
+    assert {request.mode for request in uniform} == {"uniform"}
+    assert len(fine) == 2
+    asked = [request for requests in (coarse, *fine) for request in requests]
+    assert {request.mode for request in asked} == {"sampled"}
+    assert len({request.seed for request in asked}) == len(asked)
+    first, horizon, guidance = np.array([request.command for request in coarse]).T
+    assert (first.min(), first.max(), set(horizon), set(guidance)) == (lowest, 8.0, {20.0}, set(GUIDANCES))
 
 
 @pytest.mark.parametrize("implementation", ["RCP-A", "UDRL"])

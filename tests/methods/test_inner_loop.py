@@ -154,6 +154,10 @@ def test_perfect_learners_take_the_action_that_is_paid_best():
     for pay, best in (((0.0, 1.0), 1), ((0.5, -1.0), 0)):
         learners = perfect_learners(*paying(GAME, *pay), [3])
         assert learners.greedy(torch.randn(1, 5, 4)).tolist() == [[best] * 5]
+    proxy, right = paying(GAME, 0.0, 1.0)
+    learners = perfect_learners(proxy, torch.cat([right, paying(GAME, 1.0, 0.0)[1]]), [3, 4])
+    with learners.holding_only(torch.tensor([1])):
+        assert learners.greedy(torch.randn(1, 5, 4)).tolist() == [[0] * 5]
     learners = perfect_learners(*paying("pendulum", -7.0), [3])
     assert learners.greedy(torch.randn(1, 2, 3)).tolist() == [[[-1.0], [-1.0]]]
 
@@ -188,6 +192,8 @@ def test_the_states_met_are_those_of_one_episode_each():
     _, lengths = evaluate_agents(learner, make_envs(env_spec(GAME), range(20)), 20)
     assert len(set(lengths.flatten().tolist())) > 1
     assert len(states_met(learner, make_envs(env_spec(GAME), range(20)))) == lengths.sum()
+    pushing = perfect_learners(*paying("pendulum", -7.0), [3])
+    assert len(states_met(pushing, make_envs(env_spec("pendulum"), range(2)))) == 2 * 200  # only its time limit ends it
 
 
 def test_the_first_generations_are_judged_by_perfect_learners():
@@ -201,6 +207,8 @@ def test_the_first_generations_are_judged_by_perfect_learners():
     assert 8 <= perfect.test_return <= 11
     assert perfect.test_return * 2 == perfect.test_steps
     assert perfect.fitness == perfect.test_return
+    items = [Item(member=-1, sign=0, agent=n, turn=0) for n in range(3)]
+    assert loop(proposals[0], items) == [loop(proposals[0], [one])[0] for one in items]  # each is tested on seeds of its own
 
 
 def test_clones_judge_between_perfect_learners_and_agents():

@@ -31,6 +31,10 @@ def test_verdicts_by_hand(goal, values, word):
     assert verdict(entry(goal, *values), {"b": entry(None, 1.0, 2.0, 3.0)}) == word
 
 
+def test_nothing_is_above_what_is_not_measured_yet():
+    assert verdict(entry(Goal(above="b"), 5.0, 6.0, 7.0), {"b": entry(None, 1.0, 2.0)}) == SOME
+
+
 @pytest.mark.parametrize(
     ("goal", "values", "text"),
     [

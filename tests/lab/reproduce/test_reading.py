@@ -1,13 +1,16 @@
 """What is read from the runs of a claim: by hand, and what is refused."""
 
+import json
 import math
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.lab.reproduce.claims import Read
-from lightning_rl.lab.reproduce.reading import KEPT_COLUMNS, read_kept, read_value, statistic
+from lightning_rl.lab.reproduce.reading import KEPT_COLUMNS, read_curve, read_kept, read_value, statistic
 
 
 def test_statistics_of_a_curve_by_hand():
@@ -55,6 +58,35 @@ def test_the_best_of_a_curve_stands_beside_its_mean_alone(tmp_path):
         value, best = read_value(Read(**read, statistic=name, threshold=2), [], tmp_path)
         assert value == headline
         assert math.isnan(best)
+
+
+def curve(steps, values):
+    return SimpleNamespace(env_steps=np.array(steps, dtype=float), value=np.array(values, dtype=float))
+
+
+def test_a_curve_is_thinned_but_for_its_beginning_and_its_end(monkeypatch):
+    """Of 250 points each third; where another scalar has no value at a step it has none."""
+    curves = {"a": curve(range(1, 251), range(250)), "b": curve([3, 4, 250], [7, 8, 9])}
+    monkeypatch.setattr("lightning_rl.lab.scalars.read_scalar", lambda run, tag: curves[tag])
+    rows = read_curve(["a", "b"], Path("run"))
+    assert [row["env_steps"] for row in rows] == [1, 2, 3, 4, 5, *range(6, 250, 3), 250]
+    assert [row["a"] + 1 for row in rows] == [row["env_steps"] for row in rows]
+    assert {row["env_steps"]: row["b"] for row in rows if not math.isnan(row["b"])} == {3: 7, 4: 8, 250: 9}
+
+
+def test_scalars_are_those_of_the_first_run_and_reports_those_of_the_last(monkeypatch, tmp_path):
+    runs = [tmp_path / "first", tmp_path / "last"]
+    curves = {runs[0]: curve([10, 20, 30], [1, 5, 3]), runs[1]: curve([10], [99])}
+    monkeypatch.setattr("lightning_rl.lab.scalars.read_scalar", lambda run, tag: curves[run])
+    assert read_value(Read(tag="a", where={}), runs, tmp_path) == (3, 5)
+    assert read_value(Read(tag="a", statistic="first", threshold=5.0, where={}), runs, tmp_path)[0] == 2  # the second value
+    for run, score in zip(runs, (1.5, 2.5), strict=True):
+        run.mkdir()
+        (run / "report.json").write_text(json.dumps({"score": {"mean": score, "text": "x"}}))
+    assert read_value(Read(report="report.json", key="score.mean", where={}), runs, tmp_path)[0] == 2.5
+    for key, words in (("score.sd", "has no 'score.sd'"), ("score.text", "'score.text' is 'x', no number")):
+        with pytest.raises(UserError, match=words):
+            read_value(Read(report="report.json", key=key, where={}), runs, tmp_path)
 
 
 @pytest.mark.parametrize("column", ["trained_on", "agent", "protocol"])
