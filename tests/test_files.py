@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -142,16 +143,17 @@ def test_what_killed_writers_left_is_swept_and_nothing_else(tmp_path):
     stale.append(tmp_path / "recordings" / f".sampled.mp4.{gone.pid}.tmp")
     at_work = tmp_path / f".evaluation.json.{os.getppid()}.tmp"
     others = [tmp_path / name for name in ("last.ckpt", ".notes.tmp", f".notes.{gone.pid}.tmp", "a.12.tmp")]
+    elsewhere = tmp_path / f".state.yaml.{10**20}.tmp"  # of no process of this machine
     (tmp_path / "recordings").mkdir()
     files.keep_record(tmp_path)
-    for path in (*stale, at_work):
+    for path in (*stale, at_work, elsewhere):
         path.write_text("whole")
         files.adopt(path)
-    for path in (*stale, at_work, *others):
+    for path in (*stale, at_work, elsewhere, *others):
         path.write_text("half")
     files.sweep(tmp_path)
     left = {path for path in tmp_path.rglob("*") if path.is_file()} - {tmp_path / files.RECORD}
-    assert left == {at_work, *others}
+    assert left == {at_work, elsewhere, *others}
     os.utime(at_work, (0, 0))  # of a process of another machine with the number of one here
     files.sweep(tmp_path)
     assert not at_work.exists()
@@ -165,13 +167,19 @@ def test_appended_lines_follow_the_whole_ones(tmp_path):
         table.append("1,2\n")
     with path.open("a") as torn:
         torn.write("3,")
+    assert files.read_lines(path, "table") == "x,y\n1,2\n"
     with files.appending(path, "x,y", "") as table:
-        assert table.lines == "1,2\n"
+        assert (table.lines, table.begun) == ("1,2\n", True)
         assert path.read_text() == "x,y\n1,2\n3,"  # as it was, until something is added
         table.append("5,6\n")
         table.append("7,8\n")
         assert table.lines == "1,2\n5,6\n7,8\n"
     assert path.read_text() == "x,y\n1,2\n5,6\n7,8\n" == files.read_lines(path, "table")
+    with files.appending(path, "x,y", "") as table:
+        table.append("é,8\n", instead_of="7,8\n")
+        table.append("9,9\n", instead_of="é,8\n")  # é has two bytes
+        assert table.lines == "1,2\n5,6\n9,9\n"
+    assert path.read_text() == "x,y\n1,2\n5,6\n9,9\n"
 
 
 @pytest.mark.parametrize("foreign", ["", "x", "x,y", "my notes", "my notes\n", "x,z\n1,2\n", "x,y,z\n", "\xff"])
@@ -225,6 +233,7 @@ def test_what_is_no_file_is_not_read(tmp_path):
     ):  # fmt: skip
         with pytest.raises(UserError, match=f"^note .*{words}"):
             files.read_text(tmp_path / name, "note", limit=5)
+    assert files.read_text(tmp_path / "large", "note", limit=6) == "123456"
     assert files.read_text(Path(__file__), "test").startswith('"""Files')
     with pytest.raises(UserError, match="no plain file"), files.appending(tmp_path / "pipe", "x", ""):
         pass
@@ -233,6 +242,27 @@ def test_what_is_no_file_is_not_read(tmp_path):
 def test_plain_data_comes_back(tmp_path):
     files.write_plain(tmp_path / "a.pt", {"x": torch.arange(3)})
     assert files.read_plain(tmp_path / "a.pt", "file", "")["x"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("parts", "compression", "says"),
+    [
+        ({"a": 200, "b": 200, "c": 200}, zipfile.ZIP_DEFLATED, "its parts have 600 bytes, the file "),
+        ({"a": 1, "b": 1, "c": 1, "d": 1}, zipfile.ZIP_STORED, "4 parts, the limit is 3"),
+        ({"a/data.pkl": 11}, zipfile.ZIP_STORED, "its structure has 11 bytes, the limit is 10"),
+        ({"a": 11, "flipped": 11}, zipfile.ZIP_STORED, "checksum of flipped is wrong"),
+    ],
+)
+def test_an_archive_that_is_damaged_or_grows_when_it_is_read_is_refused(tmp_path, monkeypatch, parts, compression, says):
+    monkeypatch.setattr(files, "ARCHIVE_PARTS", 3)
+    monkeypatch.setattr(files, "STRUCTURE_BYTES", 10)
+    path = tmp_path / "a.pt"
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, size in parts.items():
+            archive.writestr(name, bytes(size))
+    path.write_bytes(path.read_bytes().replace(b"flipped\0", b"flipped\1"))
+    with pytest.raises(UserError, match=f"^file .* is damaged \\({says}"):
+        files.read_plain(path, "file", "")
 
 
 def changes_files(call):

@@ -1,6 +1,7 @@
 """Nothing is overwritten that the command did not write, whatever OUT is."""
 
 import json
+import os
 
 import pandas as pd
 import pytest
@@ -9,6 +10,8 @@ from PIL import Image
 
 from lightning_rl.cli import main
 from lightning_rl.core.errors import UserError
+from lightning_rl.core.files import adopt, keep_record
+from lightning_rl.core.outputs import owned_table
 from lightning_rl.lab.protocols.results import open_results
 from lightning_rl.run.state import owned, read_state
 
@@ -92,6 +95,12 @@ def test_tables_are_made_again_but_not_over_other_tables(sources, monkeypatch, c
     assert main(words) == main(words) == 0
     refused(capsys, *words[:2], "b.csv", *words[3:], says="b.csv' was not written by this command")
     assert (sources / "b.csv").read_text() == CURVE
+
+
+@pytest.mark.parametrize(("content", "ours"), [("a,b\n1,2\n", True), ("a,b\r\n1,2\r\n", True), ("a,b,c\n", False), ("a\n", False)])
+def test_a_table_is_known_by_its_whole_header(content, ours, tmp_path):
+    (tmp_path / "t.csv").write_bytes(content.encode())
+    assert owned_table(("a", "b"))(tmp_path / "t.csv") is ours
 
 
 def test_reports_and_listings_leave_the_run_alone(tmp_path, capsys):
@@ -195,6 +204,15 @@ def test_a_removed_lock_lets_no_second_process_in(tmp_path):
         with pytest.raises(UserError, match="in use by another process"), owned(tmp_path / "run"):
             pass
         assert read_state(tmp_path / "run") == ("running", "")
+
+
+def test_a_run_begins_without_what_a_killed_writer_has_left(tmp_path):
+    left = tmp_path / f".last.ckpt.{os.getpid()}.tmp"
+    left.write_text("half")
+    keep_record(tmp_path)
+    adopt(left)
+    with owned(tmp_path):
+        assert not left.exists()
 
 
 def test_a_name_without_a_folder_is_put_into_one_that_git_ignores(sources, monkeypatch):

@@ -55,20 +55,26 @@ def test_nothing_to_list(tmp_path, capsys):
     assert "invalid choice: 'speed'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("how", ["ctrl_c", "error"])
-def test_a_run_that_ends_early_says_so(tmp_path, monkeypatch, how):
+@pytest.mark.parametrize(
+    ("raised", "state"),
+    [
+        (KeyboardInterrupt, ("interrupted", "")),
+        (RuntimeError("the ground gave way\nand more"), ("failed", "RuntimeError: the ground gave way")),
+        (AssertionError, ("failed", "AssertionError")),
+    ],
+)
+def test_a_run_that_ends_early_says_so(tmp_path, monkeypatch, raised, state):
     def stop(*args, **kwargs):
-        raise KeyboardInterrupt if how == "ctrl_c" else RuntimeError("the ground gave way\nand more")
+        raise raised
 
     monkeypatch.setattr("pytorch_lightning.Trainer.fit", stop)
     flags = ["--gamename", "cartpole", "--logdir", str(tmp_path), "--num_workers", "0", *tiny_flags()]
-    if how == "ctrl_c":
+    if raised is KeyboardInterrupt:
         assert main(flags) == 130
-        assert read_state(run_dir(tmp_path)) == ("interrupted", "")
     else:
-        with pytest.raises(RuntimeError):
+        with pytest.raises((RuntimeError, AssertionError)):
             main(flags)
-        assert read_state(run_dir(tmp_path)) == ("failed", "RuntimeError: the ground gave way")
+    assert read_state(run_dir(tmp_path)) == state
 
 
 @pytest.mark.parametrize("name", ["[lr=0.1]", "[bold]", "$\\frac{$"])
