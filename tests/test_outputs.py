@@ -97,7 +97,9 @@ def test_tables_are_made_again_but_not_over_other_tables(sources, monkeypatch, c
     assert (sources / "b.csv").read_text() == CURVE
 
 
-@pytest.mark.parametrize(("content", "ours"), [("a,b\n1,2\n", True), ("a,b\r\n1,2\r\n", True), ("a,b,c\n", False), ("a\n", False)])
+@pytest.mark.parametrize(
+    ("content", "ours"), [("a,b\n1,2\n", True), ("a,b\r\n1,2\r\n", True), ("a,b,c\n", False), ("a\n", False)]
+)
 def test_a_table_is_known_by_its_whole_header(content, ours, tmp_path):
     (tmp_path / "t.csv").write_bytes(content.encode())
     assert owned_table(("a", "b"))(tmp_path / "t.csv") is ours

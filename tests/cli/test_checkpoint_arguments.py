@@ -101,6 +101,8 @@ def test_a_run_directory_stands_for_its_checkpoint(trained, capsys, tmp_path):
     assert checkpoint_at(trained) == trained
     (best,) = folder.glob("epoch=*.ckpt")
     shutil.copy(best, tmp_path / best.name)
+    shutil.copy(best, tmp_path / "epoch=99.ckpt")
+    os.utime(tmp_path / "epoch=99.ckpt", (0, 0))  # an earlier one, whatever its name
     assert checkpoint_at(tmp_path) == tmp_path / best.name
     assert main(["eval", str(tmp_path), "--episodes", "2", "--num_workers", "0"]) == 0
     assert f"evaluating '{tmp_path / best.name}'" in capsys.readouterr().out

@@ -249,6 +249,21 @@ def test_tests_of_agents_take_no_steps_that_nobody_asks_for(monkeypatch):
     assert (Counted.taken, Counted.begun) == (int(asked.sum()), 0)
 
 
+def test_who_is_kept_has_its_own_steps_and_the_others_stand_still(monkeypatch):
+    """Of a repeated action: those until its episode ends, if that is sooner."""
+    monkeypatch.setitem(GAMES, "counted", Game(Counted, horizon=50))
+    envs = GymBatch(env_spec("counted"), list(range(6)), repeat=7)
+    envs.keep(envs.obs.flatten().argsort()[[-1, 0]])
+    left = envs.obs.flatten().long()
+    Counted.taken = 0
+    assert envs.step(torch.ones(2, dtype=torch.int64)).length.tolist() == left.clamp(max=7).tolist()
+    assert Counted.taken == left.clamp(max=7).sum()
+    envs.reset(torch.tensor([False, True]))
+    state = envs.snapshot()
+    assert state["length"].tolist() == state["actions"].sum(1).tolist() == [1, 0]  # nothing of an earlier episode
+    assert (envs.layout(2)["actions"].low, envs.layout(2)["actions"].high) == (0, 1)
+
+
 @pytest.mark.parametrize("wrap", [lambda envs: CopiedBatch(envs, torch.device("cpu")), lambda envs: RecordedBatch(envs, [])])
 def test_batches_around_others_let_them_stand_still(wrap, monkeypatch):
     monkeypatch.setitem(GAMES, "counted", Game(Counted, horizon=50))

@@ -141,6 +141,7 @@ def test_explained_variance_hand_worked():
     assert float(explained_variance(target + 3, target)) == pytest.approx(1)  # an offset is no variance
     assert float(explained_variance(torch.zeros(3), target)) == pytest.approx(0)
     assert float(explained_variance(-target, target)) == pytest.approx(-3)
+    assert float(explained_variance(torch.ones(3), torch.ones(3))) == 1  # nothing varies
     with pytest.raises(ValueError, match=r"\(3, 1\)"):
         explained_variance(torch.zeros(3, 1), target)
 
@@ -169,6 +170,8 @@ def test_quantile_and_max_hand_worked():
     z = torch.arange(11.0)
     assert quantile_target(z, 0.8) == Target(8.0, pytest.approx(math.sqrt(2 / 3)), 0.0, 10.0)
     assert max_target(z) == Target(10.0, pytest.approx(math.sqrt(10)), 0.0, 10.0)
+    minibatches = torch.tensor([[0.0, 4.0, 8.0], [1.0, 1.0, 10.0]])
+    assert max_target(minibatches) == Target(10.0, pytest.approx(math.sqrt(18)), 0.0, 10.0)  # of the second alone
 
 
 @pytest.mark.parametrize("name", TARGETS)

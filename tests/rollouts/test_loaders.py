@@ -71,6 +71,8 @@ def test_a_collector_plays_a_copy_and_leaves_the_policy_alone():
     c, state = Collector(spec, policy, 0, 3), toy_policy(spec, seed=2).state_dict()
     c.collect(requests(2), state, 0)
     assert all(parameter.requires_grad for parameter in policy.parameters())
+    assert not any(parameter.requires_grad for parameter in c.behaviour.parameters())
+    assert policy.training > c.behaviour.training
     assert not any(torch.equal(parameter, state[name]) for name, parameter in policy.named_parameters())
 
 
@@ -78,8 +80,11 @@ def test_what_has_no_episode_yet_is_outstanding():
     c = collector(0)
     c.start(requests(5), c.behaviour.state_dict(), 0)
     assert c.outstanding == [request.name for request in requests(5)]
-    assert [e.request.name for e in c.finish()] == [request.name for request in requests(5)]
-    assert c.outstanding == []
+    for _ in range(2):
+        assert [e.request.name for e in c.finish()] == [request.name for request in requests(5)]
+        assert c.outstanding == []
+        c.start(requests(5), c.behaviour.state_dict(), 0)
+        assert c.outstanding == [request.name for request in requests(5)]
 
 
 def test_one_collection_at_a_time_and_a_closed_collector_begins_anew():
