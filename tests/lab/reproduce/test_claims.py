@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from claim_helpers import claim_of
 from helpers import ROOT
 
 from lightning_rl.cli import run_options
@@ -28,6 +29,7 @@ from lightning_rl.lab.figures.runs import AGGREGATES
 from lightning_rl.lab.protocols.registry import PROTOCOLS
 from lightning_rl.lab.reproduce import store
 from lightning_rl.lab.reproduce.checkout import PAGE
+from lightning_rl.lab.reproduce.claims import Manifest, Read
 from lightning_rl.lab.reproduce.ledger import ledger
 from lightning_rl.lab.reproduce.manifest import load_claims
 from lightning_rl.lab.reproduce.reading import POINTS, statistic
@@ -125,6 +127,14 @@ def test_a_training_is_another_claims_where_that_one_has_its_seeds():
     assert owners["se-suite-cartpole-ppo"] == "se-suite-cartpole-ddqn"
     assert owners["replication-cartpole-ppo"] == "replication-cartpole-ddqn"
     assert "replication-cartpole-ddqn" not in owners
+
+
+def test_trainings_of_another_budget_or_of_more_seeds_are_others():
+    first, evaluation = claim_of(None), {"commands": ["eval"], "curves": [], "read": Read(report="a.json", key="b", where={})}
+    others = {"same": {"seeds": "100-101"}, "longer": {"budget": {"max_epochs": 9}}, "more": {"seeds": "100-109"},
+              "played": evaluation, "played-too": evaluation}  # fmt: skip
+    claims = {name: dataclasses.replace(first, csv=f"results/{name}.csv", **changes) for name, changes in others.items()}
+    assert Manifest(tolerance=0.1, claims={"first": first, **claims}, elsewhere={}).shared_trainings == {"same": "first"}
 
 
 def in_time(value):
@@ -273,8 +283,12 @@ def test_older_commands_can_still_be_given(path, tmp_path):
 
 
 def test_claims_are_on_fresh_seeds():
-    assert seed_list("100-102") == [100, 101, 102]
-    for text, words in (("0-9", "for tuning"), ("99-100", "for tuning"), ("109-100", "not a range"), ("100", "write 100-109")):
+    assert (seed_list("100-102"), seed_list("100-100")) == ([100, 101, 102], [100])
+    assert len(seed_list("100-355")) == 256
+    for text, words in (
+        ("0-9", "for tuning"), ("99-100", "for tuning"), ("109-100", "not a range"), ("100-356", "1 to 256 seeds"),
+        ("100", "write 100-109"),
+    ):  # fmt: skip
         with pytest.raises(ValueError, match=words):
             seed_list(text)
     assert min(seed for claim in CLAIMS.values() for seed in seed_list(claim.seeds)) == 100
@@ -292,10 +306,12 @@ def test_claims_are_on_fresh_seeds():
         ("cartpole", "{game}", "placeholder 'game' is unknown; choose one of: seed, run, folder"),
         ("train --", "trian --", "command 'trian' is unknown; did you mean 'train'?"),
         ("read: {tag: eval/return_mean}", "read: {tag: a, table: b}", "key 'read': give one of tag, table and report"),
+        ("read: {tag: eval/return_mean}", "read: {tag: a, threshold: 1.0}", "threshold goes with the statistics first and above"),
         ("curves: [eval/return_mean]", "curves: []", "curves lacks read.tag, 'eval/return_mean'"),
         ("read: {tag: eval/return_mean}", "read: {tag: a, rows: [b]}", "key 'read': rows are those of a report; give it as well"),
         ("read: {tag: eval/return_mean}", "read: {report: a.json, key: b, rows: [c]}", "csv has room for curves or for rows"),
         ("goal: {mean: 2.5}", "goal: {above: first, lower: true}", "above: a goal of lower values is no other claim"),
+        ("goal: {mean: 2.5}", "goal: {mean: 2.5, seeds: 1}", "seeds says how many have to reach every; give every as well"),
         ("goal: {mean: 2.5}", "goal: {above: second}", "claim 'first', key 'goal.above': claim 'second' is unknown"),
         ("  first:", "  First One:", "claim 'First One': a name has lower-case letters"),
         ("csv: results/claims", "csv: /etc", "key 'csv': String should match pattern"),
@@ -372,3 +388,19 @@ def test_seeds_that_are_trained_at_once_are_one_training(tmp_path):
     assert "--accelerator gpu --seed 200 " in shown_command(claim, 229)
     (smoke,) = steps_of(dataclasses.replace(jobs[0], smoke=True), budget_of(claim, smoke=True))
     assert [word for flag, word in itertools.pairwise(smoke.words) if flag == "--accelerator"] == ["gpu", "cpu"]
+
+
+def test_the_place_of_a_training_does_not_depend_on_where_all_are(tmp_path):
+    """The second starts from a file of the first."""
+    claim, places = CLAIMS["se-cartpole-ddqn"], []
+    for logdir in (tmp_path / "a", tmp_path / "b"):
+        steps = steps_of(Job("x", claim, 100, "c", logdir, lambda words, program: 0, None), claim.budget)
+        places.append([step.run.relative_to(logdir) for step in steps if step.run is not None])
+    assert places[0] == places[1]
+    assert len(places[0]) == 2
+
+
+def test_a_smoke_has_a_budget_of_its_own():
+    claim = dataclasses.replace(claim_of(None), budget={"max_epochs": 9, "population": 4}, smoke={"max_epochs": 1})
+    assert budget_of(claim, smoke=True) == {"max_epochs": 1, "population": 4}
+    assert budget_of(claim, smoke=False) == claim.budget

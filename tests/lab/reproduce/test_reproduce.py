@@ -9,8 +9,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from argparse import Namespace
 from pathlib import Path
+from types import SimpleNamespace
 
 import crash
 import numpy as np
@@ -20,17 +22,18 @@ from helpers import die
 from PIL import Image
 
 from lightning_rl.cli import main
+from lightning_rl.core import files
 from lightning_rl.core.errors import UserError
 from lightning_rl.functional.intervals import difference_interval
 from lightning_rl.lab.reproduce import store, verify
-from lightning_rl.lab.reproduce.checkout import MANIFEST, PAGE
+from lightning_rl.lab.reproduce.checkout import MANIFEST, PAGE, commit_of, require_clean, require_commit
 from lightning_rl.lab.reproduce.claims import EarlierSeeds, Goal
 from lightning_rl.lab.reproduce.command import ROOT, missing, possible, reproduce
 from lightning_rl.lab.reproduce.entries import MET, NOT_MET, difference_of_claims, value_of_claim
 from lightning_rl.lab.reproduce.ledger import _earlier_seeds, counts, ledger
 from lightning_rl.lab.reproduce.manifest import load_claims
 from lightning_rl.lab.reproduce.reading import read_rows
-from lightning_rl.lab.reproduce.runs import Job, Outcome, shown_command
+from lightning_rl.lab.reproduce.runs import Job, Outcome, Step, _run_step, shown_command
 from lightning_rl.lab.reproduce.sweeps import read_sweeps
 from lightning_rl.methods.agents import AgentMethod
 from lightning_rl.tools import use
@@ -119,16 +122,37 @@ def test_a_value_near_zero_has_no_wider_tolerance():
     assert verify._within(-0.0163, -0.016, 0.05)
     assert not verify._within(0.065, 0.016, 0.05)
     assert not verify._within(-0.04, 0.009, 0.05)
+    nan = float("nan")
+    assert verify._within(nan, nan, 0.05)  # neither has a value there
+    assert not verify._within(nan, 1.0, 0.05)
+
+
+def test_a_value_may_be_where_a_further_seed_would_be():
+    """Beside 1, 2 and 6, of 99 % of further seeds: 3 and 30.3 to both sides."""
+    stored = [1.0, 2.0, 6.0, float("inf")]
+    assert [verify._as_another_seed(now, stored) for now in (-28.0, 33.0, -27.0)] == [False, True, True]
+    assert not verify._as_another_seed(34.0, stored)
+    assert not verify._as_another_seed(2.0, stored[:2])  # of two nobody knows
+
+
+def test_the_first_five_points_of_each_seed_are_compared():
+    rows = [{"seed": seed, "env_steps": str(step)} for seed in ("100", "101", "102") for step in range(7)]
+    found = verify._first_points(rows, ["100", "102"])
+    assert {seed: [row["env_steps"] for row in curve] for seed, curve in found.items()} == {
+        seed: ["0", "1", "2", "3", "4"] for seed in ("100", "102")
+    }
 
 
 def test_what_is_missing_is_run_stored_and_written_down(checkout, capsys):
-    calls = []
+    calls, began = [], time.process_time()
     head = commit(checkout)
     assert again(checkout, run=counting(calls)) == 0
+    spent = (time.process_time() - began) / 3600
     assert calls == [("train", "100"), ("train", "101"), ("train", "100"), ("eval", ""), ("train", "101"), ("eval", "")]
     claim = load_claims(checkout / MANIFEST).claims["table"]
     rows = store.read_runs(checkout, claim)
     assert [row["seed"] for row in rows] == ["100", "101"]
+    assert 0 < sum(float(row["cpu_hours"]) for row in rows) < spent
     for row in rows:
         assert (row["commit"], len(row["config_hash"])) == (head[:12], 12)
         assert "torch" in row["versions"]
@@ -165,7 +189,8 @@ def test_what_is_missing_is_run_stored_and_written_down(checkout, capsys):
     runs.write_text("".join(line for line in runs.read_text().splitlines(True) if not line.startswith("101,")))
     assert again(checkout, run=counting(calls)) == 0
     assert calls == [("train", "101")]
-    assert store.read_runs(checkout, claim)[1]["value"] == rows[1]["value"]
+    again_there = store.read_runs(checkout, claim)[1]
+    assert (again_there["value"], again_there["cpu_hours"]) == (rows[1]["value"], "")  # what was left of a run took hardly any
 
     # a later commit says that the numbers are of another one
     later = commit(checkout)
@@ -350,6 +375,8 @@ def test_evidence_is_of_a_commit(checkout, capsys):
     (checkout / "lightning_rl" / "new.py").write_text("")
     with pytest.raises(UserError, match=r"'lightning_rl/new.py' is not committed"):
         again(checkout, "table")
+    with pytest.raises(UserError, match=r"'lightning_rl/new.py' is not committed"):
+        require_commit(checkout, commit_of(checkout))
     (checkout / "lightning_rl" / "new.py").unlink()
     (checkout / "notes.txt").write_text("mine")
 
@@ -362,6 +389,31 @@ def test_evidence_is_of_a_commit(checkout, capsys):
     assert store.read_runs(checkout, load_claims(checkout / MANIFEST).claims["table"]) == []
 
 
+def test_what_this_command_writes_is_no_change_of_the_checkout(checkout):
+    for path in (PAGE, "results/a.csv", "notes.md"):
+        files.write_text(checkout / path, "before")
+    commit(checkout)
+    for path in (PAGE, "results/a.csv"):
+        files.write_text(checkout / path, "after")
+    require_clean(checkout)
+    for path in (MANIFEST, "notes.md"):
+        files.write_text(checkout / path, "after")
+    with pytest.raises(UserError, match=r"and 1 more are not committed"):
+        require_clean(checkout)
+
+
+def test_an_evaluation_that_failed_is_not_done(tmp_path):
+    codes = [2, 0]
+    job = SimpleNamespace(folder=tmp_path, main=lambda words, program: codes.pop(0))
+    step = Step(["eval"], tmp_path, 100, done=tmp_path / ".a.done")
+    (tmp_path / "log.txt").write_text("error: no such luck\n")
+    with pytest.raises(UserError, match=r"^no such luck$"):
+        _run_step(job, step)
+    for _ in range(2):  # the second finds it done
+        _run_step(job, step)
+    assert codes == []
+
+
 def test_smoke_measures_all_claims_and_touches_no_result(checkout, capsys, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(checkout / "exp_dir"))
     (checkout / "exp_dir").mkdir()
@@ -371,6 +423,7 @@ def test_smoke_measures_all_claims_and_touches_no_result(checkout, capsys, monke
     assert "| **all** | 2 | 0 | 0 | 0 | 0 | 2 | 0 |" in Path(page).read_text()  # one seed of two
     assert not (checkout / "results" / "claims").exists()
     assert not (checkout / PAGE).exists()
+    assert not (Path(page).parents[1] / "exp_dir").exists()
 
 
 def test_claims_that_this_machine_cannot_run_are_left_out_unless_they_are_asked_for(checkout, capsys, monkeypatch):

@@ -1,11 +1,14 @@
 """The CSVs of a claim."""
 
 import dataclasses
+import math
 
+import numpy as np
 import pytest
 from claim_helpers import claim_of
 
 from lightning_rl.cli import main
+from lightning_rl.core.errors import UserError
 from lightning_rl.lab.reproduce import store
 from lightning_rl.lab.reproduce.claims import Read
 from lightning_rl.lab.reproduce.reading import read_kept
@@ -38,8 +41,8 @@ def test_curves_of_one_training_are_kept_once(tmp_path):
 
 def test_what_is_kept_of_tables_is_replaced_seed_by_seed_and_made_again_where_it_is_gone(tmp_path):
     read = Read(table="t.csv", key="returns", keep="means", where={})
-    claim = dataclasses.replace(claim_of(None), read=read, curves=[])
-    for seed, value in ((101, 1), (100, 2), (101, 3)):  # the third in place of the first
+    claim = dataclasses.replace(claim_of(None, seeds="999-1000"), read=read, curves=[])
+    for seed, value in ((1000, 1), (999, 2), (1000, 3), (999, 4)):  # the third in place of the first, the fourth of the second
         job = Job("table", claim, seed, "c", tmp_path, main, None)
         job.folder.mkdir(parents=True, exist_ok=True)
         (job.folder / "t.csv").write_text(f"gamename,trained_on,agent,protocol,every,returns\ncliff,additive,QL,p,5,{value}\n")
@@ -48,7 +51,7 @@ def test_what_is_kept_of_tables_is_replaced_seed_by_seed_and_made_again_where_it
     path = tmp_path / "results" / "a.means.csv"
     first, *rows = path.read_text().splitlines()
     assert first == "gamename,trained_on,proxy,agent,protocol,seed,number,agents,every,returns"
-    assert rows == [f"cliff,additive,seed {seed},QL,p,{seed},{seed},1,5,{value}" for seed, value in ((100, 2), (101, 3))]
+    assert rows == [f"cliff,additive,seed {seed},QL,p,{seed},{seed},1,5,{value}" for seed, value in ((999, 4), (1000, 3))]
     assert len(store.read_runs(tmp_path, claim)) == 2
     path.unlink()
     assert store.read_runs(tmp_path, claim) == []
@@ -77,3 +80,22 @@ def test_seeds_whose_values_what_is_kept_does_not_give(tmp_path, read, lost):
         kept = [{**dict.fromkeys(store.KEPT_COLUMNS[str(read.keep)], "x"), "seed": seed, **row} for row in rows]
         store.add(tmp_path, Outcome(Job("x", claim, seed, "c", tmp_path, main, None), about, curve, kept=kept))
     assert lost_seeds(tmp_path, claim) == lost
+
+
+def test_numbers_are_as_short_as_gives_them_back(tmp_path):
+    assert [store.shortest(value) for value in (float(np.float32(0.1)), float("nan"), 3, "x")] == ["0.1", "", "3", "x"]
+    row = {"seed": "100", "best": "", "value": "x"}
+    assert math.isnan(store.number(row, "best", tmp_path))
+    with pytest.raises(UserError, match="seed 100: value is 'x', no number; mend or remove the file"):
+        store.number(row, "value", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [("seed,env_steps\n100,1\n", "lacks the column 'a'"), ("seed,env_steps,a\n100,1\n", "has a row that is not whole")],
+)
+def test_a_damaged_file_is_named(content, says, tmp_path):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "a.csv").write_text(content)
+    with pytest.raises(UserError, match=f"a.csv' {says}; remove the file, and its runs are made again"):
+        store.read_curves(tmp_path, claim_of(None))

@@ -99,6 +99,7 @@ def test_a_trial_takes_a_cpu_for_each_worker_and_none_for_the_process_that_waits
     assert trial_bundles(dataclasses.replace(options, executor="serial")) == [{"CPU": 3}]
     assert trial_bundles(dataclasses.replace(options, executor="serial", num_workers=0)) == [{"CPU": 1}]
     assert trial_bundles(dataclasses.replace(options, accelerator="gpu"))[0] == {"GPU": 1}
+    assert trial_bundles(dataclasses.replace(options, executor="serial", accelerator="gpu")) == [{"CPU": 3, "GPU": 1}]
 
 
 def nodes(*cpus, alive=True):
