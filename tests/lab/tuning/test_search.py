@@ -18,7 +18,16 @@ from lightning_rl.core.files import hold
 from lightning_rl.core.outputs import Out
 from lightning_rl.lab.figures.tuning import draw_search
 from lightning_rl.lab.scalars import read_scalar
-from lightning_rl.lab.tuning.results import Trial, best_trial, read_search, read_trials, require_same, state_of, write_search
+from lightning_rl.lab.tuning.results import (
+    Trial,
+    best_trial,
+    read_search,
+    read_trials,
+    require_same,
+    state_of,
+    write_results,
+    write_search,
+)
 from lightning_rl.lab.tuning.search import NEEDS, _progress
 from lightning_rl.lab.tuning.space import load_tune_config
 from lightning_rl.lab.tuning.trial import SETTINGS, Plan, read_reports, run_trial
@@ -133,6 +142,23 @@ def test_the_best_is_looked_for_among_those_that_came_furthest():
     for order in itertools.permutations([no_number, bad, good]):
         assert (best_trial(order, "max"), best_trial(order, "min")) == (good, bad)
     assert [state_of(trial, 2) for trial in trials] == ["stopped early", "finished", "finished", "failed: it diverged"]
+
+
+def test_what_came_of_a_search_is_written_and_said(tmp_path, capsys):
+    plan = plan_of(tmp_path, seeds=3)
+    good, early = ({"learning_rate": rate, "hidden": [8, 16]} for rate in (0.003, 0.005))
+    stopped = Trial("early", early, [(200.0, 99.0)], "99 99 99", "")
+    write_results(plan, [stopped, Trial("good", good, [(200.0, 1.0), (400.0, 2.0), (600.0, 7.5)], "7 8 7.5", "")])
+    best = (plan.folder / "best.yaml").read_text()
+    assert f"{plan.tune.metric} 7.5, mean of seeds 25 .. 27 at max_env_steps 600 of 600." in best
+    assert yaml.safe_load(best)["config"]["learning_rate"] == 0.003
+    with (plan.folder / "trials.csv").open() as file:
+        rows = [
+            [row[key] for key in ("trial", "state", "max_env_steps", "score", "learning_rate")] for row in csv.DictReader(file)
+        ]
+    assert rows == [["good", "finished", "600", "7.5", "0.003"], ["early", "stopped early", "200", "99", "0.005"]]
+    assert "on a seed not searched: " in (said := capsys.readouterr().out)
+    assert said.endswith(" --seed 100\n")
 
 
 def test_a_key_that_the_best_trial_does_not_read_is_drawn_of_the_others(tmp_path):
