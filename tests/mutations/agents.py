@@ -239,4 +239,21 @@ MUTATIONS = [
         ("            self.envs.keep(there)", "            pass"),
         ("            self.agent.keep_streams(rows)", "            pass"),
     ),
+    *area(
+        "agents/cloning.py", "methods/test_synthetic_dataset.py",
+        ('self.generators("clone"), widths)', 'self.generators("clone"))'),
+        ("MemberAdam(self.params, learning_rate)", "MemberAdam(self.params, cfg.learning_rate)"),
+    ),
+    *area(
+        "agents/warm_up.py", "agents/test_warm_up.py",
+        ("self._new_codes.at(step)", "self._new_codes.at(0)"),
+        ("self._replay.at(number)", "self._replay.at(0)"),
+        ("self.settled |= mean", "self.settled = mean"),
+        ("            self.loss.zero_()\n", ""),
+    ),
+    *area(
+        "agents/graphs.py", "agents/test_graphs.py::test_gradients_and_buffers_that_have_moved_are_noticed",
+        ("*grads, *members.buffers()", "*members.buffers()"),
+        ("*grads, *members.buffers()", "*grads"),
+    ),
 ]  # fmt: skip

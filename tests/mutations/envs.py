@@ -49,7 +49,6 @@ MUTATIONS = [
     ),
     *area(
         "envs/batch.py", "envs/test_func_batch.py envs/test_batch.py",
-        ("(self.length >= self.horizon) & ~step.terminated", "self.length > self.horizon"),
         ("reward + step.reward.masked_fill(over, 0)", "reward + step.reward"),
         ("self.length = self.length.masked_fill(where, 0)", "pass"),
         ("self.env.reset(self._reset_noise.at(self._clock))", "self.env.reset(self._reset_noise.at(0))"),
@@ -172,7 +171,6 @@ MUTATIONS = [
         ("(self.length >= self.horizon) & ~step.terminated", "(self.length > self.horizon) & ~step.terminated"),
         ("(self.length >= self.horizon) & ~step.terminated", "self.length >= self.horizon"),
         ("self.env.step(self.state, action, self._step_noise.at(self._clock))", "self.env.step(self.state, action, self._step_noise.at(0))"),
-        ("self.length = self.length.masked_fill(where, 0)", "self.length = self.length + 0 * where"),
     ),
     *area(
         "envs/envpool.py", "envs/test_envpool.py",
@@ -184,5 +182,20 @@ MUTATIONS = [
         ("self.envs.reset(self._slot[rows.numpy()])", "self.envs.reset(rows.numpy())"),
         ("max_episode_steps=min(spec.horizon, 2**31 - 1)", "max_episode_steps=1000"),
         ("spec.sparse or spec.kwargs or spec.repeat > 1", "spec.sparse or spec.kwargs"),
+    ),
+    *area(
+        "envs/one_step.py", "envs/test_synthetic.py",
+        ("drawn.std(1).clamp(min=_TINY)", "drawn.std(1)"),
+        ("((mean - self._center) / self._unit -", "(mean / self._unit -"),
+        ("self.obs_size if self.latent_size else 0", "self.obs_size"),
+        ("(2 * pay - act)).sum(-1)", "(2 * pay - act)).mean(-1)"),
+        ("+ 4 / 45).sum(-1)", "+ 4 / 45).mean(-1)"),
+    ),
+    *area(
+        "envs/gym_batch.py", "envs/test_batch.py::test_who_is_kept_has_its_own_steps_and_the_others_stand_still",
+        ("np.asarray(info[STEPS])[self._slot]", "np.asarray(info[STEPS])[: len(self._slot)]"),
+        (">= length[:, None]] = 0", "> length[:, None]] = 0"),
+        ("int(space.start + space.n) - 1", "int(space.start + space.n)"),
+        ("        self._stand_still(gone)\n", ""),
     ),
 ]  # fmt: skip

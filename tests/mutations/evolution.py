@@ -6,7 +6,6 @@ MUTATIONS = [
     *area(
         "evolution/strategies.py", "evolution/test_steps.py evolution/test_strategies.py methods/test_inner_seeds.py",
         ("i.sign * std * noise", "std * noise"),
-        ('"inner agent", self.generation, item.agent', '"inner agent", self.generation'),
         ('"inner agent", self.generation, item.agent', '"inner agent", 0, item.agent'),
         ('"inner agent", self.generation, item.agent)', '"inner agent", self.generation, 0)'),
     ),
@@ -44,5 +43,11 @@ MUTATIONS = [
         "evolution/strategies.py", "methods/test_inner_seeds.py",
         ("if cfg.shared_agents else len(items)", "if cfg.shared_agents else cfg.center_agents + k"),
         ("if cfg.shared_agents else len(items)", "if cfg.shared_agents else len(items) - cfg.center_agents"),
+    ),
+    *area(
+        "evolution/executors.py", "evolution/test_executors.py::test_processes_give_the_same_outcomes",
+        ("return cls(num_workers)", "return cls()"),
+        ("            self._pool = None", "            pass"),
+        ("self.processes = max(processes, 1)", "self.processes = processes"),
     ),
 ]  # fmt: skip

@@ -166,4 +166,14 @@ MUTATIONS = [
         ("np.square(end - value).sum()) / count", "np.square(end - value).sum())"),
     ),
     *area("functional/compat.py", "nets/test_values.py", ("(-2, -1) if advantage.ndim > 1 else -1", "-1")),
+    *area(
+        "functional/intervals.py", "functional/test_intervals.py",
+        ("student_quantile(n + m - 2)", "student_quantile(n + m - 1)"),
+        ("mean, mean - below, mean + above", "mean, mean - above, mean + below"),
+    ),
+    *area(
+        "functional/upside_down.py", "functional/test_upside_down.py",
+        ("batches[batches.amax(1).argmax()]", "batches[batches.amax(1).argmin()]"),
+        (" + EPSILON**2)", ")"),
+    ),
 ]  # fmt: skip

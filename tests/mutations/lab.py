@@ -101,4 +101,78 @@ MUTATIONS = [
     ),
     *area("lab/scalars.py", "lab/figures/test_runs.py", ("min([*new, events.begin])", "min([*new, math.inf])"), ('tag.startswith("time/")', "tag")),
     *area("lab/tuning/results.py", "lab/tuning/test_search.py", ("math.isnan(score)", "False")),
+    *area(
+        "lab/obedience.py", "lab/test_obedience.py::test_the_measure_worked_by_hand "
+        "lab/test_obedience.py::test_a_mean_is_of_48_episodes_or_of_a_tenth_of_all lab/test_obedience.py::test_what_a_calibration_plays",
+        ("error / float(np.ptp(x))", "error / float(x.max())"),
+        ("max(_WINDOW, round(", "min(_WINDOW, round("),
+        ("low -= _BEYOND * (high - low)", "low += _BEYOND * (high - low)"),
+        ('[0] == "return":', '[0] != "return":'),
+        ("low = min(low, floor)", "pass"),
+        ("played + len(requests)\n", "played\n"),
+        ("            played += len(requests)\n", ""),
+        ("(method.first_command() or ())[1:]", "()"),
+    ),
+    *area(
+        "lab/reproduce/entries.py", "lab/reproduce/test_entries.py",
+        ("sum(entry.values) / measured", "max(entry.values)"),
+        ("if len(other.values) < other.asked:", "if False:"),
+        ('"min": min(values), "max": max(values)', '"min": max(values), "max": min(values)'),
+        ("difference_interval(values, others)", "difference_interval(others, values)"),
+        ('sign = "≤" if goal.lower', 'sign = "≥" if goal.lower'),
+    ),
+    *area("lab/reproduce/seeds.py", "lab/reproduce/test_claims.py::test_claims_are_on_fresh_seeds", ("first + SEEDS - 1", "first + SEEDS")),
+    *area(
+        "lab/reproduce/reading.py", "lab/reproduce/test_reading.py",
+        ("range(every - 1, len(steps), every)", "range(0, len(steps), every)"),
+        (", len(steps) - 1})", "})"),
+        ("_of_report(runs[-1] /", "_of_report(runs[0] /"),
+        ("read_scalar(runs[0], read.tag)", "read_scalar(runs[-1], read.tag)"),
+        ("x = np.arange(1.0, len(values) + 1)", "x = np.arange(0.0, len(values))"),
+    ),
+    *area(
+        "lab/reproduce/store.py", "lab/reproduce/test_store.py",
+        ('key=lambda row: int(row["seed"])', 'key=lambda row: row["seed"]'),
+        ('"" if math.isnan(value) else str(', "str("),
+        ("else str(np.float32(value))", "else str(value)"),
+        ('float(row[column] or "nan")', 'float(row[column] or "0")'),
+        ("if any(None in row.values() for row in rows):", "if False:"),
+    ),
+    *area(
+        "lab/reproduce/verify.py", "lab/reproduce/test_reproduce.py::test_a_value_near_zero_has_no_wider_tolerance "
+        "lab/reproduce/test_reproduce.py::test_a_value_may_be_where_a_further_seed_would_be "
+        "lab/reproduce/test_reproduce.py::test_the_first_five_points_of_each_seed_are_compared",
+        ("low <= now <= high", "now <= high"),
+        ("if len(finite) < LEAST:", "if len(finite) < 2:"),
+        ("len(curve) < FIRST_POINTS:", "len(curve) <= FIRST_POINTS:"),
+        ("or (math.isnan(now) and math.isnan(before))", ""),
+    ),
+    *area(
+        "lab/reproduce/checkout.py", "lab/reproduce/test_reproduce.py::test_evidence_is_of_a_commit "
+        "lab/reproduce/test_reproduce.py::test_what_this_command_writes_is_no_change_of_the_checkout",
+        ("    require_clean(root)\n", ""),
+        ("if path != str(PAGE) and not", "if not"),
+    ),
+    *area(
+        "lab/reproduce/runs.py", "lab/reproduce/test_reproduce.py::test_an_evaluation_that_failed_is_not_done "
+        "lab/reproduce/test_claims.py::test_the_place_of_a_training_does_not_depend_on_where_all_are "
+        "lab/reproduce/test_claims.py::test_a_smoke_has_a_budget_of_its_own",
+        ("if step.done is not None and not code:", "if step.done is not None:"),
+        ('shlex.join(words).replace(str(job.logdir), "").encode()', "shlex.join(words).encode()"),
+        ("{**claim.budget, **claim.smoke} if smoke", "{**claim.smoke, **claim.budget} if smoke"),
+    ),
+    *area(
+        "lab/reproduce/claims.py", "lab/reproduce/test_claims.py::test_trainings_of_another_budget_or_of_more_seeds_are_others",
+        ("repr((trainings, claim.budget))", "repr(trainings)"),
+        ("if trainings and owner else {}", "if owner else {}"),
+    ),
+    *area(
+        "lab/tuning/placement.py", "lab/tuning/test_three_levels.py::test_a_trial_takes_a_cpu_for_each_worker_and_none_for_the_process_that_waits_for_them",
+        ('{**trial, "GPU": 1.0}', '{"GPU": 1.0}'),
+    ),
+    *area(
+        "lab/tuning/results.py", "lab/tuning/test_search.py::test_what_came_of_a_search_is_written_and_said",
+        ("options.seed + plan.tune.seeds - 1}", "options.seed + plan.tune.seeds}"),
+        ("unseen = max(100, options.seed", "unseen = min(100, options.seed"),
+    ),
 ]  # fmt: skip

@@ -302,4 +302,15 @@ MUTATIONS = [
         ('return {"epoch": Count(done)}', 'return {"epoch": done}'),
         ('"epoch": Count(done), "commands"', '"epoch": done, "commands"'),
     ),
+    *area(
+        "methods/perfect_learners.py", "methods/test_inner_loop.py",
+        ("self.env = self.env.with_params(self.params.data, self.env.real)", "pass"),
+        ("[proposal.seed(item) for item in items]", "[proposal.seed(items[0]) for item in items]"),
+        ("strategy.mean.copy_(learner", "strategy.mean.add_(learner"),
+    ),
+    *area(
+        "methods/curriculum.py", "methods/test_curriculum.py::test_the_limit_grows_evenly_to_that_of_the_task",
+        ("* generation // self.generations", "* (generation + 1) // self.generations"),
+        ("(limit - self.first) * generation", "limit * generation"),
+    ),
 ]  # fmt: skip

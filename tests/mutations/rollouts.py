@@ -66,4 +66,11 @@ MUTATIONS = [
         ("not isinstance(batch, list)", "True"),
         ("moved = self.trainer.training and", "moved ="),
     ),
+    *area(
+        "rollouts/player.py", "rollouts/test_loaders.py::test_a_collector_plays_a_copy_and_leaves_the_policy_alone "
+        "rollouts/test_loaders.py::test_what_has_no_episode_yet_is_outstanding",
+        (".requires_grad_(False).eval()", ".requires_grad_(False)"),
+        (".requires_grad_(False).eval()", ".eval()"),
+        ("        self._finished = 0\n        self._loader", "        self._loader"),
+    ),
 ]  # fmt: skip

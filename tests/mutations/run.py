@@ -44,4 +44,33 @@ MUTATIONS = [
         ("_NUMBER * row * of(\"steps_per_iter\", 0)", "0"),
         ("needed[many] = of(many, 0) *", "needed[many] ="),
     ),
+    *area(
+        "run/member_checkpoints.py", "test_checkpoints.py::test_a_stack_comes_apart_into_its_seeds_and_together_again "
+        "test_checkpoints.py::test_a_checkpoint_of_several_seeds_is_removed_of_each",
+        ('hparams["seed"] += member', "pass"),
+        ("state[name][member : member + 1].clone()", "state[name][:1].clone()"),
+        ("rows[0][member : member + 1].clone()", "rows[0][:1].clone()"),
+        ('"members": torch.zeros_like(row)', '"members": row'),
+        ('weights["member_counters"].amax(0)', 'weights["member_counters"][0]'),
+        ("policy = {name: value.clone() for", "policy = {name: value for"),
+        ('"num_seeds": len(checkpoints)}', '"num_seeds": len(checkpoints) - 1}'),
+        (" or [states[0]]", ""),
+        ("super().remove_checkpoint(folder / Path(path).name)", "super().remove_checkpoint(path)"),
+    ),
+    *area(
+        "run/resuming.py", "test_refusals.py::test_a_budget_is_refused_only_where_it_is_new_and_less_than_is_done "
+        "test_refusals.py::test_a_budget_of_episodes_counts_episodes "
+        "cli/test_checkpoint_arguments.py::test_resume_of_another_method_or_other_settings",
+        ("asked not in (None, before) and", "asked is not None and"),
+        ("and asked < done:", "and asked <= done:"),
+        ('"max_episodes": "episodes"}', '"max_episodes": "env_steps"}'),
+        ('or before["gamename"] != options.gamename', ""),
+    ),
+    *area(
+        "run/state.py", "cli/test_checkpoint_arguments.py::test_a_run_directory_stands_for_its_checkpoint",
+        ("found.stat().st_mtime, reverse=True)", "found.stat().st_mtime)"),
+        ("for found in (path / LAST, *best):", "for found in (*best, path / LAST):"),
+    ),
+    *area("run/state.py", "test_outputs.py::test_a_run_begins_without_what_a_killed_writer_has_left", ("        sweep(run_dir)\n", "")),
+    *area("run/state.py", "lab/reports/test_listing.py::test_a_run_that_ends_early_says_so", ('.removesuffix(": "))', ")")),
 ]  # fmt: skip
