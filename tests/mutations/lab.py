@@ -171,8 +171,35 @@ MUTATIONS = [
         ('{**trial, "GPU": 1.0}', '{"GPU": 1.0}'),
     ),
     *area(
-        "lab/tuning/results.py", "lab/tuning/test_search.py::test_what_came_of_a_search_is_written_and_said",
+        "lab/tuning/results.py", "lab/tuning/test_search.py::test_what_came_of_a_search_is_written_and_said "
+        "lab/tuning/test_search.py::test_a_search_is_known_by_its_config_and_what_was_set_over_it",
+        ("{**options.config, **options.settings}", "{**options.settings, **options.config}"),
+        ("sorted(new.keys() | old.keys())", "sorted(new.keys() & old.keys())"),
         ("options.seed + plan.tune.seeds - 1}", "options.seed + plan.tune.seeds}"),
         ("unseen = max(100, options.seed", "unseen = min(100, options.seed"),
+    ),
+    *area(
+        "lab/tuning/space.py", "lab/tuning/test_space.py::test_what_is_no_space_is_named "
+        "lab/tuning/test_space.py::test_a_search_that_cannot_run_is_refused_before_it_starts",
+        ("values[0] >= values[1]", "values[0] > values[1]"),
+        ("and not isinstance(v, bool)", ""),
+        ("{*self.budget, *self.settings} & self.search", "{*self.budget} & self.search"),
+    ),
+    *area(
+        "lab/tuning/search.py", "lab/tuning/test_search.py::test_the_time_left_of_a_resumed_search_goes_by_the_trials_since_then",
+        ("if not now and time.monotonic()", "if now and time.monotonic()"),
+        ("self.done_at_start = done - now", "self.done_at_start = done"),
+        ("(plan.tune.trials - done) / 60", "plan.tune.trials / 60"),
+    ),
+    *area(
+        "lab/tuning/trial.py", "lab/tuning/test_search.py::test_a_score_is_of_the_newest_stretch_or_the_last_value",
+        ("curve.value[curve.env_steps > after]", "curve.value[curve.env_steps >= after]"),
+        ("if new.size else curve.value[-1])", "if new.size else 0.0)"),
+        ("else curve.value[-1:]", "else curve.value"),
+        ("{**self.options.settings, **self.tune.settings, **self.tune.budget}", "{**self.options.settings, **self.tune.budget}"),
+    ),
+    *area(
+        "lab/tuning/trial.py", "lab/tuning/test_search.py::test_a_trial_trains_its_seeds_in_stretches_and_reports_their_mean",
+        ("    remove(folder / FAILED)  # of an earlier start\n", ""),
     ),
 ]  # fmt: skip

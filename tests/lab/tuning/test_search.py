@@ -7,6 +7,7 @@ import sys
 import time
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -30,7 +31,7 @@ from lightning_rl.lab.tuning.results import (
 )
 from lightning_rl.lab.tuning.search import NEEDS, _progress
 from lightning_rl.lab.tuning.space import load_tune_config
-from lightning_rl.lab.tuning.trial import SETTINGS, Plan, read_reports, run_trial
+from lightning_rl.lab.tuning.trial import SETTINGS, Plan, fail, read_reports, run_trial, stretch_score
 from lightning_rl.run.callbacks import StopAtBudget
 from lightning_rl.run.options import RunOptions
 from lightning_rl.run.shipped import SHIPPED
@@ -49,6 +50,7 @@ def plan_of(tmp_path, name="UDRL", **tune) -> Plan:
 def test_a_trial_trains_its_seeds_in_stretches_and_reports_their_mean(tmp_path, name):
     plan = plan_of(tmp_path, name)
     settings = {"learning_rate": 1e-3, "hidden": [8, 8]}
+    fail(plan.trial_folder("one"), UserError("an earlier start had no luck"))
     reports = list(run_trial(plan, "one", settings))
     assert [(report["report"], report["budget"]) for report in reports] == [(1, 200), (2, 400), (3, 600)]
     folders = [run.run_dir for whole in plan.runs("one", settings) for run in whole.single_runs()]
@@ -60,6 +62,7 @@ def test_a_trial_trains_its_seeds_in_stretches_and_reports_their_mean(tmp_path, 
     # the record is what read_trials and a second start see
     (trial,) = read_trials(plan.folder)
     assert (trial.name, trial.settings, len(trial.reports), state_of(trial, 3)) == ("one", settings, 3, "finished")
+    assert [float(score) for score in trial.seed_scores.split()] == pytest.approx(newest, rel=1e-4)
     before = {folder: (folder / "last.ckpt").read_bytes() for folder in folders}
     assert list(run_trial(plan, "one", settings)) == [reports[-1]]
     assert before == {folder: (folder / "last.ckpt").read_bytes() for folder in folders}
@@ -130,6 +133,13 @@ def test_an_evolution_is_a_trial_that_reports_its_generations(tmp_path):
     assert read_trials(plan.folder)[0].settings == settings
 
 
+def test_a_score_is_of_the_newest_stretch_or_the_last_value(tmp_path, monkeypatch):
+    curve = SimpleNamespace(env_steps=np.array([100.0, 200.0, 300.0]), value=np.array([1.0, 2.0, 4.0]))
+    monkeypatch.setattr("lightning_rl.lab.tuning.trial.read_scalar", lambda run_dir, metric: curve)
+    assert [stretch_score(tmp_path, "a", after) for after in (0.0, 100.0, 300.0, None)] == [7 / 3, 3, 4, 4]
+    assert plan_of(tmp_path, settings={"tau": 0.1}).fixed["tau"] == 0.1  # all trials set it
+
+
 def test_the_best_is_looked_for_among_those_that_came_furthest():
     short = Trial("short", {}, [(1.0, 99.0)], "", "")
     good, bad = (Trial(name, {}, [(1.0, 1.0), (2.0, score)], "", "") for name, score in (("good", 5.0), ("bad", 3.0)))
@@ -159,6 +169,17 @@ def test_what_came_of_a_search_is_written_and_said(tmp_path, capsys):
     assert rows == [["good", "finished", "600", "7.5", "0.003"], ["early", "stopped early", "200", "99", "0.005"]]
     assert "on a seed not searched: " in (said := capsys.readouterr().out)
     assert said.endswith(" --seed 100\n")
+
+
+def test_a_search_is_known_by_its_config_and_what_was_set_over_it(tmp_path):
+    plan = plan_of(tmp_path)
+    plan = dataclasses.replace(plan, options=dataclasses.replace(plan.options, config={"hidden": [4], "tau": 0.1}))
+    write_search(plan)
+    config = read_search(plan.folder)["config"]
+    assert (config["hidden"], config["tau"]) == (tiny_settings("UDRL")["hidden"], 0.1)
+    require_same(plan)
+    with pytest.raises(UserError, match=r"--resume: config.tau is None now but 0.1 in '.*search.yaml'"):
+        require_same(plan_of(tmp_path))
 
 
 def test_a_key_that_the_best_trial_does_not_read_is_drawn_of_the_others(tmp_path):
@@ -326,6 +347,9 @@ def test_the_time_left_of_a_resumed_search_goes_by_the_trials_since_then(tmp_pat
     clock[0] += 120.0
     after.show(trials, True)
     assert "5/10 trials · no score yet · ETA 10 min" in capsys.readouterr().err
+    clock[0] += 5.0
+    after.show(trials, False)  # a line now and then is enough
+    assert capsys.readouterr().err == ""
 
 
 def test_a_small_budget_has_no_more_reports_than_that(tmp_path):

@@ -35,7 +35,9 @@ def test_what_is_drawn_becomes_what_the_config_takes():
         ({"log": [1, 2], "int": [1, 2]}, "is no space"),
         ({"log": [0, 1]}, r"0 < low < high, got \[0, 1\]"),
         ({"uniform": [2, 1]}, r"low < high, got \[2, 1\]"),
+        ({"uniform": [2, 2]}, r"low < high, got \[2, 2\]"),
         ({"uniform": ["a", 1]}, "low < high"),
+        ({"uniform": [False, 1]}, "low < high"),
         ({"int": [1, 2, 3]}, "low < high"),
         ({"choice": []}, r"choice needs a list of values, got \[\]"),
         ({"choice": 3}, "choice needs a list"),
@@ -90,6 +92,7 @@ def test_a_search_that_cannot_run_is_refused_before_it_starts(tmp_path):
         ({"budget": {"max_env_steps": 5, "max_epochs": 3}}, "expected one of max_env_steps, max_episodes, max_epochs"),
         ({"budget": {"train_episodes": 5}}, "expected one of max_env_steps, max_episodes, max_epochs"),
         ({"algorithm": "grid"}, "key 'algorithm': .*'asha', 'bohb' or 'optuna'"),
+        ({"settings": {"tau": 0.1}, "search": {"tau": {"uniform": [0, 1]}}}, "'tau' is in the budget or the settings"),
         ({"trails": 3}, "unknown key 'trails'; did you mean 'trials'"),
         ({"search": {}}, "tune search is empty"),
     ):
