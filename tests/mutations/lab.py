@@ -129,6 +129,7 @@ MUTATIONS = [
         ("_of_report(runs[-1] /", "_of_report(runs[0] /"),
         ("read_scalar(runs[0], read.tag)", "read_scalar(runs[-1], read.tag)"),
         ("x = np.arange(1.0, len(values) + 1)", "x = np.arange(0.0, len(values))"),
+        ("comparable = read.in_unit_of_curve and len(values) > 1", "comparable = read.in_unit_of_curve"),
     ),
     *area(
         "lab/reproduce/store.py", "lab/reproduce/test_store.py",

@@ -303,7 +303,9 @@ MUTATIONS = [
         ('"epoch": Count(done), "commands"', '"epoch": done, "commands"'),
     ),
     *area(
-        "methods/perfect_learners.py", "methods/test_inner_loop.py",
+        "methods/perfect_learners.py", "methods/test_inner_loop.py::test_perfect_learners_take_the_action_that_is_paid_best "
+        "methods/test_inner_loop.py::test_the_first_generations_are_judged_by_perfect_learners "
+        "methods/test_inner_loop.py::test_agents_come_in_where_perfect_learners_were_and_to_less_noise",
         ("self.env = self.env.with_params(self.params.data, self.env.real)", "pass"),
         ("[proposal.seed(item) for item in items]", "[proposal.seed(items[0]) for item in items]"),
         ("strategy.mean.copy_(learner", "strategy.mean.add_(learner"),
