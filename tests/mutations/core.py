@@ -80,6 +80,6 @@ MUTATIONS = [
     *area(
         "core/outputs.py", "test_outputs.py::test_a_table_is_known_by_its_whole_header",
         ('.rstrip(b"\\r") == header', "== header"),
-        ('_head(path).partition(b"\\n")[0]', "_head(path)[: len(header)]"),
+        ('head(path).partition(b"\\n")[0]', "head(path)[: len(header)]"),
     ),
 ]  # fmt: skip
