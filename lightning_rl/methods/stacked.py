@@ -38,7 +38,8 @@ class StackedMethod(Method):
         super().__init__(gamename, **options)
         self.seeds = list(seeds_from(self.seed, num_seeds))
         if num_seeds > 1:
-            self.save_hyperparameters({"num_seeds": num_seeds}, ignore=list(options))
+            unsaved = [name for name in options if name not in self.hparams]  # Lightning forgets what is ignored, also if saved
+            self.save_hyperparameters({"num_seeds": num_seeds}, ignore=unsaved)
         self.agent = self.build()
         self.policies = cast(list[Actor], nn.ModuleList(self.make_policy(n) for n in range(len(self.seeds))))
         self.register_buffer("member_counters", torch.zeros(len(self.seeds), len(MEMBER_COUNTERS), dtype=torch.int64))

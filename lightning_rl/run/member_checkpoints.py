@@ -108,6 +108,9 @@ def member_snapshot(state: dict[str, Any], member: int) -> dict[str, Any]:
     """The snapshot of one member trained alone, out of that of a stack."""
     row = (state["members"] == member).nonzero().squeeze(1)
     live = {part: {name: value[row] for name, value in state[part].items()} for part in _LIVE}
+    envs = live["envs"]
+    if "actions" in envs:  # of its episode under way; that of another member may be longer
+        envs["actions"] = envs["actions"][:, : int(envs["length"].sum())].clone()
     results = {name: value[member : member + 1].clone() for name, value in state["results"].items()}
     return {"step": state["step"], "members": torch.zeros_like(row), **live, "results": results}
 

@@ -12,6 +12,7 @@ from member_helpers import table_of
 
 from lightning_rl.agents.training import evaluate_agents
 from lightning_rl.core.contents import MismatchError, check
+from lightning_rl.core.contents import MismatchError, check
 from lightning_rl.core.gamenames import GAMES, Game
 from lightning_rl.core.types import Request
 from lightning_rl.envs.adapters import FUNC_ENVS
@@ -261,7 +262,9 @@ def test_who_is_kept_has_its_own_steps_and_the_others_stand_still(monkeypatch):
     envs.reset(torch.tensor([False, True]))
     state = envs.snapshot()
     assert state["length"].tolist() == state["actions"].sum(1).tolist() == [1, 0]  # nothing of an earlier episode
-    assert (envs.layout(2)["actions"].low, envs.layout(2)["actions"].high) == (0, 1)
+    check(state, envs.layout(2))
+    with pytest.raises(MismatchError, match="actions: numbers from 0 to 2, expected 0 to 1"):
+        check({**state, "actions": 2 * state["actions"]}, envs.layout(2))
 
 
 @pytest.mark.parametrize("wrap", [lambda envs: CopiedBatch(envs, torch.device("cpu")), lambda envs: RecordedBatch(envs, [])])
