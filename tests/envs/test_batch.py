@@ -12,7 +12,6 @@ from member_helpers import table_of
 
 from lightning_rl.agents.training import evaluate_agents
 from lightning_rl.core.contents import MismatchError, check
-from lightning_rl.core.contents import MismatchError, check
 from lightning_rl.core.gamenames import GAMES, Game
 from lightning_rl.core.types import Request
 from lightning_rl.envs.adapters import FUNC_ENVS
