@@ -72,7 +72,7 @@ mutants: $(STAMP)
 
 crash: $(STAMP)
 	$(BIN)/python tests/crash.py $(ARGS)
-	$(BIN)/python tests/walks.py $(ARGS)
+	$(BIN)/python tests/meddling.py $(ARGS)
 
 density:
 	$(PYTHON) tools/density.py $(ARGS)

@@ -62,7 +62,7 @@ def tune(plan: Plan, resume: bool) -> int:
         check_room(trial_bundles(plan.options), ray.nodes())
         with held(plan.folder, "wait until that search has ended, or choose another --exp_name"):
             keep_record(plan.folder)
-            for name in (BEST, TABLE, SEARCH):
+            for name in (BEST, TABLE, SEARCH, "search.png", "search.svg", "search.csv"):
                 refuse_foreign(plan.folder / name)  # before the work
             remove(plan.folder / FAILED)  # of an earlier start
             write_search(plan)

@@ -3,12 +3,13 @@
 Whatever he does, nothing valuable may vanish: not his own files, whatever their names, not what an evaluation or a film has
 written, not the best model. A refusal is one line; where it says to move a file away, that must help.
 
-``make crash`` tries 500 walks after the faults of ``crash.py``; ``python tests/walks.py --replay 123`` is one again, in full.
+``make crash`` tries 500 walks after the faults of ``crash.py``; ``python tests/meddling.py --replay 123`` is one again, in full.
 """
 
 from __future__ import annotations
 
 import argparse
+import collections
 import concurrent.futures
 import contextlib
 import io
@@ -23,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
 
+import ray
 import torch
 from helpers import tiny_flags
 
@@ -30,6 +32,8 @@ from lightning_rl.cli import main
 from lightning_rl.core import files
 from lightning_rl.core.workers import cores
 from lightning_rl.lab import evaluate, films
+from lightning_rl.lab.tuning import search
+from lightning_rl.lab.tuning.trial import Plan, run_trial
 from lightning_rl.run import state
 
 SEED = 0
@@ -40,7 +44,9 @@ NAMES = (
     *(f"epoch={k}.ckpt" for k in (0, 1, 2, 3, 5, 7, 99)), "epoch=1-v1.ckpt", "epoch=mine.ckpt", "best.ckpt", "last.ckpt",
     ".last.ckpt.next", ".last.ckpt.1.tmp", "config.yaml", "state.yaml", ".lock", "proxy.pt", "evaluation.json",
     "evaluation_epoch=1.json", "sweep.csv", "sweep.png", "film.gif", "report.html", "notes.txt", "logger/version_0/notes.txt",
+    "best.yaml", "trials.csv", "search.yaml", "search.png",
 )  # fmt: skip
+SEARCH = ("trials=2", "seeds=1", "reports=1", "budget={max_epochs: 1}")
 REMEDY = re.compile(r"\b(move|choose|use|give|copy|start|ask|add|leave|name|remove|--\w+)\b")
 
 
@@ -60,6 +66,7 @@ class Walk:
         self.method = self.chance.choice(list(METHODS))
         self.game = METHODS[self.method]
         self.run = self.folder / self.game / "default" / self.method / "seed_1"
+        self.tune = self.run.parent / "tune"
         self.epochs = 0
 
     def train(self, *flags: str, method: str = "") -> list[str]:
@@ -86,13 +93,20 @@ class Walk:
             "report": ["report", str(self.folder), "--out", str(self.run / "report.html")],
             "runs": ["runs", str(self.folder), "--csv", str(self.run / "runs.csv")],
             "reload": self.train("--exp_name", "again", "--reload", chosen),
+            "tune": self.train("--use_tune", *(f"--tune={each}" for each in SEARCH)),
         }
-        return kinds[self.chance.choices(list(kinds), [1, 5, 1, 3, 1, 1, 1, 1, 1])[0]]
+        kinds["tune again"] = [*kinds["tune"], "--resume"]
+        kind = self.chance.choices(list(kinds), [1, 5, 1, 3, 1, 1, 1, 1, 1, 1, 1])[0]
+        if kind.startswith("tune"):  # which searches over budgets of its own
+            kinds[kind] = [word for word in kinds[kind] if not word.startswith("--set=eval")]
+            del kinds[kind][kinds[kind].index("--max_epochs") :][:2]
+        return kinds[kind]
 
     def act(self) -> None:
         """The user does something in the run's folder."""
-        there = [path for path in sorted(self.run.rglob("*")) if path.is_file() and path.name != state.LOCK]
-        target = self.run / self.chance.choice(NAMES)
+        home = self.chance.choice([self.run, self.run, self.tune])
+        there = [path for path in sorted(home.rglob("*")) if path.is_file() and path.name != state.LOCK]
+        target = home / self.chance.choice(NAMES)
         kind = self.chance.choice(["delete", "copy", "rename", "add", "edit"])
         if kind == "add" or not there:
             self._put(target, f"mine {self.chance.random()}".encode())
@@ -121,7 +135,7 @@ class Walk:
     def do(self, words: Sequence[str]) -> str:
         """What is wrong with a command; empty if nothing. Where a refusal says to move files away, that is done."""
         for _ in range(len(NAMES)):
-            before = {path: path.read_bytes() for path in self.run.rglob("*") if path.is_file()}
+            before = {path: path.read_bytes() for home in (self.run, self.tune) for path in home.rglob("*") if path.is_file()}
             best = self.best()
             code, said = run(words)
             self.told(f"{' '.join(words)}\n  exit code {code} {said}")
@@ -187,6 +201,14 @@ def run(words: Sequence[str]) -> tuple[int, str]:
     return code, said.getvalue()
 
 
+def try_trials(plan: Plan, folder: Path, resume: bool) -> int:
+    """The trials of a search, one after the other, in this process."""
+    folder.mkdir(exist_ok=True)
+    for k in range(plan.tune.trials):
+        collections.deque(run_trial(plan, f"trial_{k}", {}), 0)
+    return 0
+
+
 @contextlib.contextmanager
 def quick() -> object:
     """Without films and the time that they take: what is written instead has their names."""
@@ -199,6 +221,10 @@ def quick() -> object:
             (films, "_report", lambda *_: None),
             (films, "_stage", lambda *_: contextlib.nullcontext((None, mock.Mock(fps=30.0)))),
             (films, "FORMS", {".gif": lambda reels, fps: b"GIF lightning_rl film"}),
+            (search, "join_cluster", lambda address: False),
+            (ray, "nodes", lambda: []),
+            (search, "check_room", lambda bundles, nodes: None),
+            (search, "_fit", try_trials),
         ):
             patches.enter_context(mock.patch.object(place, name, value))
         yield None
