@@ -89,9 +89,10 @@ def test_a_decorator_that_registers_nothing_is_refused(tmp_path):
 
 
 FIRST = """
+from lightning_rl.methods.base import Method
 from lightning_rl.methods.registry import register_method
 @register_method(configs={"first": {"about": "one", "extends": "AAC"}})
-class First:
+class First(Method):
     value = 3
 """
 SECOND = """

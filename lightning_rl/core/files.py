@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import hashlib
 import io
 import os
@@ -395,7 +396,7 @@ class Appended:
             content = b""
         self._end = content.rfind(b"\n") + 1
         self.lines = _decoded(content[len(self._header) : self._end], path, "table")
-        self.begun = 0 < self._end < len(content)
+        self.begun = self._end < len(content)
 
     def append(self, lines: str, instead_of: str = "") -> None:
         """Adds whole lines, or none of them; instead_of: the last of those that are there, which go first."""
@@ -423,9 +424,11 @@ class Appended:
 def appending(path: Path, header: str, remedy: str, force: bool = False) -> Iterator[Appended]:
     """The file, made if need be, held against other processes; UserError with the remedy where that cannot be.
 
-    It is made with its header, so that an empty file is nobody's of ours.
+    It is made with its header, so that an empty file is nobody's of ours; where the work ends before a first line, it goes again.
     """
-    if not path.exists() and not path.is_symlink():
+    made = not path.exists() and not path.is_symlink()
+    if made:
+        _sweep_table(path, header)
         write_text(path, f"{header}\n")
     with contextlib.ExitStack() as stack:
         with explained(path):
@@ -436,7 +439,24 @@ def appending(path: Path, header: str, remedy: str, force: bool = False) -> Iter
         hold(descriptor, path, f"wait until it has ended, or {remedy.partition(', or --force')[0]}")
         with explained(path):
             _require_same(path, descriptor)
-        yield Appended(path, descriptor, header, remedy, force)
+        table = Appended(path, descriptor, header, remedy, force)
+        try:
+            yield table
+        except Exception:
+            if made and not table.lines:
+                with contextlib.suppress(OSError):
+                    system.unlink(path)
+            raise
+
+
+def _sweep_table(path: Path, header: str) -> None:
+    """Removes what a process has left that was killed while it made this table: a part of the header, and nothing else."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        match = _TEMPORARY.fullmatch(left.name)
+        if match and left.is_file() and _abandoned(left, int(match["pid"])):
+            with explained(left, "sweep"):
+                if left.stat().st_size <= len(header) + 1 and f"{header}\n".encode().startswith(left.read_bytes()):
+                    system.unlink(left)
 
 
 def _require_same(path: Path, descriptor: int) -> None:

@@ -69,7 +69,7 @@ MUTATIONS = [
         "core/files.py", "test_files.py",
         ("self._end -= len(instead_of.encode())", "self._end -= len(instead_of)"),
         ("st_size) > limit:", "st_size) >= limit:"),
-        ("self.begun = 0 < self._end < len(content)", "self.begun = False"),
+        ("self.begun = self._end < len(content)", "self.begun = False"),
         ('return text[: text.rfind("\\n") + 1]', "return text"),
         ("except (PermissionError, OverflowError):\n        return False", "except (PermissionError, OverflowError):\n        return True"),
         ("if len(parts) > ARCHIVE_PARTS:", "if False:"),

@@ -1,5 +1,7 @@
 """Results CSVs: rows survive a kill, half a row does not, and tables are not mixed."""
 
+import subprocess
+
 import pytest
 
 from lightning_rl.core.errors import UserError
@@ -52,12 +54,20 @@ def test_of_rows_that_were_added_in_one_go_all_are_there_or_none(tmp_path):
         assert len(results.rows) == 5
 
 
-def test_a_killed_start_leaves_nothing_behind(tmp_path):
-    path = tmp_path / "r.csv"
-    path.write_text("name,num")
-    with open_results(path, COLUMNS, KEY) as results:
-        assert results.rows == []
-    assert path.read_text() == "name,number,value,returns\n"
+def test_a_start_that_was_killed_or_had_no_room_leaves_nothing_behind(tmp_path):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    left, theirs = tmp_path / f".r.csv.{gone.pid}.tmp", tmp_path / f".s.csv.{gone.pid}.tmp"
+    left.write_text("name,num")
+    theirs.write_text("mine")
+    for name in ("r.csv", "s.csv"):
+        with open_results(tmp_path / name, COLUMNS, KEY) as results:
+            results.add([row(0, 1.0)])
+    assert not left.exists()
+    assert theirs.read_text() == "mine"
+    with pytest.raises(UserError, match="disk"), open_results(tmp_path / "t.csv", COLUMNS, KEY):
+        raise UserError("the disk is full")
+    assert sorted(path.name for path in tmp_path.glob("*.csv")) == ["r.csv", "s.csv"]
 
 
 @pytest.mark.parametrize("cell", ["abc", "", "1e400", "nan"])
