@@ -39,6 +39,8 @@ _WORD, _LINE = 300, 2000
 
 def escaped(text: str) -> str:
     """The text with control characters and broken bytes spelt out."""
+    if text.isprintable():  # almost always
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 

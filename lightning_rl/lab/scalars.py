@@ -121,16 +121,17 @@ def _parsed(path: Path, size: int) -> Events:
     scalars: dict[str, list[tuple[int, float, float]]] = {}
     started: float | None = None
     try:
-        for record in _records(path.read_bytes()):
+        for record, checksum, said in _records(path.read_bytes()):
             event = Event.FromString(record)
             if started is None:
                 started = event.wall_time
-            since = event.wall_time - started
-            if not 0 <= event.step <= WHOLE or not abs(since) <= WHOLE:
-                continue
-            for value in event.summary.value:
-                if (number := _number(value)) is not None:
-                    scalars.setdefault(value.tag, []).append((event.step, since, number))
+            step, since = event.step, event.wall_time - started
+            numbers = [(value.tag, number) for value in event.summary.value if (number := _number(value)) is not None]
+            if numbers and (masked_crc32c(record) if checksum is None else checksum) != said:
+                raise ValueError("a checksum is wrong")
+            if 0 <= step <= WHOLE and abs(since) <= WHOLE:
+                for tag, number in numbers:
+                    scalars.setdefault(tag, []).append((step, since, number))
     except (ValueError, DecodeError) as error:  # what comes before is still good
         print_skipped(path, f"it is not a whole event file ({error})")
     ended = max((time for points in scalars.values() for _, time, _ in points), default=0.0)
@@ -150,8 +151,11 @@ _HEAD, _CRC = struct.Struct("<QI"), struct.Struct("<I")  # before a record: its 
 _SHORT = 100  # bytes; almost all records are shorter, but not the table of hyper-parameters
 
 
-def _records(content: bytes) -> Iterator[bytes]:
-    """The records of an event file; ValueError at one that is cut short or damaged."""
+def _records(content: bytes) -> Iterator[tuple[bytes, int | None, int]]:
+    """The records of an event file, the checksum of each that is short, and what the file says it is.
+
+    ValueError where the file is cut short.
+    """
     at, starts, ends = 0, [], []
     while at + _HEAD.size <= len(content):
         end = at + _HEAD.size + _HEAD.unpack_from(content, at)[0]
@@ -162,25 +166,26 @@ def _records(content: bytes) -> Iterator[bytes]:
         at = end + _CRC.size
     checksums = _checksums(content, np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64))
     for start, end, checksum in zip(starts, ends, checksums, strict=True):
-        if checksum != _CRC.unpack_from(content, end)[0]:
-            raise ValueError("a checksum is wrong")
-        yield content[start:end]
+        short = end - start <= _SHORT
+        yield content[start:end], checksum if short else None, _CRC.unpack_from(content, end)[0]
     if at < len(content):
         raise ValueError("it is cut short")
 
 
 def _checksums(content: bytes, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> list[int]:
-    """The CRC-32C of each part, masked as all TFRecord files have it; the short parts all at once."""
+    """The CRC-32C of each part, masked as all TFRecord files have it, all at once; of parts that are not short it is none."""
     numbers, lengths = np.frombuffer(content, dtype=np.uint8), ends - starts
-    crc = np.full(len(starts), 0xFFFFFFFF, dtype=np.uint32)
-    for offset in range(min(int(lengths.max(initial=0)), _SHORT)):
-        (longer,) = np.nonzero((lengths > offset) & (lengths <= _SHORT))
-        some = crc[longer]
-        crc[longer] = _TABLE[(some ^ numbers[starts[longer] + offset]) & 0xFF] ^ (some >> np.uint32(8))
-    crc ^= np.uint32(0xFFFFFFFF)
+    order = np.argsort(np.where(lengths > _SHORT, 0, -lengths), kind="stable")  # the longest of the short ones first
+    offsets = np.arange(min(int(lengths.max(initial=0)), _SHORT))
+    longer = np.searchsorted(np.sort(np.where(lengths > _SHORT, 0, -lengths)), -offsets)  # how many reach so far
+    columns = np.take(numbers, starts[order] + offsets[:, None], mode="clip").astype(np.uint32)
+    sorted_crc = np.full(len(starts), 0xFFFFFFFF, dtype=np.uint32)
+    for column, count in zip(columns, longer.tolist(), strict=True):
+        some = sorted_crc[:count]
+        sorted_crc[:count] = _TABLE[(some ^ column[:count]) & 0xFF] ^ (some >> np.uint32(8))
+    crc = np.empty_like(sorted_crc)
+    crc[order] = sorted_crc ^ np.uint32(0xFFFFFFFF)
     masked = ((crc >> np.uint32(15)) | (crc << np.uint32(17))) + np.uint32(0xA282EAD8)
-    for k in np.nonzero(lengths > _SHORT)[0]:
-        masked[k] = masked_crc32c(content[starts[k] : ends[k]])
     return masked.tolist()
 
 
