@@ -57,8 +57,12 @@ def _typed() -> list[str]:
 
 
 def look_in(folder: str) -> None:
-    """Modules that were typed are found in this folder, the present one of a command; others are not looked for there."""
+    """Modules that were typed are found in this folder, the present one of a command; others are not looked for there.
+
+    Nor are they by the Python processes that are started from here, which would look into the present folder first.
+    """
     os.environ[_FOLDER] = folder
+    os.environ["PYTHONSAFEPATH"] = "1"
     if _TypedModules not in sys.meta_path:
         sys.meta_path.append(_TypedModules)
 

@@ -80,8 +80,8 @@ def settings_of(draw, keys):
 @st.composite
 def flags(draw, chosen, name):
     """A flag with a value of its kind or a hostile one."""
-    action = next(a for a in build_parser()._actions if chosen in a.option_strings)
-    if action.nargs == 0:
+    action = next((a for a in build_parser()._actions if chosen in a.option_strings), None)
+    if action is None or action.nargs == 0:  # one of another command alone
         return [chosen]
     if chosen == "--set":
         return [chosen, draw(settings_of(keys_of(name)))]
