@@ -166,7 +166,7 @@ def _ended(checkpoint: Mapping[str, Any], epoch: int) -> bool:
     """Whether a checkpoint seems to be written after the fit: only then is its ``epoch`` completed, too."""
     try:
         return bool(checkpoint["loops"]["fit_loop"]["epoch_progress"]["current"]["ready"] == epoch > 0)
-    except (LookupError, TypeError):
+    except (LookupError, RuntimeError, TypeError):  # RuntimeError: tensors where numbers should be
         return False
 
 
@@ -175,7 +175,7 @@ def _within_an_epoch(checkpoint: Mapping[str, Any]) -> bool:
     try:
         total = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]["total"]
         return bool(total["started"] > total["processed"])
-    except (LookupError, TypeError):
+    except (LookupError, RuntimeError, TypeError):  # RuntimeError: tensors where numbers should be
         return False
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing import get_start_method
@@ -225,7 +226,7 @@ def _run(
             held.callback(stop.restore)
             loggers = [RunLogger(run) for run in options.single_runs()] if logger is True else logger
             trainer = _trainer(options, config, [stop, *callbacks], loggers, storage)
-            _fit(trainer, method, data, resume_from)
+            _fit(trainer, method, data, resume_from, stop)
         for folder in folders:
             write_state(folder, "interrupted" if stop.signal else "finished")
     metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
@@ -277,12 +278,12 @@ def _build_method(options: RunOptions, config: MethodConfig, networks: Mapping[s
     return method
 
 
-def _fit(trainer: Trainer, method: Method, data: Rollouts, resume_from: Path | None) -> None:
+def _fit(trainer: Trainer, method: Method, data: Rollouts, resume_from: Path | None, stop: StopOnSignal) -> None:
     try:
         trainer.fit(method, datamodule=data, ckpt_path=resume_from, weights_only=True)
     except SystemExit as leaving:  # what Lightning makes of a KeyboardInterrupt
-        stop = leaving.__context__
-        raise stop if isinstance(stop, Stopped) else KeyboardInterrupt from leaving
+        cause = leaving.__context__
+        raise cause if isinstance(cause, Stopped) else Stopped(stop.signal or signal.SIGINT) from leaving
 
 
 @contextlib.contextmanager

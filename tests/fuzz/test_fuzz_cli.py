@@ -191,6 +191,9 @@ def desk(tmp_path_factory):
     def no_step(*_):
         raise UserError("nothing is played in a test")
 
+    def no_table(*_):
+        raise UserError("nothing is calibrated in a test")
+
     def played(method, asked, episodes, num_workers):
         return [[make_episode([1.0, 2.0])] for _ in asked]
 
@@ -199,6 +202,7 @@ def desk(tmp_path_factory):
     patch.setattr("lightning_rl.lab.tuning.search.join_cluster", no_cluster)
     patch.setattr("lightning_rl.evolution.cluster.join_cluster", no_cluster)
     patch.setattr("lightning_rl.lab.evaluate.play", played)
+    patch.setattr("lightning_rl.lab.evaluate.calibrate", no_table)
     patch.setattr("lightning_rl.lab.evaluate.record_episode", lambda *_: None)
     patch.setattr("lightning_rl.lab.figures.commands.draw_sweep", lambda *_: None)
     for batch in ("batch.FuncBatch", "gym_batch.GymBatch"):

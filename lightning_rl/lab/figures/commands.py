@@ -89,7 +89,7 @@ def read_sweeps(sources: Sequence[str]) -> pd.DataFrame:
     table = _read_apart(sources, read_sweep, "run")
     names = table["command"].unique()
     if len(names) > 1:
-        raise UserError(f"sweeps of different commands ({' and '.join(names)}) do not share an axis; draw them apart")
+        raise UserError(f"sweeps of different commands ({' and '.join(map(str, names))}) do not share an axis; draw them apart")
     return table[COLUMNS]
 
 
