@@ -16,7 +16,7 @@ from lightning_rl.core.outputs import Out
 from lightning_rl.functional.intervals import mean_interval
 from lightning_rl.functional.statistics import sampling_floor
 from lightning_rl.lab.figures import style
-from lightning_rl.lab.figures.csv_files import labelled, read_csv, require
+from lightning_rl.lab.figures.csv_files import labelled, read_csv, require, require_cells
 from lightning_rl.lab.figures.runs import is_run, open_run, read_sources
 from lightning_rl.run.shipped import results_folder
 
@@ -69,6 +69,7 @@ def read_sweep(path: Path, label: str | None) -> pd.DataFrame:
     run = "seed_" + table["seed"].astype(str) if "seed" in table else path.stem
     table = pd.DataFrame({"command": "return", "run": run, "episodes": np.nan}, table.index).assign(**table)
     require(table, COLUMNS)
+    require_cells(table, "command", lambda value: isinstance(value, str), "the name of a command")
     return table[_KEPT].assign(run=labelled(table["run"], label or _run_name(path)), source=str(path))
 
 
@@ -89,7 +90,7 @@ def read_sweeps(sources: Sequence[str]) -> pd.DataFrame:
     table = _read_apart(sources, read_sweep, "run")
     names = table["command"].unique()
     if len(names) > 1:
-        raise UserError(f"sweeps of different commands ({' and '.join(map(str, names))}) do not share an axis; draw them apart")
+        raise UserError(f"sweeps of different commands ({' and '.join(names)}) do not share an axis; draw them apart")
     return table[COLUMNS]
 
 
