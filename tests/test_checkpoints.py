@@ -130,18 +130,36 @@ def test_a_checkpoint_that_the_user_puts_into_a_run_is_left_alone(tmp_path):
     assert len(scores(folder, "eval/return_mean")) == 1
 
 
+def evaluated(kept, epoch, score):
+    """An evaluation after an epoch, of which a best checkpoint is one line of text."""
+    trainer = SimpleNamespace(
+        callback_metrics={"eval/return_mean": score},
+        current_epoch=epoch,
+        save_checkpoint=lambda path, **_: files.write_text(path, "ours"),
+    )
+    kept.on_validation_end(trainer, SimpleNamespace(monitor="eval/return_mean"))
+
+
 def test_a_best_gets_another_name_where_the_user_has_taken_its_own(tmp_path):
     files.keep_record(tmp_path)
     (tmp_path / "epoch=0.ckpt").write_text("mine")
-    kept = BestCheckpoint([tmp_path])
-    measured = SimpleNamespace(
-        callback_metrics={"eval/return_mean": 1.0},
-        current_epoch=0,
-        save_checkpoint=lambda path, **_: files.write_text(path, "ours"),
-    )
-    kept.on_validation_end(measured, SimpleNamespace(monitor="eval/return_mean"))
+    evaluated(BestCheckpoint([tmp_path]), 0, 1.0)
     assert (tmp_path / "epoch=0.ckpt").read_text() == "mine"
     assert (tmp_path / "epoch=0-v1.ckpt").read_text() == "ours"
+
+
+def test_an_old_best_that_the_user_has_changed_stays_and_one_of_a_later_epoch_until_it_is_reached(tmp_path):
+    files.keep_record(tmp_path)
+    kept = BestCheckpoint([tmp_path])
+    evaluated(kept, 0, 1.0)
+    evaluated(kept, 5, 2.0)
+    (tmp_path / "epoch=5.ckpt").write_text("mine")
+    evaluated(kept, 6, 3.0)
+    assert best(tmp_path) == ["epoch=5.ckpt", "epoch=6.ckpt"]
+    evaluated(kept, 1, 4.0)  # begun anew
+    assert best(tmp_path) == ["epoch=1.ckpt", "epoch=5.ckpt", "epoch=6.ckpt"]
+    evaluated(kept, 7, 5.0)
+    assert best(tmp_path) == ["epoch=5.ckpt", "epoch=7.ckpt"]
 
 
 def test_only_a_better_evaluation_replaces_the_best(tmp_path):

@@ -66,7 +66,7 @@ class System:
 system = System()
 
 
-RECORD = "written.sha256"
+RECORD = "written.txt"
 """In the folder of a run: a line with checksum and name for every file that is to be written there, and one when it was."""
 
 _WRITTEN = "written"  # instead of a checksum: a file of this name has been there
