@@ -124,6 +124,15 @@ def test_where_a_record_is_kept_only_what_is_in_it_is_replaced_or_removed(tmp_pa
     assert not ours.exists()
 
 
+def test_a_file_of_the_user_is_no_record(tmp_path):
+    (tmp_path / files.RECORD).write_text("what I have written\n")
+    (tmp_path / "mine").write_text("mine")
+    files.write_text(tmp_path / "mine", "replaced, as no record is kept here")
+    with pytest.raises(UserError, match="is not the record of a run"):
+        files.keep_record(tmp_path)
+    assert (tmp_path / files.RECORD).read_text() == "what I have written\n"
+
+
 def test_a_record_survives_half_a_line_and_other_writers(tmp_path):
     files.keep_record(tmp_path)
     files.write_text(tmp_path / "a", "a")

@@ -69,6 +69,7 @@ system = System()
 RECORD = "written.txt"
 """In the folder of a run: a line with checksum and name for every file that is to be written there, and one when it was."""
 
+_RECORD_HEAD = "# What lightning_rl has written in this folder; it replaces and removes nothing else."
 _WRITTEN = "written"  # instead of a checksum: a file of this name has been there
 
 _RECORD_ABOVE = 3  # a film of a run lies in recordings/epoch_<k>/
@@ -129,12 +130,11 @@ def write_bytes(target: Path, content: bytes | memoryview, remedy: str = _REMEDY
 def keep_record(folder: Path) -> None:
     """From now on only files in the record of ``folder`` are replaced or removed there."""
     record = folder / RECORD
-    with explained(record):
-        if record.is_file():
-            return
-        with _opened(record, os.O_WRONLY | os.O_CREAT | os.O_APPEND) as descriptor:
-            system.fsync(descriptor)
-        _sync_folder(folder)
+    if not record.exists():
+        _sweep_half(record, _RECORD_HEAD)
+        write_text(record, f"{_RECORD_HEAD}\n")
+    elif record_of(record) is None:
+        raise UserError(f"'{record}' is not the record of a run, which would be kept there; move it away, then start again")
 
 
 class Record:
@@ -198,8 +198,15 @@ _digest_of: dict[Path, tuple[tuple[int, int, int], str]] = {}  # with what the f
 def record_of(path: Path) -> Record | None:
     """The record of the folder that a file is in, or of one not far above it; None where none is kept."""
     for folder in path.absolute().parents[:_RECORD_ABOVE]:
-        if (folder / RECORD).is_file():
-            return _records.setdefault(folder, Record(folder / RECORD))
+        record = folder / RECORD
+        if not record.is_file():
+            continue
+        if folder not in _records:
+            with record.open("rb") as file:
+                if file.readline(len(_RECORD_HEAD) + 1) != f"{_RECORD_HEAD}\n".encode():
+                    continue
+            _records[folder] = Record(record)
+        return _records[folder]
     return None
 
 
@@ -428,7 +435,7 @@ def appending(path: Path, header: str, remedy: str, force: bool = False) -> Iter
     """
     made = not path.exists() and not path.is_symlink()
     if made:
-        _sweep_table(path, header)
+        _sweep_half(path, header)
         write_text(path, f"{header}\n")
     with contextlib.ExitStack() as stack:
         with explained(path):
@@ -449,13 +456,13 @@ def appending(path: Path, header: str, remedy: str, force: bool = False) -> Iter
             raise
 
 
-def _sweep_table(path: Path, header: str) -> None:
-    """Removes what a process has left that was killed while it made this table: a part of the header, and nothing else."""
+def _sweep_half(path: Path, head: str) -> None:
+    """Removes what a process has left that was killed while it made this file: a part of its first line, and nothing else."""
     for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         match = _TEMPORARY.fullmatch(left.name)
         if match and left.is_file() and _abandoned(left, int(match["pid"])):
             with explained(left, "sweep"):
-                if left.stat().st_size <= len(header) + 1 and f"{header}\n".encode().startswith(left.read_bytes()):
+                if left.stat().st_size <= len(head) + 1 and f"{head}\n".encode().startswith(left.read_bytes()):
                     system.unlink(left)
 
 
