@@ -340,3 +340,13 @@ def test_a_config_that_was_edited_by_hand_is_refused_by_its_key_and_kept_where_i
     config.write_text(f"# my best\n{before}")
     assert run_cli(tmp_path, "--max_epochs", "1", "--resume") == 0
     assert config.read_text() == f"# my best\n{before}"
+
+
+def test_a_run_whose_record_is_gone_goes_on_and_keeps_what_is_there(tmp_path):
+    assert run_cli(tmp_path, "--max_epochs", "2", eval_interval=1) == 0
+    folder = run_dir(tmp_path)
+    (folder / "written.txt").unlink()
+    best = {path: path.read_bytes() for path in folder.glob("epoch=*.ckpt")}
+    assert run_cli(tmp_path, "--max_epochs", "4", "--resume", eval_interval=1) == 0
+    assert {path: path.read_bytes() for path in best} == best
+    assert read_state(folder) == ("finished", "")

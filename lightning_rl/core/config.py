@@ -62,6 +62,11 @@ OTHER_FLAGS = {
 }
 """The same for flags."""
 
+MAY_CHANGE = frozenset(
+    ("max_epochs", "max_env_steps", "max_episodes", "target_return", "eval_interval", "eval_episodes", "checkpoint_interval")
+)
+"""Keys with which a run may be resumed that say something else than before: they only say how long it is, and what is looked at."""
+
 
 def _check_colons(setting: str, value: Any, flag: str) -> None:
     """UserError where YAML read ``{key:1}`` as a key without a value."""

@@ -18,6 +18,7 @@ from pytorch_lightning import Callback, Trainer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from lightning_rl.core.checks import listed
+from lightning_rl.core.config import MAY_CHANGE
 from lightning_rl.core.contents import (
     Also,
     Count,
@@ -45,9 +46,6 @@ if TYPE_CHECKING:
 
 ANOTHER = "use another checkpoint, or start anew under another --exp_name"
 _NAME = Text(NAME_BYTES)
-_MAY_CHANGE = frozenset(
-    ("max_epochs", "max_env_steps", "max_episodes", "target_return", "eval_interval", "eval_episodes", "checkpoint_interval")
-)
 _BOUNDS = ListOf(Number(), high=WIDTH)
 HPARAMS = {
     "implementation": _NAME, "gamename": _NAME, "seed": Count(0, SEED), "config": Plain(mapping=True),
@@ -307,7 +305,7 @@ def _other_hparams(method: Method, hparams: Mapping[str, Any]) -> str | None:
 
 def changed_key(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
     """The first key whose other value makes it another run, which cannot go on with the one before."""
-    return next((key for key, value in now.items() if key not in _MAY_CHANGE and before.get(key) != value), None)
+    return next((key for key, value in now.items() if key not in MAY_CHANGE and before.get(key) != value), None)
 
 
 def _wrong_steps(checkpoint: Mapping[str, Any]) -> str | None:

@@ -19,8 +19,20 @@ from typing import IO, TYPE_CHECKING, Any
 
 import yaml
 
+from lightning_rl.core.config import MAY_CHANGE
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.files import RECORD, at_work, hold, is_recorded, keep_record, make_folder, sweep, write_text
+from lightning_rl.core.files import (
+    RECORD,
+    adopt,
+    at_work,
+    hold,
+    is_recorded,
+    keep_record,
+    make_folder,
+    record_of,
+    sweep,
+    write_text,
+)
 from lightning_rl.core.gamenames import folder_name
 from lightning_rl.core.limits import NAME_BYTES, shorten, shown
 from lightning_rl.core.yaml_files import read_yaml
@@ -73,7 +85,11 @@ def owned(run_dir: Path) -> Iterator[Callable[[], None]]:
 
     def begin() -> None:
         nonlocal begun
-        keep_record(run_dir)
+        if record_of(run_dir / STATE) is None:
+            keep_record(run_dir)
+            for path in (run_dir / STATE, run_dir / CONFIG):
+                if path.exists():  # of a run whose record is gone: ``refuse_changed`` has seen that they are its own
+                    adopt(path)
         begun = True
         write_state(run_dir, "running")
 
@@ -196,7 +212,7 @@ def refuse_changed(run_dir: Path, content: Mapping[str, Any]) -> None:
     content: what ``config.yaml`` would say.
     """
     state, config = run_dir / STATE, run_dir / CONFIG
-    if state.exists() and not is_recorded(state):
+    if state.exists() and not is_recorded(state) and not (record_of(state) is None and _is_state(state)):
         raise UserError(f"'{state}' is not as a run has written it, and would be overwritten; move it away, then start again")
     if not config.exists() or is_recorded(config):
         return
@@ -208,8 +224,9 @@ def refuse_changed(run_dir: Path, content: Mapping[str, Any]) -> None:
         raise UserError(f"'{config}' is not as a run has written it, and would be overwritten; move it away, then start again")
     said = {**there, **there["config"]}
     now = {**content, **content["config"]}
+    of_a_start = {"config", *_OF_A_START, *(MAY_CHANGE if record_of(config) is None else ())}
     for key in said.keys() | now.keys():
-        if key in ("config", *_OF_A_START) or (key in said and key in now and said[key] == now[key]):
+        if key in of_a_start or (key in said and key in now and said[key] == now[key]):
             continue
         was, now_is = (shown(values[key]) if key in values else "not there" for values in (said, now))
         raise UserError(
@@ -249,6 +266,15 @@ def write_state(run_dir: Path, state: str, reason: str = "") -> None:
     with contextlib.suppress(UserError):
         content = {"state": state, **({"reason": reason} if reason else {})}
         write_text(run_dir / STATE, yaml.safe_dump(content, width=1000))
+
+
+def _is_state(path: Path) -> bool:
+    """Whether a file says of a run's state what ``write_state`` says, and no more."""
+    try:
+        content = read_yaml(path)
+    except UserError:
+        return False
+    return isinstance(content, dict) and "state" in content and content.keys() <= {"state", "reason"}
 
 
 def read_state(run_dir: Path) -> tuple[str, str]:
