@@ -65,7 +65,7 @@ OTHER_FLAGS = {
 MAY_CHANGE = frozenset(
     ("max_epochs", "max_env_steps", "max_episodes", "target_return", "eval_interval", "eval_episodes", "checkpoint_interval")
 )
-"""Keys with which a run may be resumed that say something else than before: they only say how long it is, and what is looked at."""
+"""Keys that may say something else when a run is resumed: how long it is, and what is looked at."""
 
 
 def _check_colons(setting: str, value: Any, flag: str) -> None:
