@@ -86,7 +86,7 @@ def parse_settings(settings: Iterable[str], flag: str = "--set", example: str = 
             raise UserError(f"{flag} '{shorten(setting)}': expected key=value, e.g. {flag} {example}")
         value = parse_yaml(text, f"{flag} {shorten(key)}")
         _check_colons(setting, value, flag)
-        if key in found and repr(found[key]) != repr(value):
+        if key in found and (type(found[key]) is not type(value) or found[key] != value):
             raise UserError(f"{flag} {shorten(key)} is given twice, {shown(found[key])} and {shown(value)}; leave one out")
         found[key] = value
     return found

@@ -153,8 +153,8 @@ def test_calls_take_whatever_is_given(stage, data):
             function(**arguments)
     except UserError as error:
         said = str(error)
-    except TypeError as error:  # Python's own, of a keyword that there is not
-        if "unexpected keyword argument" not in str(error):
+    except (TypeError, RuntimeError) as error:  # Python's own, of a keyword that there is not; torch's, of what no machine has
+        if not any(words in str(error) for words in ("unexpected keyword argument", "can't allocate memory")):
             raise
     finally:
         gamenames.GAMES.clear()

@@ -29,8 +29,12 @@ def read_csv(path: Path, numbers: Sequence[str] = (), lists: Sequence[str] = (),
         content = content[: content.rfind(b"\n") + 1]
     try:
         table = pd.read_csv(io.StringIO(_text(content), newline=""))
+        if not isinstance(table.index, pd.RangeIndex):
+            raise ValueError("its rows have more cells than its header")
     except (ValueError, OverflowError, RecursionError) as error:
         raise UserError(f"'{path}' cannot be read as a CSV: {shorten(' '.join(str(error).split()), 200)}") from error
+    for name in table.select_dtypes("object"):  # whole numbers beyond double precision, which nothing can compute with
+        table[name] = [str(value) if isinstance(value, int) else value for value in table[name]]
     for name in [*numbers, *lists]:
         if name in table:
             table[name] = [_checked(path, row, name, value, name in lists) for row, value in enumerate(table[name], 1)]

@@ -139,3 +139,9 @@ def test_a_generation_that_cannot_be_one_is_named(tmp_path, capsys, generation):
     assert main(["figures", "proxy-success", str(tmp_path / "out"), str(tmp_path / "a.csv")]) == 2
     assert "row 2, column generation: " in capsys.readouterr().err
     assert not (tmp_path / "out.png").exists()
+
+
+def test_rows_with_more_cells_than_the_header_are_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("seed,value\n1,2,3\n1,2,4\n")
+    with pytest.raises(UserError, match="rows have more cells than its header"):
+        read_csv(tmp_path / "a.csv")
