@@ -60,7 +60,10 @@ def __getattr__(name: str) -> "Any":
     if name not in _MODULES:
         # name and obj: so that Python names the nearest right one
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'", name=name, obj=sys.modules[__name__])
-    value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    from lightning_rl.core.modules import readable_ranks
+
+    with readable_ranks():
+        value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
     globals()[name] = value
     return value
 

@@ -130,6 +130,20 @@ def test_a_checkpoint_that_the_user_puts_into_a_run_is_left_alone(tmp_path):
     assert len(scores(folder, "eval/return_mean")) == 1
 
 
+def test_a_better_model_of_one_seed_alone_survives_being_resumed_together(tmp_path):
+    play = functools.partial(run_cli, tmp_path, "--resume", implementation="QL", gamename="cliff", eval_interval=1)
+    folders = [run_dir(tmp_path, "cliff", 25 + n, "QL") for n in range(2)]
+    for seed, folder in zip(("25", "26"), folders, strict=True):
+        assert play("--seed", seed, "--max_epochs=1") == 0
+        (name,) = best(folder)
+        content = torch.load(folder / name, weights_only=True)
+        files.write_plain(folder / f"epoch={seed}.ckpt", {**content, "eval/return_mean": 1e3})  # another name in each
+        files.remove(folder / name)
+    assert play("--num_seeds=2", "--max_epochs=3") == 0
+    for seed, folder in zip(("25", "26"), folders, strict=True):
+        assert scores(folder, "eval/return_mean")[f"epoch={seed}.ckpt"] == 1e3
+
+
 def evaluated(kept, epoch, score):
     """An evaluation after an epoch, of which a best checkpoint is one line of text."""
     trainer = SimpleNamespace(

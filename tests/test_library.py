@@ -113,6 +113,7 @@ def test_who_draws_from_global_generators_is_reproducible_and_the_users_are_left
 
 
 CLUSTERS = {
+    "nonsense": {"RANK": "", "LOCAL_RANK": "x", "WORLD_SIZE": "-1"},
     "sbatch": {"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "train", "SLURM_NTASKS": "4", "SLURM_PROCID": "0"},
     "srun": {"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "train", "SLURM_NTASKS": "4", "SLURM_NTASKS_PER_NODE": "4",
              "SLURM_PROCID": "3", "SLURM_LOCALID": "3", "SLURM_NODEID": "0"},

@@ -222,3 +222,13 @@ def test_a_name_without_a_folder_is_put_into_one_that_git_ignores(sources, monke
     assert main([*CURVES, "mine", "b.csv"]) == 0
     assert sorted(path.name for path in (sources / "figures").iterdir()) == ["mine.csv", "mine.png", "mine.svg"]
     assert "/figures/" in (ROOT / ".gitignore").read_text().splitlines()
+
+
+def test_insisting_through_a_link_overwrites_no_file_of_a_run(tmp_path, capsys):
+    assert run_cli(tmp_path / "exp", "--max_epochs", "1") == 0
+    run = run_dir(tmp_path / "exp")
+    (tmp_path / "link.csv").symlink_to(run / "last.ckpt")
+    before = (run / "last.ckpt").read_bytes()
+    for csv in (tmp_path / "link.csv", run / "written.txt"):
+        refused(capsys, "runs", tmp_path / "exp", "--csv", csv, "--force", says="may be part of a run")
+    assert (run / "last.ckpt").read_bytes() == before

@@ -49,8 +49,9 @@ def _as_whole(value: Any) -> int | None:
 def one_number(value: Any) -> float | None:
     """A number, also that of an array or tensor of one, as Python's own; None for anything else."""
     try:
+        span = value.dtype.kind == "m" if hasattr(value, "dtype") and hasattr(value.dtype, "kind") else False
         value = value.item() if hasattr(value, "item") else value
-        return float(value) if isinstance(value, numbers.Real) else None
+        return float(value) if isinstance(value, numbers.Real) and not span else None
     except Exception:  # more than one number, one beyond double precision, or whatever a class of the user's raises
         return None
 

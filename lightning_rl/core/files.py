@@ -147,8 +147,11 @@ class Record:
         self.path, self._read, self._known = path, 0, dict[str, set[str]]()
 
     def has(self, path: Path) -> bool:
-        """Whether a file is just as it was written here once."""
-        return path.is_file() and _digest(path) in self._digests(path)
+        """Whether a file is just as it was written here once; False for one that this user cannot read."""
+        try:
+            return path.is_file() and _digest(path) in self._digests(path)
+        except PermissionError:
+            return False
 
     def names(self, path: Path) -> bool:
         """Whether a file of this name was to be written here."""

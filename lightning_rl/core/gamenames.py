@@ -8,13 +8,12 @@ somebody typed it, see ``core.modules``.
 from __future__ import annotations
 
 import math
-import numbers
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lightning_rl.core.checks import truth, whole_number
+from lightning_rl.core.checks import one_number, truth, whole_number
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.limits import ENV_SIZE, nearest, shorten, shown
 from lightning_rl.core.modules import MODULES, allow
@@ -137,10 +136,10 @@ def register_env(
     if horizon is not None:
         horizon = whole_number(f"{where}: horizon", horizon, 1)
     one_hot, sparse = truth(f"{where}: one_hot", one_hot), truth(f"{where}: sparse", sparse)
-    for name, value in (("max_return", max_return), ("min_return", min_return), ("solved_return", solved_return)):
-        without = value is None if name != "max_return" else isinstance(value, numbers.Real) and value == math.inf
-        if not without and not _is_finite(value):
-            raise UserError(f"{where}: {name} {shown(value)} is no finite number; give one, or leave it out if it is not known")
+    given_max = _own_return(where, "max_return", max_return)
+    min_return = _own_return(where, "min_return", min_return)
+    solved_return = _own_return(where, "solved_return", solved_return)
+    max_return = math.inf if given_max is None else given_max
     if min_return is not None and min_return > max_return:
         raise UserError(f"{where}: min_return {min_return} is above max_return {max_return}; lower it")
     if kwargs is not None and not (isinstance(kwargs, Mapping) and all(isinstance(key, str) for key in kwargs)):
@@ -163,12 +162,16 @@ def _check_own_name(gamename: str) -> None:
         raise UserError(f"{taken} has the form of Gymnasium's ids; leave out the version, '-v' and a number")
 
 
-def _is_finite(value: Any) -> bool:
-    """Whether it is a finite number, also one of numpy's; True and False are none."""
-    try:
-        return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
-    except (OverflowError, TypeError):  # a whole number beyond double precision; a span of time of NumPy's
-        return False
+def _own_return(where: str, name: str, value: Any) -> float | None:
+    """A return as Python's own number, None where none is known."""
+    if value is None and name != "max_return":
+        return None
+    number = None if isinstance(value, bool) else one_number(value)
+    if number == math.inf and name == "max_return":
+        return None
+    if number is None or not math.isfinite(number):
+        raise UserError(f"{where}: {name} {shown(value)} is no finite number; give one, or leave it out if it is not known")
+    return number
 
 
 def base_name(gamename: str) -> str:

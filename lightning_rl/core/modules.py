@@ -93,6 +93,22 @@ class _TypedModules:
         return PathFinder.find_spec(name, [os.environ[_FOLDER]])
 
 
+_RANKS = ("RANK", "LOCAL_RANK", "SLURM_PROCID", "JSM_NAMESPACE_RANK")
+
+
+@contextlib.contextmanager
+def readable_ranks() -> Iterator[None]:
+    """Meanwhile no variable of a cluster is there that holds no number: Lightning reads them as it is imported, and raises."""
+    odd = {}
+    for name in _RANKS:
+        if not os.environ.get(name, "0").isdecimal():
+            odd[name] = os.environ.pop(name)
+    try:
+        yield
+    finally:
+        os.environ.update(odd)
+
+
 def advice(error: BaseException) -> str:
     """How to import a module that another one did not find, as it is in the present folder but was not typed; or nothing."""
     folder, name = looked_in(), (error.name or "") if isinstance(error, ModuleNotFoundError) else ""

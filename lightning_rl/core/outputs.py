@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.files import is_recorded, record_of, write_bytes
+from lightning_rl.core.files import RECORD, is_recorded, record_of, write_bytes
 
 PROGRAM = "lightning_rl"
 NUMBERS = "Numbers"
@@ -82,8 +82,11 @@ class Out:
 
 def refuse_run_file(path: Path, remedy: str) -> None:
     """UserError for what may be a run's own file, however much the user insists."""
-    if path.exists() and (path.suffix in _OF_RUNS or path.name.startswith("events.out.")):
-        raise UserError(f"'{path}' may be part of a run ({', '.join(_OF_RUNS)}), which nothing overwrites; {remedy}")
+    for each in (path, path.resolve()):  # itself, and what a link points to
+        of_a_run = each.suffix in _OF_RUNS or each.name == RECORD or each.name.startswith("events.out.")
+        if each.exists() and of_a_run:
+            kinds = ", ".join((*_OF_RUNS, RECORD))
+            raise UserError(f"'{path}' may be part of a run ({kinds}), which nothing overwrites; {remedy}")
 
 
 def checksum(content: bytes) -> str:

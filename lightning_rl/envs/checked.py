@@ -86,7 +86,7 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordCo
             obs, reward, terminated, truncated, info = outcome
             right = self._space is None and obs.shape == self._shape and math.isfinite(reward) and type(info) is dict
             right = right and type(terminated) in _TRUTHS and type(truncated) in _TRUTHS
-            right = right and abs(reward) <= _REWARD and _all_finite(obs)
+            right = right and abs(reward) <= _REWARD and obs.dtype.kind in "biuf" and _all_finite(obs)
         except (AttributeError, OverflowError, TypeError, ValueError):
             right = False
         if not right:
@@ -102,6 +102,12 @@ class CheckedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordCo
         if self.render_mode == "rgb_array" and not _is_picture(frame):
             raise self._wrong("render", f"gave {_form(frame)}, expected a picture: an array of uint8 [height, width, 3]")
         return frame
+
+    def close(self) -> None:
+        try:
+            self.env.close()
+        except (Exception, SystemExit) as error:
+            raise self._raised("close", error) from error
 
     def _judged(self, outcome: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """A step's answer that is unusual, e.g. a list as the observation; RolloutError where it is wrong."""

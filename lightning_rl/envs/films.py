@@ -110,6 +110,7 @@ def filming_env(spec: EnvSpec, path: Path, story: Story | None = None) -> Iterat
     def show(frame: Array) -> None:
         nonlocal writer, size
         if writer is None:
+            os.environ["PYTHON_DOTENV_DISABLED"] = "1"  # or moviepy takes the program that encodes from any .env above it
             from moviepy.video.io.ffmpeg_writer import FFMPEG_VideoWriter  # seconds of imports, for films alone
 
             writer, size = encoding.enter_context(FFMPEG_VideoWriter(film, frame.shape[1::-1], env.fps)), frame.shape

@@ -9,6 +9,8 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
 from lightning_rl.core.checks import truth
+from lightning_rl.core.errors import UserError
+from lightning_rl.core.limits import shown
 from lightning_rl.core.modules import allow
 from lightning_rl.core.types import Array
 from lightning_rl.envs.checked import CheckedEnv
@@ -59,7 +61,8 @@ class RepeatAction(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         while count < self.repeat and not over:
             obs, reward, terminated, truncated, info = self.env.step(action)
             total, over, count = total + float(reward), terminated or truncated, count + 1
-            steps += info.get(STEPS, 1)
+            counted = info.get(STEPS)
+            steps += counted if type(counted) is int else 1
         return obs, total, terminated, truncated, {**info, STEPS: steps}
 
 
@@ -94,6 +97,9 @@ def rollout_env(spec: EnvSpec, render: bool = False) -> Env:
 
 def _task(spec: EnvSpec, render: bool) -> Env:
     env = plain_env(spec, **({"render_mode": "rgb_array"} if render else {}))
+    if spec.action_space is not None and env.action_space != spec.action_space:
+        now = f"its actions are {shown(env.action_space)} now, {shown(spec.action_space)} before"
+        raise UserError(f"gamename '{spec.gamename}' has become another environment: {now}; load the agent, or train, again")
     return CheckedEnv(env, spec.gamename, spec.horizon)
 
 
@@ -108,4 +114,5 @@ def can_film(spec: EnvSpec) -> bool:
     """Whether the environment gives RGB pictures."""
     env = make_env(spec)
     env.close()
-    return "rgb_array" in env.metadata.get("render_modes", ()) and takes_render_mode(spec.env)
+    modes = env.metadata.get("render_modes", ()) if isinstance(env.metadata, dict) else ()
+    return isinstance(modes, list | tuple | set) and "rgb_array" in modes and takes_render_mode(spec.env)

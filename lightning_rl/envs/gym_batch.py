@@ -61,6 +61,7 @@ class _Apart(gymnasium.Wrapper[Any, Any, Any, Any]):
     def __init__(self, env: Env, gamename: str, info_keys: Sequence[str], alone: bool):
         super().__init__(env)
         self.gamename, self.keys, self.alone = gamename, (STEPS, *info_keys), alone
+        self.kind = type(env.unwrapped)
         self._states: States | None = None
         self._exchanges = not alone
 
@@ -80,7 +81,7 @@ class _Apart(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     @contextlib.contextmanager
     def _own_states(self, seed: int | None = None) -> Iterator[None]:
-        self._exchanges = self._exchanges and _DRAWS.get(self.gamename, True)
+        self._exchanges = self._exchanges and _DRAWS.get(self.kind, True)
         if not self._exchanges:
             yield
             return
@@ -92,25 +93,25 @@ class _Apart(gymnasium.Wrapper[Any, Any, Any, Any]):
             before = generator_states()
             yield
             self._states = generator_states()
-        if self.gamename not in _DRAWS:
+        if self.kind not in _DRAWS:
             self._look(before, self._states)
 
     def _look(self, before: States, after: States) -> None:
-        _LOOKED[self.gamename] += 1
+        _LOOKED[self.kind] += 1
         if drawn_between(before, after):
-            _DRAWS[self.gamename] = True
+            _DRAWS[self.kind] = True
             warnings.warn(
                 f"'{self.gamename}' draws from a global generator (random, numpy.random or torch): its state is exchanged at "
                 "every step, which is slow; draw from self.np_random",
                 stacklevel=2,
             )
-        elif _LOOKED[self.gamename] == _LOOKS:
-            _DRAWS[self.gamename] = False
+        elif _LOOKED[self.kind] == _LOOKS:
+            _DRAWS[self.kind] = False
 
 
 _LOOKS = 100  # calls
-_LOOKED: Counter[str] = Counter()
-_DRAWS: dict[str, bool] = {}
+_LOOKED: Counter[type] = Counter()
+_DRAWS: dict[type, bool] = {}
 """Whether an environment draws from a global generator, where that is known by now."""
 
 

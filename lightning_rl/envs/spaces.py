@@ -47,6 +47,10 @@ def check_observations(env_id: str, space: Space[Any]) -> None:
         raise UserError(f"the observations of {env_id} are {size:,} numbers; networks here take 1 to {WIDTH:,}: wrap it")
 
 
+_NARROWEST = 1e-30
+"""Width of a box of actions: what is scaled to a narrower one is no number in single precision."""
+
+
 def check_actions(env_id: str, space: Space[Any]) -> None:
     """UserError where no policy here fits the actions."""
     box = isinstance(space, spaces.Box) and len(space.shape) == 1 and np.issubdtype(space.dtype, np.floating)
@@ -55,7 +59,7 @@ def check_actions(env_id: str, space: Space[Any]) -> None:
             f"the action space of {env_id} is {shown(space)}, which no policy here fits; those that do: "
             "Discrete (categorical policy) and Box of shape (n,) (Gaussian policy). Wrap the environment"
         )
-    if isinstance(space, spaces.Box) and not (space.is_bounded() and (space.low < space.high).all()):
+    if isinstance(space, spaces.Box) and not (space.is_bounded() and (space.high - space.low >= _NARROWEST).all()):
         raise UserError(
             f"the action space of {env_id} is {shown(space)}, a box without bounds or width; policies act in [-1, 1], which is "
             "scaled to the box: give it finite bounds"

@@ -22,7 +22,7 @@ import lightning_rl.gym  # noqa: F401  registers our own ids
 from lightning_rl.core.checks import checked_gamename
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.gamenames import GAMES, Game, base_name, folder_name, named_game, unknown_gamename
-from lightning_rl.core.limits import shorten
+from lightning_rl.core.limits import shorten, shown
 from lightning_rl.core.lines import say
 from lightning_rl.core.modules import MODULES, advice, allow, may_import
 from lightning_rl.envs.checked import located
@@ -190,7 +190,10 @@ def _read(gamename: str, game: Game, entry: GymSpec) -> EnvSpec:
         sizes = (gymnasium.spaces.flatdim(env.observation_space), gymnasium.spaces.flatdim(env.action_space))
         continuous = isinstance(env.action_space, gymnasium.spaces.Box)
     finally:
-        env.close()
+        try:
+            env.close()
+        except (Exception, SystemExit) as error:  # of the environment's own code
+            raise UserError(f"close() of '{entry.id}' for gamename '{gamename}': {located(error)}") from error
     if horizon is None:
         horizon = DEFAULT_HORIZON
         warnings.warn(
@@ -206,6 +209,9 @@ def _read(gamename: str, game: Game, entry: GymSpec) -> EnvSpec:
 
 def _require_spaces(gamename: str, env: gymnasium.Env[Any, Any]) -> None:
     """UserError where the class of an environment forgets its spaces, which ``gymnasium.Env`` only declares."""
+    if not isinstance(env.metadata, dict):
+        remedy = "give one, e.g. {'render_modes': []}"
+        raise UserError(f"gamename '{gamename}': its metadata {shown(env.metadata)} is no dict; {remedy}")
     examples = {"observation_space": "gymnasium.spaces.Box(-1, 1, (4,))", "action_space": "gymnasium.spaces.Discrete(2)"}
     missing = [name for name in examples if getattr(env, name, None) is None]
     if missing:

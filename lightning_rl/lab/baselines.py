@@ -39,7 +39,16 @@ from lightning_rl.methods.base import return_scalars
 from lightning_rl.run.callbacks import last_returns
 from lightning_rl.run.options import RunOptions, run_config
 from lightning_rl.run.runtime import prepare_process
-from lightning_rl.run.state import check_folder_names, config_content, owned, read_state, refuse_second, write_config, write_state
+from lightning_rl.run.state import (
+    check_folder_names,
+    config_content,
+    owned,
+    read_state,
+    refuse_changed,
+    refuse_second,
+    write_config,
+    write_state,
+)
 from lightning_rl.run.train import RunLogger
 
 try:
@@ -254,7 +263,10 @@ def _finished(options: RunOptions, config: MethodConfig) -> bool:
     """Whether the run directory holds this run, whole; UserError where it is one with other settings."""
     if not (options.run_dir / "config.yaml").exists():
         return False
-    if read_yaml(options.run_dir / "config.yaml")["config"] != yaml.safe_load(yaml.safe_dump(dataclasses.asdict(config))):
+    there = read_yaml(options.run_dir / "config.yaml")
+    if not isinstance(there, dict) or "config" not in there:
+        return False  # no run's, which is said before it would be overwritten
+    if there["config"] != yaml.safe_load(yaml.safe_dump(dataclasses.asdict(config))):
         raise UserError(f"'{options.run_dir}' holds a run with other settings; choose another --exp_name or --seed")
     return read_state(options.run_dir)[0] == "finished"
 
@@ -279,8 +291,10 @@ def _train(
                 f"{options.implementation} refuses these settings: {shorten(' '.join(str(error).split()), 200)}"
             ) from error
         _refuse_unread(cfg, options)
+        content = config_content(options, config)
+        refuse_changed(options.run_dir, content)
         begin()
-        write_config(options.run_dir, config_content(options, config))
+        write_config(options.run_dir, content)
         logger.log_hyperparams({"config": dataclasses.asdict(config)})
         try:
             model.learn(epochs.max_steps, callback=epochs)

@@ -62,7 +62,10 @@ def evaluate(
     """
     episodes, num_workers = whole_number("episodes", episodes, 1, EPISODES), check_workers(num_workers)
     agent = load(agent) if isinstance(agent, str | Path) else agent
-    method = getattr(agent, "method", agent)
+    try:
+        method = getattr(agent, "method", agent)
+    except Exception:  # of a class of the user's
+        method = None
     if not isinstance(method, Method):
         raise UserError(f"evaluate({shown(agent)}): give a path, a method, or an agent or run that has one")
     check_weights(method)

@@ -79,7 +79,8 @@ class StopOnSignal(Callback):
 
     def _end(self) -> None:
         for folder in self.folders:
-            write_state(folder, "interrupted")
+            with contextlib.suppress(UserError):
+                write_state(folder, "interrupted")
         os._exit(128 + self.signal)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -284,12 +285,12 @@ class BestCheckpoint(Checkpoint):
     def __init__(self, folders: Sequence[Path]):
         self.folders = folders
         self.score = -math.inf
-        self._names: dict[str, int] = {}
-        """The files that are there, of this start or an earlier one, with their epochs."""
+        self._scores: dict[str, float] = {}
+        """Of the files that are there, of this start or an earlier one, by their names."""
 
     def on_fit_start(self, trainer: Trainer, pl_module: Any) -> None:
         found = [scores(folder, pl_module.monitor) for folder in self.folders]
-        self._names = {name: _epoch(name) for each in found for name in each}
+        self._scores = {name: max(each.get(name, -math.inf) for each in found) for name in set().union(*found)}
         common = set.intersection(*(set(each) for each in found))
         if trainer.ckpt_path is not None and common:
             best = max(common, key=lambda name: found[0][name])
@@ -303,7 +304,7 @@ class BestCheckpoint(Checkpoint):
             named = {pl_module.monitor: score}
             trainer.save_checkpoint(self.folders[0] / name, weights_only=True, storage_options=named)
             self.score = score
-            self._names[name] = epoch
+            self._scores[name] = score
             self._keep(name, epoch)
 
     def _free_name(self, epoch: int) -> str:
@@ -316,14 +317,14 @@ class BestCheckpoint(Checkpoint):
         return name
 
     def _keep(self, best: str, until: float) -> None:
-        """Removes the others up to an epoch: an attempt that began anew comes to the later ones of the one before, too."""
-        for name, epoch in list(self._names.items()):
-            if name == best or epoch > until:
+        """Removes the others that are no better, up to an epoch: an attempt that began anew comes to later ones again."""
+        for name, score in list(self._scores.items()):
+            if name == best or score > self.score or _epoch(name) > until:
                 continue
             for folder in self.folders:
                 if (path := folder / name).exists() and not _is_theirs(path):
                     remove(path)
-            del self._names[name]
+            del self._scores[name]
 
 
 def _is_theirs(path: Path) -> bool:

@@ -10,6 +10,7 @@ import os
 import sys
 import warnings
 
+from lightning_rl.core.modules import readable_ranks
 from lightning_rl.core.workers import compute_for_small_networks
 
 _NO_ADVICE = (
@@ -30,7 +31,8 @@ def import_lightning() -> None:
     enabled = gc.isenabled()
     gc.disable()
     try:
-        import pytorch_lightning  # noqa: F401
+        with readable_ranks():
+            import pytorch_lightning  # noqa: F401
     finally:
         gc.freeze()
         if enabled:

@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 import yaml
 
 from lightning_rl.core.config import MAY_CHANGE
-from lightning_rl.core.errors import UserError
+from lightning_rl.core.errors import DiskFullError, UserError
 from lightning_rl.core.files import (
     RECORD,
     adopt,
@@ -99,13 +99,15 @@ def owned(run_dir: Path) -> Iterator[Callable[[], None]]:
         try:
             yield begin
         except BaseException as error:
-            if begun and isinstance(error, Exception):
-                kind, said = type(error).__name__, str(error).partition("\n")[0]
-                write_state(run_dir, "failed", said if isinstance(error, UserError) else f"{kind}: {said}".removesuffix(": "))
-            elif begun:
-                write_state(run_dir, "interrupted")
-            elif new:
-                _remove(run_dir)
+            with contextlib.suppress(UserError):  # the first error counts
+                if begun and isinstance(error, Exception):
+                    kind, said = type(error).__name__, str(error).partition("\n")[0]
+                    reason = said if isinstance(error, UserError) else f"{kind}: {said}".removesuffix(": ")
+                    write_state(run_dir, "failed", reason)
+                elif begun:
+                    write_state(run_dir, "interrupted")
+                elif new:
+                    _remove(run_dir)
             raise
 
 
@@ -209,9 +211,14 @@ _OF_A_START = ("command", "exp_name", "num_workers", "accelerator", "reload", "g
 def refuse_changed(run_dir: Path, content: Mapping[str, Any]) -> None:
     """UserError where a start would overwrite a ``config.yaml`` or ``state.yaml`` that this program did not write so.
 
-    content: what ``config.yaml`` would say.
+    The same for what else is in its way. content: what ``config.yaml`` would say.
     """
     state, config = run_dir / STATE, run_dir / CONFIG
+    if (run_dir / RECORD).exists():
+        keep_record(run_dir)  # which refuses a file that is none
+    for folder in (run_dir / "logger", run_dir / "logger" / "version_0"):
+        if folder.exists() and not folder.is_dir():
+            raise UserError(f"'{folder}' is no folder, and that of the logs; move it away, then start again")
     if state.exists() and not is_recorded(state) and not (record_of(state) is None and _is_state(state)):
         raise UserError(f"'{state}' is not as a run has written it, and would be overwritten; move it away, then start again")
     if not config.exists() or is_recorded(config):
@@ -224,9 +231,8 @@ def refuse_changed(run_dir: Path, content: Mapping[str, Any]) -> None:
         raise UserError(f"'{config}' is not as a run has written it, and would be overwritten; move it away, then start again")
     said = {**there, **there["config"]}
     now = {**content, **content["config"]}
-    of_a_start = {"config", *_OF_A_START, *(MAY_CHANGE if record_of(config) is None else ())}
     for key in said.keys() | now.keys():
-        if key in of_a_start or (key in said and key in now and said[key] == now[key]):
+        if key in ("config", *_OF_A_START, *MAY_CHANGE) or (key in said and key in now and said[key] == now[key]):
             continue
         was, now_is = (shown(values[key]) if key in values else "not there" for values in (said, now))
         raise UserError(
@@ -263,7 +269,7 @@ def _git(folder: Path, *words: str) -> str:
 
 def write_state(run_dir: Path, state: str, reason: str = "") -> None:
     """``state.yaml``; a full disk, which is perhaps why the run ends, is no reason to lose the first error."""
-    with contextlib.suppress(UserError):
+    with contextlib.suppress(DiskFullError):
         content = {"state": state, **({"reason": reason} if reason else {})}
         write_text(run_dir / STATE, yaml.safe_dump(content, width=1000))
 

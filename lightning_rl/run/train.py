@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -186,8 +187,20 @@ def run_training(
     where: its settings come from, for messages.
     """
     allow(options.gamename)
-    with first_rank(), kept_generators():
-        return _run(options, callbacks, logger, networks, where)
+    me = (os.getpid(), threading.get_ident())
+    if any(process == me[0] and thread != me[1] for process, thread in _trains):
+        remedy = "train in processes, e.g. by multiprocessing or bash_train.sh"
+        raise UserError(f"another thread of this process trains, and both would draw from torch's global generator; {remedy}")
+    _trains.append(me)
+    try:
+        with first_rank(), kept_generators():
+            return _run(options, callbacks, logger, networks, where)
+    finally:
+        _trains.remove(me)
+
+
+_trains: list[tuple[int, int]] = []
+"""Process and thread of each training under way: a forked process has those of the one before, too."""
 
 
 def _run(

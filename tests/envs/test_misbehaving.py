@@ -1,5 +1,6 @@
 """A user's environment that misbehaves is named in one line, with the file and line of its own code, by every family."""
 
+import dataclasses
 import math
 import multiprocessing
 import re
@@ -53,6 +54,10 @@ class Task(gymnasium.Env):
             sys.exit("no licence")
         if kind == "start":
             self.action_space = gymnasium.spaces.Discrete(2, start=5)
+        if kind == "narrow":
+            self.action_space = gymnasium.spaces.Box(0, 1e-40, (2,), np.float32)
+        if kind == "metadata":
+            self.metadata = None
         if kind == "infinite":
             self.action_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float32)
 
@@ -200,6 +205,19 @@ def test_an_action_box_without_bounds_is_refused(bad):
     bad("infinite")
     with pytest.raises(UserError, match=r"action space of bad-v0 is Box\(-inf, inf, \(2,\), float32\), .* give it finite bounds"):
         make_env("bad")
+
+
+@pytest.mark.parametrize(("kind", "words"), [("narrow", "without bounds or width"), ("metadata", "metadata None is no dict")])
+def test_what_cannot_be_played_is_refused_before_it_is(kind, words, bad):
+    bad(kind)
+    with pytest.raises(UserError, match=words):
+        make_env("bad")
+
+
+def test_a_name_that_means_other_actions_by_now_is_not_played(bad):
+    spec = bad("start")
+    with pytest.raises(UserError, match="has become another environment: its actions are"):
+        make_env(dataclasses.replace(spec, action_space=gymnasium.spaces.Discrete(2)))
 
 
 def test_a_step_that_does_not_return_is_named_while_it_lasts(bad, monkeypatch, capsys):

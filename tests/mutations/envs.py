@@ -39,7 +39,7 @@ MUTATIONS = [
         ("if not _inside(space, obs):", "if False:"),
         ("len(obs) == len(space.spaces) and all(map(_inside, space.spaces, obs))", "len(obs) == len(space.spaces)"),
         ("len(space.shape) >= 3", "len(space.shape) >= 4"),
-        ("(space.low < space.high).all()", "True"),
+        ("(space.high - space.low >= _NARROWEST).all()", "True"),
     ),
     *area(
         "envs/spec.py", "envs/test_any_environment.py envs/test_gym.py",

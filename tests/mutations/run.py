@@ -70,5 +70,5 @@ MUTATIONS = [
         ("for found in (path / LAST, *best):", "for found in (*best, path / LAST):"),
     ),
     *area("run/state.py", "test_outputs.py::test_a_run_begins_without_what_a_killed_writer_has_left", ("        sweep(run_dir)\n", "")),
-    *area("run/state.py", "lab/reports/test_listing.py::test_a_run_that_ends_early_says_so", ('.removesuffix(": "))', ")")),
+    *area("run/state.py", "lab/reports/test_listing.py::test_a_run_that_ends_early_says_so", ('.removesuffix(": ")', "")),
 ]  # fmt: skip

@@ -57,6 +57,8 @@ def open_run(path: Path) -> Run:
     """The run at ``path``; UserError if there is none, or its config.yaml is damaged."""
     if not is_run(path):
         raise UserError(f"'{path}' is no run directory: it has neither a config.yaml nor a logger/ folder; name a seed_N folder")
+    if any("\ud800" <= character <= "\udfff" for character in str(path)):
+        raise UserError("its path holds bytes that are no text; rename the folder")
     parts = ("", "", "", *path.resolve().parts)[-4:]
     seed = re.fullmatch(r"seed_(\d+)", parts[3])
     about: dict[str, Any] = dict(zip(IDENTITY, (*parts[:3], int(seed[1]) if seed else parts[3]), strict=True))

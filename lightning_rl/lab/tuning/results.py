@@ -14,7 +14,7 @@ import pandas as pd
 import yaml
 
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.files import read_text, write_text
+from lightning_rl.core.files import is_recorded, read_text, record_of, refuse_foreign, was_there, write_text
 from lightning_rl.core.limits import shown
 from lightning_rl.core.lines import say
 from lightning_rl.core.yaml_files import read_yaml
@@ -82,10 +82,17 @@ def read_trials(folder: Path) -> list[Trial]:
     """All trials of a search, also while it runs; UserError if there is none."""
     found = []
     for settings in sorted(folder.glob(f"*/{SETTINGS}")):
+        if record_of(settings) is not None and not is_recorded(settings) and not was_there(settings):
+            continue  # a folder of the user
+        refuse_foreign(settings)
         trial, rows = settings.parent, read_reports(settings.parent)
         failure = read_text(trial / FAILED, "record").strip() if (trial / FAILED).exists() else ""
-        reports = [(float(row["budget"]), float(row["score"])) for row in rows]
-        seeds = rows[-1]["seed_scores"] if rows else ""
+        try:
+            reports = [(float(row["budget"]), float(row["score"])) for row in rows]
+            seeds = rows[-1]["seed_scores"] if rows else ""
+        except (KeyError, ValueError, TypeError) as error:
+            remedy = "move its folder away, then start again"
+            raise UserError(f"'{trial / REPORTS}' is not as a trial has written it; {remedy}") from error
         found.append(Trial(trial.name, read_yaml(settings) or {}, reports, seeds, failure))
     if not found:
         raise UserError(f"'{folder}' holds no trial: expected folders with {SETTINGS} and {REPORTS}, as --use_tune writes them")
