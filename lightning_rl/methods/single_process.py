@@ -17,7 +17,7 @@ _LOGS: Any = utilities.rank_zero_only
 """Whose attribute ``rank`` says whether this process logs."""
 _LOCK = threading.Lock()
 _RANKS: list[int] = []
-"""The rank that Lightning took from the variables, once for each run under way: several threads may train."""
+"""The rank that Lightning took from the variables, once for each run under way: one may begin within another."""
 
 
 class SingleProcess(LightningEnvironment):

@@ -138,8 +138,8 @@ def test_no_command_runs_a_file_of_the_present_folder(place):
     plant(place, names)
     after = [run(place, "lightning-rl", *words) for words in COMMANDS]
     assert ran(place) == []
-    codes = [(*words[:2], code, said) for words, (code, said) in zip(COMMANDS, after, strict=True)]
-    assert [each for each, (code, _) in zip(codes, before, strict=True) if each[2] != code] == []
+    codes = zip(COMMANDS, before, after, strict=True)
+    assert [(words[:2], said) for words, (code, _), (planted, said) in codes if planted != code] == []
     for program in PROGRAMS[1:]:
         shutil.rmtree(place / "here" / "exp_dir")
         for name in first_modules(program):
