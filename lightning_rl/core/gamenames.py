@@ -141,7 +141,7 @@ def register_env(
     solved_return = _own_return(where, "solved_return", solved_return)
     max_return = math.inf if given_max is None else given_max
     if min_return is not None and min_return > max_return:
-        raise UserError(f"{where}: min_return {min_return} is above max_return {max_return}; lower it")
+        raise UserError(f"{where}: min_return {min_return:g} is above max_return {max_return:g}; lower it")
     if kwargs is not None and not (isinstance(kwargs, Mapping) and all(isinstance(key, str) for key in kwargs)):
         raise UserError(f"{where}: kwargs {shown(kwargs)} are no arguments by name; give a dict of them")
     allow(env)
