@@ -25,6 +25,7 @@ ENV_SIZE = 64  # of a panflute-N, procmaze-N or buttongrid-N-M
 PLAIN_DEPTH = 20  # levels of a config in a checkpoint
 TEXT_BYTES = 2**24  # of a YAML, JSON or record; those that are written have some thousands
 TABLE_BYTES, TABLE_CELLS = 2**28, 2**26  # of a CSV
+TABLE_COLUMNS = 10_000
 LARGEST_NUMBER = 1e100  # in a CSV or an event file: means and squares of these are finite
 EVENT_BYTES = 2**32  # of a TensorBoard file
 PICTURE_BYTES = 2**26  # of a picture or film in a report

@@ -69,6 +69,8 @@ def read_sweep(path: Path, label: str | None) -> pd.DataFrame:
     run = "seed_" + table["seed"].astype(str) if "seed" in table else path.stem
     table = pd.DataFrame({"command": "return", "run": run, "episodes": np.nan}, table.index).assign(**table)
     require(table, COLUMNS)
+    if table.empty:
+        raise UserError("it has no row; name another CSV")
     require_cells(table, "command", lambda value: isinstance(value, str), "the name of a command")
     return table[_KEPT].assign(run=labelled(table["run"], label or _run_name(path)), source=str(path))
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from lightning_rl.core.errors import UserError
 from lightning_rl.core.files import read_bytes
-from lightning_rl.core.limits import TABLE_BYTES, TABLE_CELLS, shorten, shown
+from lightning_rl.core.limits import TABLE_BYTES, TABLE_CELLS, TABLE_COLUMNS, shorten, shown
 from lightning_rl.lab.scalars import print_skipped
 from lightning_rl.lab.tables import IDENTITY, finite, runs_beside
 
@@ -91,7 +91,10 @@ def _text(content: bytes) -> str:
     before, nul, _ = content.partition(b"\0")
     if nul:
         raise ValueError(f"line {len(before.splitlines()) or 1} holds a NUL byte")
-    cells = (content.count(b"\n") + 1) * (content.partition(b"\n")[0].count(b",") + 1)
+    columns = content.partition(b"\n")[0].count(b",") + 1
+    if columns > TABLE_COLUMNS:
+        raise ValueError(f"it has {columns:,} columns, the limit is {TABLE_COLUMNS:,}")
+    cells = (content.count(b"\n") + 1) * columns
     if cells > TABLE_CELLS:
         raise ValueError(f"it has about {cells:,} cells, the limit is {TABLE_CELLS:,}")
     return content.decode()

@@ -141,7 +141,9 @@ def test_a_generation_that_cannot_be_one_is_named(tmp_path, capsys, generation):
     assert not (tmp_path / "out.png").exists()
 
 
-def test_rows_with_more_cells_than_the_header_are_refused(tmp_path):
-    (tmp_path / "a.csv").write_text("seed,value\n1,2,3\n1,2,4\n")
-    with pytest.raises(UserError, match="rows have more cells than its header"):
-        read_csv(tmp_path / "a.csv")
+def test_more_cells_than_the_header_and_more_columns_than_anybody_has_are_refused(tmp_path):
+    refused = {"seed,value\n1,2,3\n1,2,4\n": "rows have more cells than its header", "a," * 20_000: "20,001 columns"}
+    for text, words in refused.items():
+        (tmp_path / "a.csv").write_text(text)
+        with pytest.raises(UserError, match=words):
+            read_csv(tmp_path / "a.csv")
