@@ -20,5 +20,5 @@ def test_some_walks_lose_nothing():
 @pytest.mark.slow
 def test_files_that_are_overwritten_are_noticed(monkeypatch):
     monkeypatch.setattr(files, "refuse_foreign", lambda path: None)
-    monkeypatch.setattr(callbacks, "is_recorded", lambda path: True)
+    monkeypatch.setattr(callbacks, "is_foreign", lambda path: False)
     assert any("the user's" in meddling.simulate(number) for number in range(40))

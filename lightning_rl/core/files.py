@@ -225,9 +225,15 @@ def was_there(path: Path) -> bool:
     return record is not None and record.had(path)
 
 
+def is_foreign(path: Path) -> bool:
+    """Whether a file is there that is not in the record of its folder; False where none is kept."""
+    record = record_of(path)
+    return record is not None and path.exists() and not record.has(path)
+
+
 def refuse_foreign(path: Path) -> None:
-    """UserError where a file is there that is not in the record of its folder, before the work that would replace it."""
-    if (record := record_of(path)) is not None and path.exists() and not record.has(path):
+    """UserError for such a file, before the work that would replace it."""
+    if is_foreign(path):
         raise _not_ours(path)
 
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
@@ -56,7 +56,12 @@ def stoppable() -> Iterator[None]:
     try:
         yield
     finally:
-        for timer in timers:
-            timer.cancel()
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        give_back(before, timers)
+
+
+def give_back(handlers: Mapping[Any, Any], timers: Iterable[threading.Timer]) -> None:
+    """Gives the signals their handlers back, and ends what waits for a process that has not left."""
+    for timer in timers:
+        timer.cancel()
+    for number, handler in handlers.items():
+        signal.signal(number, handler)

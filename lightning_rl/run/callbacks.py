@@ -22,10 +22,10 @@ from pytorch_lightning.callbacks import Checkpoint
 from lightning_rl.core.console import ProgressBar
 from lightning_rl.core.contents import Count, Number
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.files import is_recorded, record_of, remove
+from lightning_rl.core.files import is_foreign, is_recorded, remove
 from lightning_rl.core.lines import say
 from lightning_rl.core.seeding import kept_generators
-from lightning_rl.core.stopping import EPOCH_S, LEAVE_S, REPEATED_S, SIGNALS, Stopped, after
+from lightning_rl.core.stopping import EPOCH_S, LEAVE_S, REPEATED_S, SIGNALS, Stopped, after, give_back
 from lightning_rl.core.types import ActionMode, Episode, Request
 from lightning_rl.envs.films import Story, filming_env
 from lightning_rl.envs.gym import Env
@@ -92,10 +92,8 @@ class StopOnSignal(Callback):
 
     def restore(self) -> None:
         """Gives the signals back."""
-        for timer in self._timers:
-            timer.cancel()
-        while self._before:
-            signal.signal(*self._before.popitem())
+        give_back(self._before, self._timers)
+        self._before, self._timers = {}, []
 
 
 BUDGETS = {"max_env_steps": "environment steps", "max_episodes": "training episodes", "max_epochs": "epochs"}
@@ -233,7 +231,7 @@ class Recorder(Callback):
             command = pl_module.first_command()
             (request,) = evaluation_requests(pl_module.seed, "recording", epoch, 1, command, mode)
             path = self.run_dir / "recordings" / f"epoch_{epoch}" / f"{mode}.mp4"
-            if _is_theirs(path):  # no reason to end a run
+            if is_foreign(path):  # no reason to end a run
                 warnings.warn(f"epoch {epoch} is not recorded: '{path}' was not written by this run", stacklevel=2)
                 continue
             pl_module.count_evaluation(record_episode(pl_module, request, path).env_steps)
@@ -311,7 +309,7 @@ class BestCheckpoint(Checkpoint):
         """The name of a checkpoint of the epoch; ``epoch=7-v1.ckpt`` where a file of the user has the first one."""
         name = f"epoch={epoch}.ckpt"
         version = 0
-        while any(_is_theirs(folder / name) for folder in self.folders):
+        while any(is_foreign(folder / name) for folder in self.folders):
             version += 1
             name = f"epoch={epoch}-v{version}.ckpt"
         return name
@@ -322,14 +320,9 @@ class BestCheckpoint(Checkpoint):
             if name == best or score > self.score or _epoch(name) > until:
                 continue
             for folder in self.folders:
-                if (path := folder / name).exists() and not _is_theirs(path):
+                if (path := folder / name).exists() and not is_foreign(path):
                     remove(path)
             del self._scores[name]
-
-
-def _is_theirs(path: Path) -> bool:
-    """Whether a file is one of the user's, wherever a record is kept that says so."""
-    return path.exists() and record_of(path) is not None and not is_recorded(path)
 
 
 def scores(folder: Path, monitor: str) -> dict[str, float]:

@@ -15,7 +15,7 @@ from types import FrameType
 
 from lightning_rl.core.errors import UserError, user_message
 from lightning_rl.core.lines import say
-from lightning_rl.core.stopping import LEAVE_S, SIGNALS, after, exit_code, stoppable
+from lightning_rl.core.stopping import LEAVE_S, SIGNALS, after, exit_code, give_back, stoppable
 from lightning_rl.core.workers import finish_epoch, leave_with_parent
 from lightning_rl.run.options import RunOptions, accelerator_of, run_config
 from lightning_rl.run.train import train_and_report
@@ -68,10 +68,7 @@ def signals_to(processes: Sequence[BaseProcess]) -> Iterator[None]:
     try:
         yield
     finally:
-        for timer in timers:
-            timer.cancel()
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        give_back(before, timers)
 
 
 def _train_one(options: RunOptions) -> None:

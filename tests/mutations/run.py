@@ -21,7 +21,7 @@ MUTATIONS = [
     ),
     *area(
         "run/callbacks.py", "test_checkpoints.py::test_a_best_gets_another_name_where_the_user_has_taken_its_own",
-        ("while any(_is_theirs(folder / name) for folder in self.folders):", "while False:"),
+        ("while any(is_foreign(folder / name) for folder in self.folders):", "while False:"),
     ),
     *area(
         "run/processes.py", "test_workers.py::test_the_exit_code_of_groups_is_that_of_the_worst "
