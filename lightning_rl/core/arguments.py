@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from lightning_rl.core.checks import user_path
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import WHOLE, nearest, shorten, shown, unknown
+from lightning_rl.core.limits import WHOLE, is_text, nearest, shorten, shown, unknown
 from lightning_rl.core.modules import allow
 
 
@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         for word in args or ():
-            if "\0" in word or any("\ud800" <= c <= "\udfff" for c in word):
+            if "\0" in word or not is_text(word):
                 self.error(f"'{shorten(word)}' holds bytes that are no text; leave them out")
         return super().parse_known_args(args, namespace)
 

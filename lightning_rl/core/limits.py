@@ -45,6 +45,11 @@ def escaped(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def is_text(text: str) -> bool:
+    """Whether it holds no bytes that are no text, as words and names of files may."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def shorten(text: str, most: int = SHOWN) -> str:
     """A text as an error message shows it: at most ``most`` characters of it, and how many there are."""
     text = escaped(text)

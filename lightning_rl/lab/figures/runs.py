@@ -18,7 +18,7 @@ import pandas as pd
 
 from lightning_rl.core.contents import Count, MismatchError, OneOf, Plain, Text, check
 from lightning_rl.core.errors import UserError
-from lightning_rl.core.limits import LARGEST_NUMBER, NAME_BYTES, SEED, did_you_mean
+from lightning_rl.core.limits import LARGEST_NUMBER, NAME_BYTES, SEED, did_you_mean, is_text
 from lightning_rl.core.lines import say
 from lightning_rl.core.yaml_files import read_yaml
 from lightning_rl.lab.figures import csv_files
@@ -57,7 +57,7 @@ def open_run(path: Path) -> Run:
     """The run at ``path``; UserError if there is none, or its config.yaml is damaged."""
     if not is_run(path):
         raise UserError(f"'{path}' is no run directory: it has neither a config.yaml nor a logger/ folder; name a seed_N folder")
-    if any("\ud800" <= character <= "\udfff" for character in str(path)):
+    if not is_text(str(path)):
         raise UserError("its path holds bytes that are no text; rename the folder")
     parts = ("", "", "", *path.resolve().parts)[-4:]
     seed = re.fullmatch(r"seed_(\d+)", parts[3])
